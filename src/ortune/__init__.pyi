@@ -380,7 +380,7 @@ class _CompareOptions(TypedDict, total=False):
     app_metric: str | None
     "A number in the output of the program; the last match counts."
     objective: Objective
-    "latency, p95, throughput, cold-start, first-result, main-thread, memory, memory:idle, memory:released or cpu; 'latency' by default."
+    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released or cpu; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     metric: str | None
@@ -557,7 +557,7 @@ class _DiagnoseOptions(TypedDict, total=False):
     rewrite: Sequence[str] | str | Mapping[str, object]
     "A rewrite to apply to the baseline. Repeatable."
     objective: Objective
-    "latency, p95, throughput, cold-start, first-result, main-thread, memory, memory:idle, memory:released or cpu; 'latency' by default."
+    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released or cpu; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     allow: Sequence[str] | str | Mapping[str, object]
@@ -671,7 +671,7 @@ class _HistoryOptions(TypedDict, total=False):
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
     objective: Objective
-    "latency, p95, throughput, cold-start, first-result, main-thread, memory, memory:idle, memory:released or cpu; 'latency' by default."
+    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released or cpu; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     progress: bool
@@ -1357,7 +1357,7 @@ class _TuneOptions(TypedDict, total=False):
     targets: str | None
     "Execution providers to compare in the same blocks, e.g. cpu,openvino; missing ones are installed. auto (default): all that run here; all: also those that can be installed."
     objective: Objective
-    "latency, p95, throughput, cold-start, first-result, main-thread, memory, memory:idle, memory:released or cpu; 'latency' by default."
+    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released or cpu; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     data: str | Path | None

@@ -11,6 +11,7 @@ Objective = Literal[
     "cold-start",
     "first-result",
     "main-thread",
+    "event-loop",
     "memory",
     "memory:idle",
     "memory:released",

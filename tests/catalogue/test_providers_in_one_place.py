@@ -19,8 +19,10 @@ APART = ("targets", "worker")
 """What runs trials, and what is sent elsewhere as one file."""
 
 CPU = providers.CPU.target
-NAMES = {name for p in providers.every() for name in (p.name, p.target)} - {"", CPU}
-WORDS = re.compile(rf"\w*{providers.SUFFIX}\b|(?<=target )(?:{'|'.join(NAMES | {CPU})})\b")
+COMMON = {CPU, providers.NODE.target}
+"""Targets whose names have other meanings too."""
+NAMES = {name for p in providers.every() for name in (p.name, p.target)} - {"", *COMMON}
+WORDS = re.compile(rf"\w*{providers.SUFFIX}\b|(?<=target )(?:{'|'.join(NAMES | COMMON)})\b")
 
 NAMED = {
     "runtimes/probe_script.py": {
@@ -38,7 +40,7 @@ NAMED = {
 
 
 def named(tree: ast.Module) -> Iterator[str]:
-    """The names of providers and targets in the literals of a file; "cpu" counts only where a target is meant."""
+    """The names of providers and targets in the literals of a file; common words count only where a target is meant."""
     documentation = {
         id(node.value)
         for node in ast.walk(tree)
@@ -47,8 +49,8 @@ def named(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare | ast.AnnAssign | ast.keyword | ast.Assign):
             own = [part.value for part in ast.iter_child_nodes(node) if isinstance(part, ast.Constant)]
-            if CPU in own and "target" in ast.unparse(node).lower():
-                yield CPU
+            if "target" in ast.unparse(node).lower():
+                yield from COMMON.intersection(part for part in own if isinstance(part, str))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
             yield from [node.value] if node.value in NAMES else WORDS.findall(node.value)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ortune.errors import RuntimeNotFound
+from ortune.runtimes import npm
 from ortune.targets.browser import setup
 
 
@@ -23,7 +24,7 @@ def test_a_registry_that_never_answers_is_given_up_with_npms_reason(
     for name in [*os.environ]:
         if name.startswith("npm_config_fetch"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(setup, "_SILENCE_MS", 500)
+    monkeypatch.setattr(npm, "SILENCE_MS", 500)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("npm_config_registry", f"http://127.0.0.1:{silent.getsockname()[1]}/")
         with pytest.raises(RuntimeNotFound, match=r"npm could not fetch onnxruntime-web 1\.29\.99") as caught:
@@ -42,7 +43,7 @@ def test_a_registry_whose_packets_are_dropped_is_given_up_before_npm_waits(
     for name in [*os.environ]:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
-    monkeypatch.setattr(setup, "_SILENCE_MS", 500)
+    monkeypatch.setattr(npm, "SILENCE_MS", 500)
     with contextlib.ExitStack() as kept:
         silent = kept.enter_context(socket.socket())
         silent.bind(("127.0.0.1", 0))

@@ -23,7 +23,7 @@ SELDOM = 0.08
 WEB: tuple[Channel, ...] = ("web_env", "web_session", "web_page")
 """Channels into a page: onnxruntime-web's ``env``, its session options, and the page itself."""
 
-_NOT_RUNS = ("cold-start", "main-thread", "memory")
+_NOT_RUNS = ("cold-start", "main-thread", "event-loop", "memory")
 _WITH_BOOLEANS = ("session_option", *WEB)
 
 

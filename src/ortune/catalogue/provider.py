@@ -162,6 +162,11 @@ class Provider:
         """Whether the provider runs in a page of a browser, by onnxruntime-web."""
         return self.place == PAGE
 
+    @property
+    def in_node(self) -> bool:
+        """Whether the provider runs in Node.js, by onnxruntime-node."""
+        return self.place == NODE
+
     def emulated_by(self, devices: Sequence[str] | None) -> bool:
         """Return whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
         return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
@@ -183,3 +188,5 @@ SOFTWARE = "/swiftshader|llvmpipe|softpipe|software|basic render/i"
 """A regular expression of JavaScript: the names of software renderers."""
 PAGE = "browser"
 """The place of what runs in a page."""
+NODE = "node"
+"""The place of what runs in Node.js."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from ortune.catalogue.providers import NODE
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.graph import outputs
@@ -32,6 +33,12 @@ def require_page(objective: Objective, trial: Measured, name: str) -> None:
             "only with the CPU's execution provider and without custom operators",
             where=f"--objective {objective}",
             do="use --objective memory, which is the peak",
+        )
+    if objective == "event-loop" and trial.done.event_loop is None:
+        raise UsageError(
+            f"applies to Node.js, and {name} does not run there",
+            where=f"--objective {objective}",
+            do=f"--target {NODE.target}, or another objective",
         )
     if objective in OF_PAGES and trial.done.page is None:
         raise UsageError(

@@ -15,14 +15,14 @@ from ortune.bundle import digests, machine
 from ortune.bundle import format as bundle_format
 from ortune.bundle.settings import tuned_on
 from ortune.catalogue import knobs
-from ortune.catalogue.providers import CPU, of_target
+from ortune.catalogue.providers import CPU, NODE, of_target
 from ortune.errors import MeasurementError, ModelError, UsageError
 from ortune.graph.model import from_git
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring.plans import bundle_plan, canonical, read_plan
 from ortune.printable import operand
 from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
-from ortune.runtimes import made
+from ortune.runtimes import made, node
 from ortune.runtimes.packages import recipes
 from ortune.search.plan_edits import merge
 from ortune.targets.browser.setup import BrowserSetup, ort_web
@@ -180,7 +180,7 @@ def resolve(
         settings=knobs.parse_settings(list(side.settings), side.option),
         rewrites=tuple(rewrites.parse(text, option) for text in side.rewrites),
     )
-    plan = _on_target(merge(plan, own), side)
+    plan = _on_target(merge(plan, own), side, runtime)
     runtime = _with_providers(plan, runtime, side.runtime)
     if side.ort_web is not None and not plan.is_web:
         raise UsageError(
@@ -189,7 +189,7 @@ def resolve(
             do=f"--target {targets.in_browsers()[0]}",
         )
     loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
-    runtime = in_pages(runtime, plan, loads)
+    runtime = in_place(runtime, plan, loads, say)
     runs = model.path
     # A bundle's model is rewritten already.
     rewriting = bool(plan.rewrites) and bundle is None
@@ -278,23 +278,48 @@ def _require_holdable(model: OpenModel) -> None:
         )
 
 
-def _on_target(plan: Plan, side: SideText) -> Plan:
+def _on_target(plan: Plan, side: SideText, runtime: Runtime) -> Plan:
     """The plan where the side runs: as it says itself, else as the plan does, else where its runtime is made for."""
     if side.target is not None:
         return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
+    if runtime.node is not None and not plan.providers:
+        return msgspec.structs.replace(plan, providers=targets.find(NODE.target).providers)
     if recipes(side.runtime or "") and of_target(side.runtime or "").target and not plan.providers:
         # "openvino" asks for OpenVINO, not for the CPU provider of a build that has it.
         return msgspec.structs.replace(plan, providers=targets.find(side.runtime or "").providers)
     return plan
 
 
-def in_pages(runtime: Runtime, plan: Plan, browser: BrowserSetup | None) -> Runtime:
-    """Return the runtime with the onnxruntime-web that runs a plan in pages; as it is where none is to be opened.
+def in_place(
+    runtime: Runtime,
+    plan: Plan,
+    browser: BrowserSetup | None,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> Runtime:
+    """Return the runtime with the onnxruntime-web or onnxruntime-node that runs a plan, if one does.
+
+    Args:
+        runtime: The runtime of the side.
+        plan: The plan of the side.
+        browser: What pages run in; None if nothing is to be started.
+        say: Callback for progress messages.
 
     Raises:
+        UsageError: The runtime is onnxruntime-node, and the plan runs elsewhere.
         RuntimeNotFound: It is not there, and cannot be fetched.
     """
-    if not plan.is_web or browser is None:
+    if runtime.node is not None and not plan.is_node:
+        where = targets.of(plan).name
+        raise UsageError(
+            f"{runtime.node.called} does not run the target {where}",
+            where=f"--target {where}",
+            do=f"--target {NODE.target}, or omit --runtime",
+        )
+    if browser is None or runtime.node is not None:
+        return runtime
+    if plan.is_node:
+        return msgspec.structs.replace(runtime, node=node.find(say=say))
+    if not plan.is_web:
         return runtime
     web = ort_web(browser)
     return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
@@ -316,7 +341,7 @@ def _with_providers(
     execution provider.
     """
     names = {provider.name for provider in plan.providers}
-    if named or plan.is_web or names <= {CPU.name, *runtime.offered}:
+    if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
         return runtime
     there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
     wanted, target = set(requirements), targets.of(plan).name

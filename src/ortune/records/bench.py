@@ -50,6 +50,7 @@ class BenchRow(Record, frozen=True, kw_only=True):
         idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part that is no page of a file.
         released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
         trimmed_bytes: The same after ``malloc_trim``.
+        event_loop_ns: p99 of the delay of the event loop while requests run, in Node.js; None elsewhere.
         outputs: Each output in words: its name, its shape and how it would be compared.
         first_load_ns: The load that wrote a setting's cache on disk, a single observation; None if there is no cache.
     """
@@ -73,3 +74,4 @@ class BenchRow(Record, frozen=True, kw_only=True):
     idle_anonymous_bytes: Estimate | None = None
     released_bytes: Estimate | None = None
     trimmed_bytes: Estimate | None = None
+    event_loop_ns: Estimate | None = None

@@ -36,6 +36,31 @@ class Host(Record, frozen=True, kw_only=True):
     fingerprint: str = ""
 
 
+class NodeRuntime(Record, frozen=True, kw_only=True):
+    """One onnxruntime-node with the Node.js that runs it.
+
+    Attributes:
+        program: The Node.js program.
+        folder: The folder whose ``node_modules`` has the package.
+        node_version: Version of Node.js.
+        version: Version of onnxruntime-node.
+        providers: The execution providers of its build, by its own names.
+        lacks: Execution providers whose libraries an install script would have downloaded.
+    """
+
+    program: str
+    folder: str
+    node_version: str
+    version: str
+    providers: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """Both versions, "onnxruntime-node 1.30.0 in Node.js 20.20.2"."""
+        return f"onnxruntime-node {self.version} in Node.js {self.node_version}"
+
+
 class Runtime(Record, frozen=True, kw_only=True):
     """One interpreter with one ONNX Runtime build.
 
@@ -45,6 +70,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         plugins: Wheels that add execution providers to the build, by provider: "onnxruntime-ep-webgpu 0.4.0".
         ort_web: Version of the onnxruntime-web that runs the model instead, in a browser; "" otherwise.
         ort_web_dist: Folder of its builds.
+        node: The onnxruntime-node that runs the model instead, in Node.js; None otherwise.
         source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
         host: The other machine whose interpreter sees no files of this one; None for this machine.
     """
@@ -61,6 +87,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     plugins: dict[str, str] = {}
     ort_web: str = ""
     ort_web_dist: str = ""
+    node: NodeRuntime | None = None
     source: SourceSide | None = None
     host: Host | None = None
 
@@ -78,13 +105,20 @@ class Runtime(Record, frozen=True, kw_only=True):
 
     @property
     def build(self) -> str:
-        """What runs the model: that, or "onnxruntime-web 1.30.0"."""
+        """What runs the model: that, "onnxruntime-web 1.30.0", or "onnxruntime-node 1.30.0 in Node.js 20.20.2"."""
+        if self.node is not None:
+            return self.node.called
         return (
             f"onnxruntime-web {self.ort_web or 'of an unknown version'}" if self.ort_web_dist else self.native
         )
 
     def version_of(self, plan: Plan) -> str:
-        """Return the version of what runs a plan: in pages onnxruntime-web's, "" if it is not known."""
+        """Return the version of what runs a plan: in pages onnxruntime-web's, in Node.js onnxruntime-node's.
+
+        It is "" if it is not known.
+        """
+        if plan.is_node:
+            return self.node.version if self.node is not None else ""
         if plan.is_web:
             return self.ort_web if self.ort_web_dist else ""
         return self.ort_version

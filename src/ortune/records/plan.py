@@ -91,6 +91,11 @@ class Plan(Record, frozen=True, kw_only=True):
         return providers.find(self.provider_names[0]).in_page
 
     @property
+    def is_node(self) -> bool:
+        """Whether the plan runs in Node.js, by onnxruntime-node."""
+        return providers.find(self.provider_names[0]).in_node
+
+    @property
     def assignments(self) -> list[str]:
         """The settings as ``--set`` takes them, by name."""
         return [assignment(name, value) for name, value in sorted(self.settings.items())]

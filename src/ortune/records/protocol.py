@@ -275,6 +275,18 @@ class OpenLoop(Record, frozen=True, kw_only=True):
     own_cpu_ns: int
 
 
+class EventLoop(Record, frozen=True, kw_only=True):
+    """Delay of an event loop while the model ran, as ``perf_hooks`` of Node.js reports it at a resolution of 1 ms.
+
+    The resolution is part of each sample: an idle event loop shows about 1 ms.
+    """
+
+    p50_ns: int
+    p99_ns: int
+    max_ns: int
+    n_samples: int
+
+
 class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="message"):
     """A complete trial, as the worker measured it.
 
@@ -298,6 +310,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         page: Of a page in a browser; None for a process.
         open_loop: Of calls that started at given times; None for all others.
         kept: Memory when the runs were over; None if the system does not report it.
+        event_loop: Delay of the event loop in the timed turns; None for what has none.
     """
 
     load_ns: int
@@ -327,6 +340,7 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     page: PageSeen | None = None
     open_loop: OpenLoop | None = None
     kept: MemoryKept | None = None
+    event_loop: EventLoop | None = None
 
 
 FailureReason = Literal[

@@ -24,7 +24,7 @@ from ortune import launcher
 from ortune.catalogue.providers import CPU
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRuntime, Runtime
-from ortune.runtimes import packages
+from ortune.runtimes import node, packages
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.packages import Recipe, recipes, require_recipes
@@ -148,6 +148,8 @@ def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
     """Return the runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
 
+    onnxruntime-node comes with the usual interpreter, which rewrites models and computes reference outputs.
+
     Raises:
         RuntimeNotFound: It cannot be made, is not usable, or none was found.
     """
@@ -156,6 +158,8 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
         raise UsageError("it converts models and has no onnxruntime", where=f"--runtime {named}", do=do)
     if named is not None and recipes(named):
         return require(named, say).runtime
+    if named is not None and node.named(named):
+        return msgspec.structs.replace(find_runtime(), node=node.find(named, say))
     return find_runtime(named)
 
 

@@ -102,7 +102,8 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
     build = ", ".join([runtime.native, *runtime.plugins.values()])
     words = build if runtime.name else f"{label} ({build})"
-    return f"{runtime.build}, beside it {words}" if runtime.ort_web_dist else words
+    own = runtime.ort_web_dist or runtime.node is not None
+    return f"{runtime.build}, beside it {words}" if own else words
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Place]:

@@ -27,6 +27,7 @@ Statistic = Literal[
     "cold-start",
     "first-result",
     "main-thread",
+    "event-loop",
     "memory",
     "memory:idle",
     "memory:released",
@@ -54,6 +55,7 @@ WORDS: dict[str, str] = {
     "cold-start": "cold start (load and first run)",
     "first-result": "time to first result (download, start, load and first run)",
     "main-thread": "main thread blocked (longest time, while the model runs)",
+    "event-loop": "event-loop delay (p99 while the model runs)",
     "memory": "peak memory",
     "memory:idle": "idle memory",
     "memory:released": "memory after release",
@@ -67,6 +69,7 @@ STATISTICS: dict[Objective, Statistic | None] = {
     "cold-start": "cold-start",
     "first-result": "first-result",
     "main-thread": "main-thread",
+    "event-loop": "event-loop",
     "memory": "memory",
     "memory:idle": "memory:idle",
     "memory:released": "memory:released",
@@ -79,6 +82,9 @@ TIMES = ("latency", "p95", "throughput")
 
 OF_PAGES = ("first-result", "main-thread")
 """Objectives that a page alone has."""
+
+OF_PLACES = (*OF_PAGES, "event-loop")
+"""Objectives that only a page, or only Node.js, has."""
 
 FROM_START = ("cold-start", "first-result")
 """Objectives that are measured of a trial alone; the second is a page's."""
@@ -148,8 +154,8 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
         # A browser elsewhere tells none.
         return done.cpu_ns / done.n_runs if done.n_runs and done.cpu_ns else None
     cases = [c for c in done.cases if case is None or c.case == case]
-    if statistic in (*FROM_START, *OF_PAGES):
-        return _of_start_or_page(trial, statistic, cases)
+    if statistic in (*FROM_START, *OF_PLACES):
+        return _of_start_or_place(trial, statistic, cases)
     if not all(_n_runs(c) for c in cases):
         return None
     return _mix(cases, [_of_case(c, statistic) for c in cases])
@@ -206,7 +212,7 @@ def describe(
     low, middle, high = _middle_half(trials, "median")
     own = (
         _middle_half(trials, statistic)
-        if statistic in ("paired-low", "p10", "p95", "mean", *OF_PAGES)
+        if statistic in ("paired-low", "p10", "p95", "mean", *OF_PLACES)
         else (None, None, None)
     )
     memory = {name: [v for t in trials if (v := figure(t, name)) is not None] for name in ("memory", *KEPT)}
@@ -253,8 +259,10 @@ def _middle_half(trials: Sequence[Measured], statistic: str) -> tuple[float, flo
     return float(low), float(middle), float(high)
 
 
-def _of_start_or_page(trial: Measured, statistic: str, cases: Sequence[CaseTimes]) -> float | None:
+def _of_start_or_place(trial: Measured, statistic: str, cases: Sequence[CaseTimes]) -> float | None:
     done = trial.done
+    if statistic == "event-loop":
+        return None if done.event_loop is None else float(done.event_loop.p99_ns)
     if statistic == "main-thread":
         return float(done.page.block_ns) or None if done.page else None
     load_and_run = done.load_ns + _mix(cases, [float(c.first_ns) for c in cases])

@@ -25,6 +25,7 @@ _OBJECTIVES = {
     "cold start": "cold-start",
     "time to first result": "first-result",
     "main thread blocked": "main-thread",
+    "event-loop delay": "event-loop",
     "p95": "p95",
     "throughput": "throughput",
 }

@@ -7,18 +7,17 @@ import json
 import os
 import re
 import shutil
-import socket
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ortune import files, launcher, temporary
 from ortune.errors import RuntimeNotFound
 from ortune.records import Runtime
+from ortune.runtimes import npm
 from ortune.runtimes.environment import clean_environment
 
 VERSION = "1.30.0"
@@ -36,9 +35,6 @@ HOST = "ortune.localhost"
 NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
 """What opens below Chromium's address bar are pages too, and take as long to load as all else of its start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
-_FETCH_S = 300.0
-_SILENCE_MS = 3000
-"""Of a registry, after which it is called blocked."""
 _LONGEST_HOME = 60  # a socket's path has 107 characters at most, of which Chromium takes 43
 _OF_ALL = {"XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "XDG_RUNTIME_DIR"}
 _MOST_BYTES = 1 << 30
@@ -158,25 +154,16 @@ def _kept(version: str, *, fetch: bool) -> OrtWeb:
 
 def _fetch(version: str, folder: Path) -> None:
     """Npm fetches the package and checks its digest; of its files the builds alone are kept, all at once."""
-    npm = launcher.program("npm")
-    if not npm:
-        raise RuntimeNotFound(
-            f"onnxruntime-web {version} is not installed, and neither is npm, which downloads it",
-            do="install npm, or pass your own copy: --ort-web node_modules/onnxruntime-web",
-        )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    if blocked := _blocked(npm, folder.parent):
-        raise _unfetched(version, blocked)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch)
-        command = [npm, "pack", "--loglevel", "error", "--ignore-scripts", *_patience()]
-        done = launcher.run([*command, f"onnxruntime-web@{version}"], limit_s=_FETCH_S, folder=place)
-        archives = list(place.glob("*.tgz"))
-        if done.code != 0 or len(archives) != 1:
-            raise _unfetched(version, _reason((done.log or done.output).decode("utf-8", "replace")))
+        npm.fetch(
+            "onnxruntime-web", version, ["pack"], place, instead="--ort-web node_modules/onnxruntime-web"
+        )
+        (archive,) = place.glob("*.tgz")
         unpacked = place / "made"
         (unpacked / "dist").mkdir(parents=True)
-        with tarfile.open(archives[0]) as packed:
+        with tarfile.open(archive) as packed:
             for name, member in _builds(packed):
                 source = packed.extractfile(member)
                 assert source is not None
@@ -184,50 +171,6 @@ def _fetch(version: str, folder: Path) -> None:
                     shutil.copyfileobj(source, target)
         with contextlib.suppress(OSError):  # another session was first, and its copy is as good
             unpacked.rename(folder)
-
-
-def _unfetched(version: str, why: str) -> RuntimeNotFound:
-    return RuntimeNotFound(
-        f"npm could not fetch onnxruntime-web {version}: {why}",
-        do="check the network, or pass a local copy: --ort-web node_modules/onnxruntime-web",
-    )
-
-
-def _blocked(npm: str, folder: Path) -> str:
-    """Return why npm's registry cannot be reached; "" if it can, or if a proxy is used.
-
-    npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
-    """
-    from urllib.request import getproxies  # brings an HTTP client, which others than npm's caller do not need
-
-    asking = [npm, "config", "get", "registry", "https-proxy", "proxy"]
-    asked = launcher.run(asking, limit_s=_FETCH_S, folder=folder)
-    config = dict(
-        line.split("=", 1) for line in asked.output.decode("utf-8", "replace").split() if "=" in line
-    )
-    address = urlsplit(config.pop("registry", ""))
-    if not address.hostname or set(config.values()) - {"null", ""} or getproxies():
-        return ""
-    try:
-        port = address.port or (80 if address.scheme == "http" else 443)
-        socket.create_connection((address.hostname, port), _SILENCE_MS / 1000).close()
-    except (OSError, ValueError) as error:  # a port that is none
-        return f"cannot connect to {address.hostname} ({error})"
-    return ""
-
-
-def _patience() -> list[str]:
-    """Return how long npm waits for a registry that does not answer, unless the user has said how long."""
-    if "npm_config_fetch_timeout" in os.environ:
-        return []
-    return ["--fetch-retries=0", f"--fetch-timeout={_SILENCE_MS}"]
-
-
-def _reason(said: str) -> str:
-    """Return what npm gives as its reason, among codes and names of its log."""
-    lines = [re.sub(r"^npm (error|ERR!) ", "", line) for line in said.strip().splitlines()]
-    lines = [line for line in lines if not re.match(r"(code|errno|syscall) |A complete log", line)]
-    return next((line.removeprefix("network ") for line in lines if line.strip()), "no message")
 
 
 def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:

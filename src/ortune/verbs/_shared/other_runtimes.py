@@ -9,7 +9,7 @@ from dataclasses import replace
 from ortune import targets
 from ortune.catalogue.providers import CPU
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.measuring.sides import Resolved, in_pages
+from ortune.measuring.sides import Resolved, in_place
 from ortune.records import Plan, Runtime
 from ortune.runtimes import made
 from ortune.targets import Target
@@ -123,7 +123,7 @@ def _runtime(
 ) -> Runtime:
     report = target.discover(own, browser)
     if report.usable:
-        return in_pages(own, Plan(providers=target.providers), browser or BrowserSetup())
+        return in_place(own, Plan(providers=target.providers), browser or BrowserSetup())
     if not target.provider.builds:
         raise RuntimeNotFound(
             report.why, where=f"--targets {target.name}", do="pass a build that has it: --runtime PATH"

@@ -87,6 +87,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
             the last one.
         rate_per_s: The mean rate of these starts; None without them.
         arrivals: The load, one for each of ``rows``; () without such starts.
+        threads: Threads that the creation of one session added; None if the system does not tell.
         peak_in_turn: Peak memory with several sizes in turn; None if sizes are fixed or memory is unknown.
         remarks: Observations about the machine during the measurement.
         reproduce: The command that repeats the measurement.
@@ -101,6 +102,7 @@ class BenchResult(Record, frozen=True, kw_only=True):
     rate_per_s: float | None = None
     arrivals: tuple[ArrivalRow, ...] = ()
     read_back: tuple[ReadBack, ...] = ()
+    threads: int | None = None
     peak_in_turn: PeakInTurn | None = None
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()

@@ -57,6 +57,7 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
     rows += arrival_words.rows(row, result)
+    rows += [("event-loop delay p99", *time(row.event_loop_ns))] if row.event_loop_ns else []
     rows.append(("CPU time per request", *cpu_time(row.cpu_per_run_ns)))
     rows += peak_memory(row, result)
     rows.append(("load time", *time(row.load_ns)))
@@ -226,21 +227,20 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     if len(result.rows) > 1:
         named = [f"{row.case} {count}" for row, count in zip(result.rows, counts, strict=True)]
         processes = f"each shape in its own processes: {'; '.join(named)}"
-    rows = [("plan", _plan(side.plan)), ("measured", f"{processes}; {result.load}")]
+    plan = "ONNX Runtime's default" if side.plan == Plan() else side.plan.describe()
+    rows = [("plan", plan), ("measured", f"{processes}; {result.load}")]
     rows.append(("runtime", f"{runtime.build}, Python {runtime.python_version}"))
     if host is not None:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
     rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
     rows += [("placement", text) for text in placed_or_why(side.placement, side.plan, runtime.build)]
+    threads = f"{result.threads} added by each session, besides the calling thread"
+    rows += [("threads", threads)] if result.threads is not None else []
     rows += [("note", text) for text in result.notes]
     rows += [("failed", f"one process ({f.reason}): {f.what}") for f in result.failures]
     rows.append(("again", result.reproduce))
     return [(name, text) for name, text in rows if text]
-
-
-def _plan(plan: Plan) -> str:
-    return "ONNX Runtime's default" if plan == Plan() else plan.describe()
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
@@ -278,7 +278,8 @@ def _transfer(result: BenchResult) -> list[tuple[str, str]]:
 def _given(result: BenchResult) -> str:
     """Return the plan, each of its settings with how far its arrival was verified."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
-    return "; ".join(read.values()) or result.side.plan.describe()
+    node = [result.side.runtime.build] if result.side.plan.is_node else []
+    return "; ".join([*(read.values() or [result.side.plan.describe()]), *node])
 
 
 def _next(envelope: Envelope[BenchResult]) -> list[str]:

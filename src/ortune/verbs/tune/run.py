@@ -17,7 +17,7 @@ from ortune.measuring.first_run import settle
 from ortune.measuring.opening import Experiment
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import Resolved, SideText, in_pages, require_unchanged, resolve
+from ortune.measuring.sides import Resolved, SideText, in_place, require_unchanged, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult
 from ortune.runtimes import runtimes
@@ -72,7 +72,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
         side = options.elsewhere(side, watch.say)
-        runtime = in_pages(side.runtime, options.default, options.in_browser)
+        runtime = in_place(side.runtime, options.default, options.in_browser)
         side = replace(side, plan=options.default, runtime=runtime)
         watch.say(f"measuring with {runtimes.describe(runtime)}")
         names = [options.first_target]

@@ -1,0 +1,1 @@
+"""Models in Node.js, by onnxruntime-node."""
