@@ -30,6 +30,7 @@ from ortune.verbs.rewrite.result import RewritingResult
 from ortune.verbs.run.result import RunResult
 from ortune.verbs.runtime.result import RuntimeResult
 from ortune.verbs.skeleton.result import SkeletonResult
+from ortune.verbs.soak.result import SoakResult
 from ortune.verbs.tune.result import TuneResult
 
 __version__: str
@@ -1282,6 +1283,76 @@ def skeleton(
     **options: Unpack[_SkeletonOptions],
 ) -> Answer[SkeletonResult]:
     """Write a small copy of a model without weights, names or metadata, to share with others."""
+
+class _SoakOptions(TypedDict, total=False):
+    shape: Sequence[str] | str | Mapping[str, object]
+    "Shape of an input. Repeatable."
+    dim: Sequence[str] | str | Mapping[str, object]
+    "Size of a dynamic dimension; several sizes form a mix, with weights after a colon. Repeatable."
+    inputs: str | Path | None
+    "Real inputs: .npz, .npy, or a folder of test_data_set_* or of images."
+    image: str
+    "How images become inputs: size, mean, std, scale, layout, channels, fit, input (size=224,mean=0.5,std=0.5)."
+    custom_ops: Sequence[str | Path] | str | Mapping[str, object]
+    "Shared library with custom operators. Repeatable."
+    set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
+    "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
+    plan: str | Path | None
+    "Settings, rewrites and providers from a plan file (FILE.json)."
+    target: str
+    "Execution provider: cpu, cuda, openvino, web-wasm, ...; an unknown name lists all; 'cpu' by default."
+    ort_web: str
+    "onnxruntime-web for browsers: a local copy, or a version from npm."
+    browser: str
+    "Browser to use. Default: Chromium, Chrome or Edge on PATH."
+    headful: bool
+    "Show the browser window, which some GPUs need."
+    runtime: str | Path | None
+    "The onnxruntime to use: an interpreter, a venv, or a name such as openvino or onnxruntime==1.22.1, installed once. Default: the first of $VIRTUAL_ENV, ortune's environment and python3 that has onnxruntime."
+    no_wait: bool
+    "Fail immediately if another ortune is measuring."
+    wait_quiet: str | float | None
+    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    store: str | Path | None
+    "Folder for stored results."
+    workload: str | Path | None
+    "Inputs saved by save_workload, or the part of this model in a recording: app.workload, app.workload#3 (FILE.json)."
+    save_workload: str | Path | None
+    "Save the chosen inputs to a file (FILE.json)."
+    budget: str | float
+    "Total time from start to answer, e.g. 2m; '10m' by default."
+    seed: int
+    "Seed of the synthetic inputs."
+    report: str | Path | None
+    "Also write the result as an HTML page (FILE.html)."
+    gap: str | float
+    "Pause between requests (30ms); '0' by default."
+    sessions: int
+    "Sessions of the model per process; 1 by default."
+    callers: int
+    "Concurrent callers per session; 1 by default."
+    cpus: float | None
+    "Emulate a container limited to N CPUs."
+    memory: str | int | None
+    "Emulate a container with this memory limit (2g)."
+    rewrite: Sequence[str] | str | Mapping[str, object]
+    "A rewrite of the model. Repeatable."
+    rate: str | float | None
+    "Start calls at this rate, whether or not earlier ones have ended (50/s)."
+    arrival: str | None
+    "When calls start: poisson (default), constant or gamma:CV."
+    recreate: int
+    "Delete and create the sessions after every N calls."
+    progress: bool
+    "Show a bar in a notebook, True by default."
+    watcher: Watcher | None
+    "Receives progress and sentences, and can stop the measurement."
+
+def soak(
+    model: str | Path,
+    **options: Unpack[_SoakOptions],
+) -> Answer[SoakResult]:
+    """Does memory grow over time?"""
 
 class _TuneOptions(TypedDict, total=False):
     shape: Sequence[str] | str | Mapping[str, object]

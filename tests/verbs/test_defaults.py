@@ -34,6 +34,8 @@ NEVER = {
     "shared_pool", "budget_each", "each",
     # Of a recording: what is installed into an environment, and what a recording holds.
     "install", "uninstall", "duration", "anonymous", "with_inputs",
+    # Of a soak: what is done with its sessions.
+    "recreate",
     # Of an application: its command, its bundle, and where its models are.
     "app", "b_with", "app_metric", "models",
 }  # fmt: skip

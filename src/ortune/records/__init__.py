@@ -37,6 +37,7 @@ from ortune.records.recording import *
 from ortune.records.replay import *
 from ortune.records.rows import *
 from ortune.records.runtime import *
+from ortune.records.soak import *
 from ortune.records.source import *
 from ortune.records.timeline import *
 from ortune.records.trace import *

@@ -25,6 +25,10 @@ from ortune.records import (
     Loaded,
     Measured,
     Outcome,
+    SoakDone,
+    SoakPoint,
+    SoakRequest,
+    SoakTurn,
     TimeSource,
     TrialDone,
     TrialError,
@@ -80,7 +84,7 @@ class Process(Worker):
             pod.enter(self.child.pid)
         self.send(self.request(settings))
 
-    def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource:
+    def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
         """Return the first request of a process."""
         task = self.task
         provider = providers.find(task.plan.provider_names[0])
@@ -166,7 +170,11 @@ class Process(Worker):
             return ""
         return super()._memory_trouble()
 
-    def _turn(self, command: Command, until: type[TurnOver | TrialDone] = TurnOver) -> None:
+    def _turn(
+        self,
+        command: Command | SoakTurn,
+        until: type[TurnOver | TrialDone | SoakPoint | SoakDone] = TurnOver,
+    ) -> None:
         if self.live:
             if len(self.group) > 1 and self.child is not None:
                 self.child.sleep(False)

@@ -20,6 +20,10 @@ from ortune.records import (
     PlayRequest,
     Ready,
     Runtime,
+    SoakDone,
+    SoakPoint,
+    SoakRequest,
+    SoakTurn,
     TimeSource,
     ToolDone,
     ToolRequest,
@@ -40,9 +44,13 @@ LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
 _GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
-Message = TrialRequest | TimeSource | Command | ToolRequest | PlayRequest
+Message = TrialRequest | TimeSource | Command | ToolRequest | PlayRequest | SoakRequest | SoakTurn
 """Messages to a process or a page."""
-_decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone)
+Last = TrialDone | ToolDone | PlayDone | SoakDone
+"""Last words."""
+Answer = Loaded | TurnOver | SoakPoint | Last
+"""Messages that are waited for."""
+_decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone | SoakPoint | SoakDone)
 
 
 class Worker:
@@ -58,6 +66,7 @@ class Worker:
     Attributes:
         phase: What it is doing.
         end: Its last word, or what went wrong; None while it lives.
+        answer: The last message that was waited for.
     """
 
     def __init__(
@@ -66,7 +75,8 @@ class Worker:
         self.runtime, self.folder, self.scratch = runtime, folder, scratch
         self.limits, self.limit_bytes = limits, limit_bytes
         self.phase = "starting"
-        self.end: TrialDone | ToolDone | PlayDone | TrialError | None = None
+        self.end: Last | TrialError | None = None
+        self.answer: Answer | None = None
         self.elapsed_ns = 0
         self.child: launcher.Child | None = None
         self._chatter = b""
@@ -141,7 +151,7 @@ class Worker:
 
     def follow(
         self,
-        until: type[Loaded | TurnOver | TrialDone | ToolDone | PlayDone],
+        until: type[Answer],
         patience_s: float = float("inf"),
     ) -> bool:
         """Read what it says until the answer that was waited for, or its end; False if neither came in time."""
@@ -150,8 +160,10 @@ class Worker:
         while self.live and answer is None and monotonic.now_s() < began + patience_s:
             # Whoever goes on talking is held to the limits too.
             answer = self._listen(until) or self._over_limits()
-            if isinstance(answer, TrialDone | ToolDone | PlayDone | TrialError):
+            if isinstance(answer, Last | TrialError):
                 self.end = answer
+            if isinstance(answer, Answer):
+                self.answer = answer
         now = monotonic.now_s()
         self.elapsed_ns += int((now - began) * 1e9)
         self._in_phase_s += now - self._since
@@ -176,9 +188,7 @@ class Worker:
         """Return what went wrong, in the phase that it is in."""
         return TrialError(reason=reason, what=what, phase=self.phase)
 
-    def _listen(
-        self, until: type[Loaded | TurnOver | TrialDone | ToolDone | PlayDone]
-    ) -> WorkerMessage | ToolDone | PlayDone | None:
+    def _listen(self, until: type[Answer]) -> Answer | TrialError | None:
         """Return one message, or what went wrong; None if it is not what was waited for, or none came yet."""
         try:
             line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)

@@ -47,13 +47,19 @@ class Played:
         self.busy_ns = self.own_cpu_ns = 0
 
 
-def play(starts_ns: List[int], callers: List[Callable[[int], Any]], clock: Any = Clock) -> Played:
+def play(
+    starts_ns: List[int],
+    callers: List[Callable[[int], Any]],
+    clock: Any = Clock,
+    threads: Optional[ThreadPoolExecutor] = None,
+) -> Played:
     """Make the calls of a schedule.
 
     Args:
         starts_ns: Intended starts, from the start of the schedule, in order.
         callers: Each is called with the number of the arrival.
         clock: The times.
+        threads: Where several callers work, as many threads as there are callers; None for new ones.
 
     Returns:
         What became of them. An exception of a call ends the schedule and is raised.
@@ -98,8 +104,12 @@ def play(starts_ns: List[int], callers: List[Callable[[int], Any]], clock: Any =
     if len(callers) == 1:
         serve(callers[0])
     else:
-        with ThreadPoolExecutor(len(callers)) as threads:
-            serving = [threads.submit(serve, call) for call in callers]
+        pool = threads or ThreadPoolExecutor(len(callers))
+        serving = [pool.submit(serve, call) for call in callers]
+        for ended in serving:
+            ended.exception()  # all of them are over before one of them raises
+        if threads is None:
+            pool.shutdown()
         for ended in serving:
             ended.result()
     return played

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, Tuple
 
 
 def resident_bytes(field: str, pid: str = "self") -> Optional[int]:
@@ -25,10 +25,11 @@ def idle() -> Optional[Dict[str, Optional[int]]]:
     held = resident_bytes("VmRSS")
     if held is None:
         return None
-    group, cache = _group()
+    whole, cache = group()
     return {
-        "idle_bytes": held, "idle_anonymous_bytes": resident_bytes("RssAnon"), "children_bytes": _children_bytes(),
-        "group_bytes": group, "group_cache_bytes": cache,
+        "idle_bytes": held, "idle_anonymous_bytes": resident_bytes("RssAnon"),
+        "children_bytes": sum(resident_bytes("VmRSS", child) or 0 for child in children()),
+        "group_bytes": whole, "group_cache_bytes": cache,
     }  # fmt: skip
 
 
@@ -37,10 +38,10 @@ def released(release: Callable[[], None]) -> Dict[str, Optional[int]]:
     release()
     gc.collect()
     held = resident_bytes("VmRSS")
-    return {"released_bytes": held, "trimmed_bytes": resident_bytes("VmRSS") if _trim() else None}
+    return {"released_bytes": held, "trimmed_bytes": resident_bytes("VmRSS") if trim() else None}
 
 
-def _trim() -> bool:
+def trim() -> bool:
     """Return free pages of the C library's allocator to the system; False if it has no way to do so."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
@@ -49,9 +50,10 @@ def _trim() -> bool:
     return True
 
 
-def _children_bytes() -> int:
-    """Resident memory of all processes that this one started, and of theirs."""
-    total, waiting = 0, [str(os.getpid())]
+def children() -> List[str]:
+    """Return all processes that this one started, and theirs."""
+    found: List[str] = []
+    waiting = [str(os.getpid())]
     while waiting:
         pid = waiting.pop()
         try:
@@ -60,13 +62,48 @@ def _children_bytes() -> int:
             continue
         for task in tasks:
             for line in _lines("/proc/%s/task/%s/children" % (pid, task)):
-                for child in line.split():
-                    total += resident_bytes("VmRSS", child) or 0
-                    waiting.append(child)
-    return total
+                found += line.split()
+                waiting += line.split()
+    return found
 
 
-def _group() -> List[Optional[int]]:
+def own_bytes(pid: str = "self") -> Optional[int]:
+    """Return memory of a process that is no page of a file: in RAM or swapped; None if it is not reported."""
+    return _sum_of("/proc/%s/status" % pid, ("RssAnon:", "RssShmem:", "VmSwap:"))
+
+
+def shared_out_bytes(pid: str = "self") -> Optional[int]:
+    """Return the same with each page divided among the processes that share it, as those that were forked do."""
+    path = "/proc/%s/smaps_rollup" % pid
+    parts = _sum_of(path, ("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))
+    return own_bytes(pid) if parts is None else parts
+
+
+def _sum_of(path: str, names: Tuple[str, ...]) -> Optional[int]:
+    found = [int(line.split()[1]) * 1024 for line in _lines(path) if line.startswith(names)]
+    return sum(found) if found else None
+
+
+class _Mallinfo(ctypes.Structure):
+    """What ``mallinfo2`` of the GNU C library returns."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+    )]  # fmt: skip
+
+
+def used_bytes() -> Optional[int]:
+    """Return what the C library's allocator says is in use, of all threads; None if it does not tell."""
+    try:
+        count = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError, TypeError):
+        return None
+    count.restype = _Mallinfo
+    seen = count()
+    return int(seen.uordblks + seen.hblkhd)
+
+
+def group() -> List[Optional[int]]:
     """Return the memory of the innermost control group, and the part of it that is cache of files."""
     for line in _lines("/proc/self/cgroup"):
         _, names, path = line.rstrip("\n").split(":", 2)

@@ -54,6 +54,7 @@ class Session(Trial):
         self.sessions: List[Any] = []
         self.added: Optional[int] = None  # threads that one session brought
         self.gpu: Any = None  # what times kernels, where the profile is to have them
+        self.arguments: Dict[str, Any] = {}
 
     def load(self) -> None:
         """Create the session."""
@@ -74,17 +75,14 @@ class Session(Trial):
         files, began_ns = probes.files(request["applied"]), time.time_ns()
         self.base_bytes = resident_bytes("VmRSS")
         threads_before = probes.thread_count()
-        arguments = channels.session_arguments(ort, settings, request["providers"])
+        self.arguments = channels.session_arguments(ort, settings, request["providers"])
         if request["gpu_tracer"]:
             from . import gpu_trace
 
             self.gpu = gpu_trace.GpuTrace()
             self.gpu.start()
         start = timing.CLOCK()
-        self.sessions = [
-            ort.InferenceSession(request["model"], settings.session, **arguments)
-            for _ in range(request["sessions"])
-        ]
+        self.create()
         self.load_ns = timing.CLOCK() - start
         threads_after = probes.thread_count()
         if threads_before is not None and threads_after is not None:
@@ -94,6 +92,14 @@ class Session(Trial):
         self.placement = _placement(self.sessions[0], request["providers"], request["name_nodes"])
         if files is not None:
             settings.files = files, began_ns, probes.files(request["applied"]) or {}
+
+    def create(self) -> None:
+        """Create the sessions of the process, each with the same options."""
+        model, options = self.request["model"], self.settings.session
+        self.sessions = [
+            self.ort.InferenceSession(model, options, **self.arguments)
+            for _ in range(self.request["sessions"])
+        ]
 
     def make_callers(self) -> List[List[cases.Case]]:
         """Return the cases of each caller of each session."""

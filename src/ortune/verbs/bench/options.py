@@ -60,7 +60,7 @@ class Options(Each, Load, OneBench):
             return
         from ortune.catalogue.providers import of_target
         from ortune.verbs._shared.applications import recording_of
-        from ortune.verbs.bench.arrival import check
+        from ortune.verbs._shared.arrival_options import check
 
         check(
             self.rate,

@@ -38,11 +38,12 @@ from ortune.stats.processes import LEAST_PROCESSES
 from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.applications import recording_of, require_no_models
+from ortune.verbs._shared.arrival_options import RECORDED
 from ortune.verbs._shared.groups import OneBench
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.bench import words as bench_words
-from ortune.verbs.bench.arrival import RECORDED, Arrival, arrival_of, in_one, load_of
+from ortune.verbs.bench.arrival import Arrival, arrival_of, in_one, load_of
 from ortune.verbs.bench.figures import CaseTrial, make_result
 from ortune.verbs.bench.options import Options
 from ortune.verbs.bench.result import BenchResult

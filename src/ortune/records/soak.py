@@ -1,0 +1,125 @@
+"""A process that calls a model for long, and its memory meanwhile."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records.base import PROTOCOL_VERSION, Record
+from ortune.records.protocol import ReadBack, TrialRequest
+
+
+class FreshInput(Record, frozen=True, kw_only=True):
+    """An input that has new values in each call.
+
+    Attributes:
+        kind: "floats": the values in another place, scaled; "integers": drawn between ``low`` and ``high``, or the
+            values in another place if these are not known; "text": the texts with a number.
+    """
+
+    name: str
+    kind: Literal["floats", "integers", "text"]
+    low: int | None = None
+    high: int | None = None
+
+
+class SoakRequest(Record, frozen=True, kw_only=True):
+    """To a process that is soaked, as the first line on its stdin.
+
+    Attributes:
+        trial: Model, settings and base inputs, as of a trial.
+        fresh: Inputs with new values in each call; all others keep theirs.
+        seed: Of the order of sizes and of the values.
+        recreate: Calls after which the sessions are deleted and created again; 0 keeps them.
+        trim: Return free pages of the allocator to the system after each turn.
+        counter: A file that always has the number of calls and the size of the last one; also when the process is
+            killed.
+    """
+
+    version: int = PROTOCOL_VERSION
+    trial: TrialRequest
+    fresh: tuple[FreshInput, ...] = ()
+    seed: int = 0
+    recreate: int = 0
+    trim: bool = False
+    counter: str = ""
+
+
+class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
+    """To a process that is soaked: make calls; it answers ``soak-point``.
+
+    Attributes:
+        calls: Number of calls.
+        starts_ns: When they start; () if each caller starts the next call after the last one.
+    """
+
+    calls: int
+    starts_ns: tuple[int, ...] = ()
+
+
+class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="message"):
+    """Memory between two turns.
+
+    Attributes:
+        calls: Calls made so far.
+        sessions: Sessions created so far, each set of ``--sessions`` once.
+        active_ns: Time in turns so far.
+        latency_ns: Median of the turn; 0 without calls.
+        held_bytes: Memory of the process and its children that is no page of a file, swapped pages included.
+        children_bytes: The part of its children.
+        resident_bytes: Resident memory of the process, pages of files included.
+        used_bytes: What the allocator says is in use; None if it does not tell.
+        group_bytes: Memory of its control group; ``group_cache_bytes`` is cache of files.
+    """
+
+    calls: int
+    sessions: int = 1
+    active_ns: int = 0
+    latency_ns: int = 0
+    held_bytes: int | None
+    children_bytes: int = 0
+    resident_bytes: int | None = None
+    used_bytes: int | None = None
+    group_bytes: int | None = None
+    group_cache_bytes: int | None = None
+
+
+class SizeStep(Record, frozen=True, kw_only=True):
+    """The memory to which one size has raised the highest level of a process.
+
+    Attributes:
+        case: Index of the size.
+        calls: Calls with it.
+        first_call: Its first one.
+        last_step_call: Its last call that raised the level.
+        bytes: The sum of its steps.
+    """
+
+    case: int
+    calls: int
+    first_call: int
+    last_step_call: int
+    bytes: int
+
+
+class SoakDone(Record, frozen=True, kw_only=True, tag="soak-done", tag_field="message"):
+    """The end of a process that was soaked.
+
+    Attributes:
+        base_bytes: Held before the sessions were created.
+        idle_bytes: Held after the last call.
+        trimmed_bytes: The same after the allocator has returned its free pages; None if it cannot.
+        released_bytes: Held after the sessions were deleted, and free pages returned; None if they were not deleted.
+        peak_bytes: High-water mark of resident memory.
+        steps: What each size has added; () if the system does not tell it call by call.
+        fixed: Inputs that keep their values because the model does not run with others.
+    """
+
+    base_bytes: int | None = None
+    idle_bytes: int | None = None
+    trimmed_bytes: int | None = None
+    released_bytes: int | None = None
+    peak_bytes: int | None = None
+    steps: tuple[SizeStep, ...] = ()
+    fixed: tuple[str, ...] = ()
+    read_back: tuple[ReadBack, ...] = ()
+    ort_version: str = ""

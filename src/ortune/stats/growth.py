@@ -1,0 +1,266 @@
+"""Whether the memory of processes grows with their calls: exact tests on blocks of calls, robust to steps.
+
+A process that keeps something for each call grows in every part of a long run. One that keeps the largest size it has
+seen grows in steps that become rare, and one whose allocator moves pages about goes up and down. So the calls of a
+process, after its first ones, are cut into blocks of equal length. Memory grows if it rises in most blocks, in the
+last ones as in the first ones, and more than chance would have it (sign-flip test of the changes from block to block,
+which also holds if memory wanders). It is level if even the upper end of the interval is small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ortune.stats.pairs import sign_flip, wilcoxon_interval
+
+GROWING_P = 0.002
+"""Of the two-sided test; growth is one side of it."""
+LEAST_CHANGES = 10
+"""Changes from block to block, of all processes, without which nothing is called growing."""
+BLOCKS = {1: 16, 2: 10, 3: 8}
+"""Blocks of a process, by the number of processes."""
+LEAST_POINTS = 2
+"""Of a block, whose median counts."""
+FIRST_PART = 1 / 3
+"""Of the calls: what grows there does so for the first time."""
+LATER_PART = 1 / 2
+"""The same for processes that grew in a late step."""
+MOSTLY = 0.6
+"""Share of the blocks in which memory must rise."""
+RISE_SHARE = 0.25
+"""Of the mean change, from which on a change is a rise."""
+WANDERS = -0.2
+"""Correlation of successive changes: -0.5 if each block has noise of its own, 0 if memory wanders."""
+SLOWING = 0.5
+"""Growth of the last third of the blocks, of that of the first third, below which it is not lasting."""
+LEVEL_SHARE = 0.02
+"""Of the memory held: growth over the blocks that is no growth."""
+LEVEL_BYTES = 1 << 20
+"""The same for small processes."""
+LEAST_RATE = 1e-5
+"""Of the memory held: growth of a call that must be excluded before memory is called level."""
+LEAST_RATE_BYTES = 1024.0
+"""The same for small processes."""
+GRANULE_BYTES = 256 << 10
+"""What an allocator takes from the system at once: less than that may be missing in any figure."""
+LONGEST_FACTOR = 50.0
+"""A longer soak than so many times is not advised."""
+
+Trend = Literal["growing", "level", "undecided"]
+Why = Literal["", "few-calls", "steps", "slowing", "noise"]
+"""Why a trend is undecided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The memory of one process.
+
+    Attributes:
+        calls: Calls made so far, at each point (n,), in order.
+        held_bytes: Memory held at each point (n,).
+    """
+
+    calls: NDArray[np.float64]
+    held_bytes: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """How the memory of some processes changes after their first calls.
+
+    Attributes:
+        trend: Whether it grows.
+        why: Why that is undecided.
+        per_call: Bytes a call; None if there are too few points.
+        low, high: Interval of 95 %; infinite where nothing bounds it.
+        p: Chance of changes as large if memory only wanders; of both directions.
+        n_changes: Changes from block to block, of all processes.
+        from_call: The first call that counts.
+        longer: How many times as many calls would decide; 1 if they do.
+    """
+
+    trend: Trend
+    why: Why = ""
+    per_call: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    p: float = 1.0
+    n_changes: int = 0
+    from_call: float = 0.0
+    longer: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Blocks:
+    """Medians of the blocks of each process (processes, blocks), and the calls of a block."""
+
+    medians: NDArray[np.float64]
+    calls: float
+    from_call: float
+
+    @property
+    def changes(self) -> NDArray[np.float64]:
+        """Changes from block to block (processes, blocks - 1)."""
+        return np.diff(self.medians, axis=1)
+
+    @property
+    def rates(self) -> NDArray[np.float64]:
+        """Independent observations of the growth, bytes a call.
+
+        If each block has noise of its own: each block of the second half less the one as far into the first half. If
+        memory wanders: the changes from block to block, since blocks far apart then share what happened in between.
+        """
+        changes = self.changes
+        around = changes - changes.mean()
+        spread = float((around**2).sum())
+        if spread and float((around[:, 1:] * around[:, :-1]).sum()) / spread > WANDERS:
+            return np.asarray((changes / self.calls).ravel())
+        half = self.medians.shape[1] // 2
+        later = self.medians[:, -half:] - self.medians[:, :half]
+        return np.asarray((later / (self.calls * (self.medians.shape[1] - half))).ravel())
+
+
+def growth(
+    processes: Sequence[Series], *, granule_bytes: float = GRANULE_BYTES, settled_call: float = 0.0
+) -> Growth:
+    """Return whether the memory of processes that do the same grows.
+
+    Args:
+        processes: At least one.
+        granule_bytes: Growth of a process that is none.
+        settled_call: Calls up to this one count as the first ones, e.g. because some size was rare until then.
+    """
+    first = _judged(processes, max(settled_call, FIRST_PART * _least_calls(processes)), granule_bytes)
+    if first.trend != "undecided" or first.why != "steps":
+        return first
+    # One late step is no reason to leave open what the calls since then tell.
+    later = _judged(processes, max(settled_call, LATER_PART * _least_calls(processes)), granule_bytes)
+    return later if later.trend == "level" else first
+
+
+def _least_calls(processes: Sequence[Series]) -> float:
+    return float(min(process.calls[-1] if process.calls.size else 0.0 for process in processes))
+
+
+def _judged(processes: Sequence[Series], from_call: float, granule_bytes: float) -> Growth:
+    blocks = _blocks(processes, from_call)
+    if blocks is None:
+        return Growth(trend="undecided", why="few-calls", longer=_points_missing(processes, from_call))
+    changes = blocks.changes
+    interval = wilcoxon_interval(blocks.rates)
+    found = Growth(
+        trend="undecided",
+        per_call=interval.centre,
+        low=interval.low,
+        high=interval.high,
+        p=sign_flip(changes.ravel()),
+        n_changes=changes.size,
+        from_call=from_call,
+    )
+    rising = float((changes > max(0.0, RISE_SHARE * float(changes.mean()))).mean())
+    total_bytes = float(np.median(blocks.medians[:, -1] - blocks.medians[:, 0]))
+    more = changes.sum() > 0 and total_bytes > granule_bytes
+    grows = found.p < GROWING_P and more and found.low > 0
+    if grows and rising >= MOSTLY:
+        third = max(1, changes.shape[1] // 3)
+        if changes[:, -third:].sum() >= SLOWING * changes[:, :third].sum():
+            return replace(found, trend="growing")
+        return replace(found, why="slowing", longer=3.0)
+    # So many times as many calls have a step in each block, or their last step long ago.
+    steps = grows or (more and rising > 0 and float((changes >= 0).mean()) > 0.8)
+    return _bounded(found, blocks, granule_bytes, total_bytes, max(2.0, 0.8 / rising) if steps else 0.0)
+
+
+def _bounded(
+    found: Growth, blocks: _Blocks, granule_bytes: float, total_bytes: float, longer: float
+) -> Growth:
+    """Return memory that is not shown to grow as level, or why it may still grow.
+
+    Args:
+        found: Its growth.
+        blocks: The blocks.
+        granule_bytes: Growth that would not show.
+        total_bytes: What they have grown.
+        longer: How many times as many calls would decide if it rises in steps; 0 if it does not.
+    """
+    held_bytes, span = float(np.median(blocks.medians)), blocks.calls * blocks.medians.shape[1]
+    most_bytes = max(0.0, found.high * span) + granule_bytes
+    allowed_bytes = max(LEVEL_SHARE * held_bytes, LEVEL_BYTES)
+    found = replace(found, high=most_bytes / span)
+    if max(most_bytes, total_bytes) <= allowed_bytes:
+        excess = found.high / max(LEAST_RATE * held_bytes, LEAST_RATE_BYTES)
+        if excess <= 1:
+            return replace(found, trend="level")
+        return replace(found, why="few-calls", longer=min(LONGEST_FACTOR, 1.2 * excess))
+    if longer:
+        return replace(found, why="steps", longer=min(LONGEST_FACTOR, longer))
+    times = (most_bytes / allowed_bytes) ** 2
+    return replace(found, why="noise", longer=min(LONGEST_FACTOR, max(2.0, times)))
+
+
+def _blocks(processes: Sequence[Series], from_call: float) -> _Blocks | None:
+    """Return the blocks of all processes; None if there are too few points."""
+    end_call = _least_calls(processes)
+    wanted = BLOCKS.get(len(processes), BLOCKS[max(BLOCKS)])
+    points = min(
+        int(((process.calls > from_call) & (process.calls <= end_call)).sum()) for process in processes
+    )
+    n = min(wanted, points // LEAST_POINTS)
+    n -= n % 2
+    if n < 2 or (n - 1) * len(processes) < LEAST_CHANGES:
+        return None
+    edges = np.linspace(from_call, end_call, n + 1)
+    medians = np.empty((len(processes), n))
+    for row, process in enumerate(processes):
+        place = np.searchsorted(edges, process.calls, side="left") - 1
+        for column in range(n):
+            inside = process.held_bytes[(place == column)]
+            if not inside.size:
+                return None
+            medians[row, column] = np.median(inside)
+    return _Blocks(medians=medians, calls=(end_call - from_call) / n, from_call=from_call)
+
+
+def _points_missing(processes: Sequence[Series], from_call: float) -> float:
+    """Return how many times as many points would be enough."""
+    n = len(processes)
+    blocks = 2 * math.ceil((LEAST_CHANGES / n + 1) / 2)
+    needed = blocks * LEAST_POINTS / (1 - LATER_PART)
+    have = min(process.calls.size for process in processes)
+    rare = 1.0
+    end = _least_calls(processes)
+    if end and from_call > LATER_PART * end:
+        rare = from_call / (LATER_PART * end)
+    return min(LONGEST_FACTOR, max(1.5, rare, needed / max(1, have)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """When memory reaches a limit.
+
+    Attributes:
+        after_calls: Further calls.
+        low, high: Interval of 95 %; infinite where the growth has no lower bound above zero.
+    """
+
+    after_calls: float
+    low: float
+    high: float
+
+
+def forecast(found: Growth, held_bytes: float, limit_bytes: float) -> Forecast | None:
+    """Return after how many further calls memory passes a limit if it grows on like this; None if it does not grow."""
+    if found.trend != "growing" or not found.per_call or held_bytes >= limit_bytes:
+        return None
+    left = limit_bytes - held_bytes
+    return Forecast(
+        after_calls=left / found.per_call,
+        low=left / found.high,
+        high=left / found.low if found.low > 0 else math.inf,
+    )

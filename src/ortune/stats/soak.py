@@ -1,0 +1,105 @@
+"""The verdict of a soak: flat, bounded, growing or fragmented, from the memory of several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from ortune.stats.growth import LEVEL_BYTES, LEVEL_SHARE, Growth, Series, growth
+
+USED_GRANULE_BYTES = 32 << 10
+"""Of the allocator's own count of what is in use, which has no steps of pages."""
+GIVEN_BACK_SHARE = 0.5
+"""Of the growth, from which on what the allocator gives back explains it."""
+
+Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Soaked:
+    """One process of a soak.
+
+    Attributes:
+        held: Memory of its own and of its children.
+        used: What its allocator says is in use; None if it does not tell.
+        first_bytes: Held after its first call.
+        returned_bytes: What ``malloc_trim`` gave back at the end, the sessions kept; None if there is no such function.
+    """
+
+    held: Series
+    used: Series | None
+    first_bytes: float
+    returned_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The verdict with its figures, medians over processes.
+
+    Attributes:
+        growth: Of what is held; of what the allocator has in use if only that grows (``of_used``).
+        held_bytes: Held at the end.
+        rise_bytes: Since the first call.
+        returned_bytes: What a trim gave back; None if no process can tell.
+    """
+
+    verdict: Verdict
+    growth: Growth
+    of_used: bool
+    held_bytes: float
+    rise_bytes: float
+    returned_bytes: float | None
+
+
+def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
+    """Return the verdict.
+
+    Args:
+        processes: At least one, with at least one point each.
+        settled_call: The call until which sizes were new.
+    """
+    held = growth([one.held for one in processes], settled_call=settled_call)
+    used = None
+    if all(one.used is not None for one in processes):
+        series = [one.used for one in processes if one.used is not None]
+        used = growth(series, granule_bytes=USED_GRANULE_BYTES, settled_call=settled_call)
+    ends = [float(one.held.held_bytes[-1]) for one in processes]
+    rises = [end - one.first_bytes for end, one in zip(ends, processes, strict=True)]
+    returned = [one.returned_bytes for one in processes if one.returned_bytes is not None]
+    held_bytes, rise_bytes = float(np.median(ends)), float(np.median(rises))
+    returned_bytes = float(np.median(returned)) if returned else None
+    rose = rise_bytes > max(LEVEL_SHARE * held_bytes, LEVEL_BYTES)
+    # What a trim gives back was free: no call keeps it, but no other process could have it.
+    free = rose and returned_bytes is not None and returned_bytes >= GIVEN_BACK_SHARE * rise_bytes
+    kept = used is not None and used.trend == "growing" and _half_of(used, held)
+    of_used = held.trend != "growing" and used is not None and used.trend == "growing"
+    verdict: Verdict
+    if held.trend == "growing":
+        verdict = "fragmented" if free and not kept else "growing"
+    elif of_used:
+        verdict = "growing"
+    elif held.trend == "level":
+        verdict = ("fragmented" if free else "bounded") if rose else "flat"
+    else:
+        verdict = "fragmented" if free and _lasts(held) else "undecided"
+    return Judged(
+        verdict=verdict,
+        growth=used if of_used and used is not None else held,
+        of_used=of_used,
+        held_bytes=held_bytes,
+        rise_bytes=rise_bytes,
+        returned_bytes=returned_bytes,
+    )
+
+
+def _half_of(used: Growth, held: Growth) -> bool:
+    """Return whether what is in use grows at least half as fast as what is held."""
+    return (used.per_call or 0.0) >= GIVEN_BACK_SHARE * (held.per_call or 0.0)
+
+
+def _lasts(held: Growth) -> bool:
+    """Return whether enough points were seen to say what the memory is made of, whatever becomes of it."""
+    return held.why not in ("", "few-calls")

@@ -1,0 +1,132 @@
+"""A process that is soaked: it calls a model for long, and reports its memory after each turn."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ortune.records import (
+    Applied,
+    Failed,
+    Finish,
+    FreshInput,
+    SoakDone,
+    SoakPoint,
+    SoakRequest,
+    SoakTurn,
+    TimeSource,
+    TrialError,
+    TrialRequest,
+)
+from ortune.targets.machine import Machine
+from ortune.targets.process import Process
+from ortune.targets.requests import CannotApply, applied
+from ortune.targets.task import Task
+
+_COUNTER = "<QQ"
+_COUNTER_FILE = "counter"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoakTask:
+    """A process that is wanted.
+
+    Attributes:
+        task: As of a trial.
+        fresh: Inputs with new values in each call.
+        seed: Of the order of sizes and of the values.
+        recreate: Calls after which the sessions are created again; 0 keeps them.
+        trim: Return the allocator's free pages after each turn.
+    """
+
+    task: Task
+    fresh: tuple[FreshInput, ...]
+    seed: int
+    recreate: int = 0
+    trim: bool = False
+
+
+class Soaking(Process):
+    """One process, from its start to its last word.
+
+    Attributes:
+        points: Its memory so far.
+        done: Its end; None before, and of a process that failed.
+    """
+
+    def __init__(
+        self, wanted: SoakTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Soaking]
+    ) -> None:
+        super().__init__(wanted.task, settings, machine, group)
+        self.wanted = wanted
+        self.points: list[SoakPoint] = []
+        self.done: SoakDone | None = None
+
+    def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
+        """Start it."""
+        super().open(settings, ("soak", *arguments))
+
+    def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
+        """Return its first request."""
+        trial = super().request(settings)
+        assert isinstance(trial, TrialRequest)
+        wanted = self.wanted
+        return SoakRequest(
+            trial=trial,
+            fresh=wanted.fresh,
+            seed=wanted.seed,
+            recreate=wanted.recreate,
+            trim=wanted.trim,
+            counter=str((self.folder / _COUNTER_FILE).absolute()),
+        )
+
+    def turn(self, calls: int, starts_ns: tuple[int, ...] = ()) -> None:
+        """Make calls, in its turn, and record its memory after them."""
+        self._turn(SoakTurn(calls=calls, starts_ns=starts_ns), SoakPoint)
+        if self.live and isinstance(self.answer, SoakPoint):
+            self.points.append(self.answer)
+
+    def conclude(self) -> None:
+        """Report and end."""
+        self._turn(Finish(), SoakDone)
+        if isinstance(self.end, SoakDone):
+            self.done = self.end
+
+    @property
+    def counted(self) -> tuple[int, int] | None:
+        """Number of calls and the index of the last one's size, also of a process that was killed; None if none was."""
+        path = self.folder / _COUNTER_FILE
+        data = path.read_bytes() if path.is_file() else b""
+        if len(data) != struct.calcsize(_COUNTER):
+            return None
+        calls, case = struct.unpack(_COUNTER, data)
+        return (calls, case) if calls else None
+
+    @property
+    def failure(self) -> Failed | None:
+        """What went wrong; None if nothing did."""
+        end = self.end
+        wrong = [] if not isinstance(end, SoakDone) else [read for read in end.read_back if not read.ok]
+        if wrong:
+            what = f"{wrong[0].knob} was not applied: {wrong[0].seen or 'no effect observed'}"
+            end = TrialError(reason="not-applied", what=what)
+        if not isinstance(end, TrialError):
+            return None
+        return Failed(
+            plan=self.task.plan.id,
+            reason=end.reason,
+            what=end.what,
+            phase=end.phase,
+            log=self.log(),
+            elapsed_ns=self.elapsed_ns,
+        )
+
+
+def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> Soaking | Failed:
+    """Return the process, not yet started; Failed if its settings cannot be applied here."""
+    try:
+        settings = applied(wanted.task.plan, wanted.task.runtime)
+    except CannotApply as error:
+        return Failed(plan=wanted.task.plan.id, reason=error.reason, what=str(error), phase="preparing")
+    return Soaking(wanted, settings, machine, group)

@@ -1,0 +1,45 @@
+"""The options ``--rate`` and ``--arrival``."""
+
+from __future__ import annotations
+
+from ortune.errors import OrtuneError, UsageError
+from ortune.stats import arrivals
+from ortune.verbs._shared.quantities import per_second
+
+RECORDED = "recorded"
+
+
+def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: bool, workload: bool) -> None:
+    """Check the options of an open loop.
+
+    Raises:
+        UsageError: They cannot be read, or contradict another option.
+    """
+    if rate is None and kind is None:
+        return
+    if in_page:
+        raise UsageError(
+            "calls at given times are not possible in a browser", where="--rate", do="use --gap instead"
+        )
+    if gap:
+        raise UsageError(
+            "the rate decides when calls start, and the gap does so too",
+            where="--gap",
+            do="pass --rate or --gap",
+        )
+    if rate is not None:
+        per_second(rate, "--rate")
+    if kind == RECORDED:
+        if not workload:
+            raise UsageError(
+                "there is no recording", where="--arrival", do="pass --workload app.workload of ortune record"
+            )
+        return
+    if rate is None:
+        raise UsageError("the rate is missing", where="--arrival", do=f"e.g. --rate 50/s --arrival {kind}")
+    try:
+        arrivals.variation(kind or "poisson")
+    except OrtuneError as error:
+        raise UsageError(
+            error.what, where="--arrival", do="constant, poisson, recorded, or gamma:CV such as gamma:2"
+        ) from error

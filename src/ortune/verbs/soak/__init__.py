@@ -1,0 +1,1 @@
+"""The folder of ``ortune soak``: its options, its steps, its words."""

@@ -1,0 +1,235 @@
+"""From the processes of a soak to its verdict and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.opening import Experiment
+from ortune.measuring.soaking import Soak, Soaked
+from ortune.records import Failed, SoakPoint
+from ortune.stats import growth
+from ortune.stats import soak as soaks
+from ortune.stats.growth import Series
+from ortune.verbs._shared.spelling import command
+from ortune.verbs.bench.words import load_words
+from ortune.verbs.soak.options import Options
+from ortune.verbs.soak.result import (
+    GrowthFigure,
+    LimitForecast,
+    PointRow,
+    SizeRow,
+    SoakKill,
+    SoakProcess,
+    SoakResult,
+    SoakVerdict,
+)
+
+USUAL_LIMIT_BYTES = 2 << 30
+"""Of a process, where nothing limits it."""
+
+
+def killed(failure: Failed) -> bool:
+    """Return whether a process was ended because of its memory."""
+    return failure.reason == "out-of-memory" or "SIGKILL" in failure.what
+
+
+def made(
+    options: Options, opened: Experiment, baseline: Measuring, soak: Soak, rate_per_s: float | None
+) -> SoakResult:
+    """Return the answer.
+
+    Args:
+        options: The options.
+        opened: The experiment.
+        baseline: The model.
+        soak: The processes, which have ended.
+        rate_per_s: Calls a second of ``--rate``; None if each followed the one before.
+    """
+    soaked = [each for each in soak.soaked if _called(each)]
+    names = [case.name for case in baseline.work.cases]
+    judged = soaks.judge([_process(each) for each in soaked], settled_call(soaked)) if soaked else None
+    kill = _kill(soak.soaked, names, baseline)
+    verdict: SoakVerdict = "killed" if kill else judged.verdict if judged else "undecided"
+    calls = min((each.points[-1].calls for each in soaked), default=0)
+    per_s = rate_per_s or _median([_rate(each) for each in soaked]) or 0.0
+    growing = judged.growth if judged is not None and judged.growth.per_call is not None else None
+    elapsed_s = opened.elapsed_s
+    undecided = judged is not None and verdict == "undecided"
+    arrival = "" if rate_per_s is None else f"{rate_per_s:.4g}/s, {options.arrival or 'poisson'} arrivals"
+    return SoakResult(
+        side=baseline.side.record,
+        verdict=verdict,
+        calls=calls,
+        calls_per_s=per_s,
+        first_bytes=_median([float(_first(each)) for each in soaked]) or 0.0,
+        held_bytes=_median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
+        children_bytes=_median([float(each.points[-1].children_bytes) for each in soaked]) or 0.0,
+        returned_bytes=judged.returned_bytes if judged else None,
+        base_bytes=_median_known([each.done.base_bytes if each.done else None for each in soaked]),
+        released_bytes=_median_known([each.done.released_bytes if each.done else None for each in soaked]),
+        raised_by=_raised_by(soaked, names),
+        growth=_figure(judged, options.recreate) if judged is not None and growing is not None else None,
+        forecast=_forecast(judged, baseline, per_s) if judged is not None else None,
+        killed=kill,
+        enough_budget_s=judged.growth.longer * elapsed_s if judged is not None and undecided else None,
+        sizes=_sizes(soaked, names),
+        fresh=tuple(each.name for each in soak.soaked[0].wanted.fresh),
+        fixed=tuple(sorted({name for each in soaked if each.done for name in each.done.fixed})),
+        recreate=options.recreate,
+        load=load_words(baseline.work, arrival),
+        findings=tuple(baseline.findings),
+        processes=tuple(
+            SoakProcess(arm=each.wanted.arm.name, done=each.done, failure=each.failure)
+            for each in soak.soaked
+        ),
+        points=tuple(_row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
+        notes=(*baseline.work.notes, *baseline.notes),
+        reproduce=command("soak", options),
+        session=opened.log.id,
+        elapsed_s=elapsed_s,
+    )
+
+
+def settled_call(soaked: Sequence[Soaked]) -> float:
+    """Return the call by which each process had seen all of its sizes."""
+    return float(
+        max((step.first_call for each in soaked if each.done for step in each.done.steps), default=0)
+    )
+
+
+def _called(soaked: Soaked) -> bool:
+    return any(point.calls for point in soaked.points)
+
+
+def _first(soaked: Soaked) -> int:
+    """Return what was held after the first call."""
+    return next(point.held_bytes or 0 for point in soaked.points if point.calls)
+
+
+def _process(soaked: Soaked) -> soaks.Soaked:
+    points = [point for point in soaked.points if point.calls]
+    calls = np.array([point.calls for point in points], dtype=np.float64)
+    used = [point.used_bytes for point in points]
+    done = soaked.done
+    returned = None
+    if done is not None and done.idle_bytes is not None and done.trimmed_bytes is not None:
+        returned = float(done.idle_bytes - done.trimmed_bytes)
+    return soaks.Soaked(
+        held=Series(
+            calls=calls, held_bytes=np.array([point.held_bytes for point in points], dtype=np.float64)
+        ),
+        used=None if None in used else Series(calls=calls, held_bytes=np.array(used, dtype=np.float64)),
+        first_bytes=float(_first(soaked)),
+        returned_bytes=returned,
+    )
+
+
+def _rate(soaked: Soaked) -> float:
+    """Return calls a second of the later half, in which all is warm."""
+    points = soaked.points
+    middle, last = points[len(points) // 2], points[-1]
+    if last.active_ns == middle.active_ns:
+        middle = points[0]
+    span_ns = last.active_ns - middle.active_ns
+    return 1e9 * (last.calls - middle.calls) / span_ns if span_ns else 0.0
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
+
+
+def _median_known(values: Sequence[int | None]) -> float | None:
+    known = [float(value) for value in values if value is not None]
+    return _median(known) if len(known) == len(values) else None
+
+
+def _figure(judged: soaks.Judged, recreate: int) -> GrowthFigure:
+    found = judged.growth
+    per_call = found.per_call or 0.0
+    undecided = found.trend == "undecided"
+    return GrowthFigure(
+        of="used" if judged.of_used else "held",
+        per_1000_calls=1000 * per_call,
+        low=1000 * found.low if math.isfinite(found.low) else None,
+        high=1000 * found.high if math.isfinite(found.high) else None,
+        per_session=recreate * per_call if recreate else None,
+        p=found.p,
+        n_changes=found.n_changes,
+        from_call=found.from_call,
+        why=found.why if undecided else "",
+    )
+
+
+def _forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:
+    """Return when memory passes the limit of the container, of the machine's group, or what many have."""
+    limit = baseline.machine.seen.memory_limit_bytes or USUAL_LIMIT_BYTES
+    while limit <= judged.held_bytes:
+        limit *= 2
+    if judged.verdict != "growing" or not per_s:
+        return None
+    found = growth.forecast(judged.growth, judged.held_bytes, limit)
+    if found is None:
+        return None
+    return LimitForecast(
+        limit_bytes=limit,
+        after_s=found.after_calls / per_s,
+        low_s=found.low / per_s,
+        high_s=found.high / per_s if math.isfinite(found.high) else None,
+    )
+
+
+def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
+    """Return the end of the first process that was ended because of its memory; None if none was."""
+    for each in soaked:
+        if each.failure is not None and killed(each.failure):
+            calls, case = each.counted or (0, 0)
+            return SoakKill(
+                limit_bytes=baseline.machine.pod_bytes,
+                calls=calls,
+                size=names[case] if calls else "",
+                what=each.failure.what,
+            )
+    return None
+
+
+def _sizes(soaked: Sequence[Soaked], names: Sequence[str]) -> tuple[SizeRow, ...]:
+    steps = [step for each in soaked if each.done for step in each.done.steps]
+    rows = []
+    for number, name in enumerate(names):
+        mine = [step for step in steps if step.case == number]
+        rows.append(
+            SizeRow(
+                size=name,
+                calls=sum(step.calls for step in mine),
+                raised_bytes=_median([float(step.bytes) for step in mine]) or 0.0,
+                last_step_call=max((step.last_step_call for step in mine), default=0),
+            )
+        )
+    return tuple(rows)
+
+
+def _raised_by(soaked: Sequence[Soaked], names: Sequence[str]) -> str:
+    """Return the size that raised the level most; "" if none did."""
+    rows = _sizes(soaked, names)
+    most = max(rows, key=lambda row: row.raised_bytes, default=None)
+    return most.size if most is not None and most.raised_bytes else ""
+
+
+def _row(arm: str, point: SoakPoint) -> PointRow:
+    return PointRow(
+        arm=arm,
+        calls=point.calls,
+        sessions=point.sessions,
+        active_ns=point.active_ns,
+        latency_ns=point.latency_ns,
+        held_bytes=point.held_bytes or 0,
+        children_bytes=point.children_bytes,
+        resident_bytes=point.resident_bytes,
+        used_bytes=point.used_bytes,
+        group_bytes=point.group_bytes,
+        group_cache_bytes=point.group_cache_bytes,
+    )

@@ -1,0 +1,75 @@
+"""Options of ``ortune soak``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from ortune.errors import UsageError
+from ortune.verbs._shared.common import Budget, Rewrites
+from ortune.verbs._shared.groups import Budgeted, Load, OnePlan
+from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
+
+if TYPE_CHECKING:
+    from ortune.measuring.input_options import InputOptions
+
+FORMATS = ("text", "json", "markdown", "html")
+STOPPING = "stopping after this turn; the verdict so far will be shown. Ctrl-C again stops immediately"
+TABLE = "points"
+EXAMPLE = 'ortune.soak("model.onnx", budget="10m").result.verdict'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Load, Budgeted, OnePlan):
+    """Does memory grow over time?
+
+    Calls the model with new inputs each time, over all sizes of the workload in random order, in several processes. The
+    verdict is flat, bounded, growing or fragmented, with its figure and 95 % interval.
+    """
+
+    model: Annotated[
+        AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+    ]
+    rewrite: Rewrites = ()
+    rate: Annotated[
+        str | float | None,
+        Option("--rate", "50/s", "Start calls at this rate, whether or not earlier ones have ended.", RUN),
+    ] = None
+    arrival: Annotated[
+        str | None,
+        Option("--arrival", "KIND", "When calls start: poisson (default), constant or gamma:CV.", RUN),
+    ] = None
+    recreate: Annotated[
+        int, Option("--recreate", "N", "Delete and create the sessions after every N calls.", RUN)
+    ] = 0
+    budget: Budget = "10m"
+
+    def read_feeds(self) -> InputOptions:
+        """Read inputs and load; sizes that were guessed are varied."""
+        return replace(super().read_feeds(), in_turn=True)
+
+    def __post_init__(self) -> None:
+        """Read all options.
+
+        Raises:
+            UsageError: An option cannot be read, or contradicts another one.
+        """
+        super().__post_init__()
+        from ortune.catalogue.providers import of_target
+        from ortune.verbs._shared.arrival_options import RECORDED, check
+
+        if self.recreate < 0:
+            raise UsageError(f"{self.recreate} is not a number of calls", where="--recreate", do="e.g. 200")
+        if of_target(self.target).in_page:
+            raise UsageError(
+                "the memory of a browser's page cannot be followed over time",
+                where=f"--target {self.target}",
+                do="omit --target",
+            )
+        if self.arrival == RECORDED:
+            raise UsageError(
+                "recorded times are of one run, and a soak goes on",
+                where="--arrival",
+                do="pass --rate with the recorded rate; --workload has its sizes",
+            )
+        check(self.rate, self.arrival, gap=bool(self.feeds.gap_ns), in_page=False, workload=False)

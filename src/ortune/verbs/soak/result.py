@@ -1,0 +1,168 @@
+"""Result of ``ortune soak``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ortune.records import Failed, Finding, Side, SoakDone
+from ortune.records.base import Record
+
+SoakVerdict = Literal["flat", "bounded", "growing", "fragmented", "killed", "undecided"]
+
+
+class GrowthFigure(Record, frozen=True, kw_only=True):
+    """How memory changes after the first calls, bytes.
+
+    Attributes:
+        of: "held": memory of the processes and their children; "used": what their allocators have in use.
+        per_1000_calls: Growth; ``low`` and ``high`` are its interval of 95 %, None if nothing bounds it.
+        per_session: The same for each set of sessions created; None if sessions are kept.
+        p: Chance of changes as large if memory only wanders.
+        n_changes: Changes from block to block of calls, of all processes.
+        from_call: Calls up to this one are the first ones.
+        why: Why the verdict is undecided: "few-calls", "steps", "slowing" or "noise"; "" if it is decided.
+    """
+
+    of: Literal["held", "used"]
+    per_1000_calls: float
+    low: float | None = None
+    high: float | None = None
+    per_session: float | None = None
+    p: float = 1.0
+    n_changes: int = 0
+    from_call: float = 0.0
+    why: str = ""
+
+
+class LimitForecast(Record, frozen=True, kw_only=True):
+    """When memory passes a limit if it grows on like this, seconds of calls at the rate of this soak.
+
+    Attributes:
+        low_s, high_s: Interval of 95 %; None if nothing bounds it.
+    """
+
+    limit_bytes: int
+    after_s: float
+    low_s: float | None = None
+    high_s: float | None = None
+
+
+class SizeRow(Record, frozen=True, kw_only=True):
+    """One size of the workload.
+
+    Attributes:
+        calls: Of all processes.
+        raised_bytes: By how much its calls raised the highest level, median over processes.
+        last_step_call: The last call of a process that did so.
+    """
+
+    size: str
+    calls: int
+    raised_bytes: float = 0.0
+    last_step_call: int = 0
+
+
+class SoakKill(Record, frozen=True, kw_only=True):
+    """The end of a process that took too much memory.
+
+    Attributes:
+        limit_bytes: The limit; None if it is the machine's.
+        calls: Calls until then, the last one included; 0 if it was not called.
+        size: The size of the last call.
+        what: The reason in words.
+    """
+
+    limit_bytes: int | None = None
+    calls: int = 0
+    size: str = ""
+    what: str = ""
+
+
+class SoakProcess(Record, frozen=True, kw_only=True):
+    """One process.
+
+    Attributes:
+        arm: The variation that it ran: "as-is-1".
+        done: Its end; None if it failed or was killed.
+        failure: Why it ended early; None if it did not.
+    """
+
+    arm: str
+    done: SoakDone | None = None
+    failure: Failed | None = None
+
+
+class PointRow(Record, frozen=True, kw_only=True):
+    """The memory of one process after a turn.
+
+    Attributes:
+        arm: The variation that it runs: "as-is-1".
+        calls: Calls made so far.
+        sessions: Sessions created so far, each set of ``--sessions`` once.
+        active_ns: Time in turns so far.
+        latency_ns: Median of the turn; 0 without calls.
+        held_bytes: Memory of the process and its children that is no page of a file, swapped pages included.
+        children_bytes: The part of its children.
+        resident_bytes: Resident memory of the process, pages of files included.
+        used_bytes: What the allocator says is in use; None if it does not tell.
+        group_bytes: Memory of its control group, with that of all other processes in it; ``group_cache_bytes`` is cache
+            of files.
+    """
+
+    arm: str
+    calls: int
+    sessions: int
+    active_ns: int
+    latency_ns: int
+    held_bytes: int
+    children_bytes: int = 0
+    resident_bytes: int | None = None
+    used_bytes: int | None = None
+    group_bytes: int | None = None
+    group_cache_bytes: int | None = None
+
+
+class SoakResult(Record, frozen=True, kw_only=True):
+    """``result`` of ``ortune soak --json``; sizes are medians over processes.
+
+    Attributes:
+        calls: Calls of each process.
+        calls_per_s: Their rate.
+        first_bytes: Held after the first call.
+        held_bytes: Held at the end.
+        children_bytes: The part of child processes.
+        returned_bytes: What ``malloc_trim`` gave back at the end; None if the allocator has no such function.
+        base_bytes: Held before the sessions were created; ``released_bytes`` after they were deleted.
+        raised_by: The size that raised the level most; "" if none did.
+        enough_budget_s: A budget that would decide; None if this one did.
+        fresh: Inputs with new values in each call; ``fixed`` are those that the model refuses other values for.
+        load: When calls were made, in words.
+    """
+
+    side: Side
+    verdict: SoakVerdict
+    calls: int
+    calls_per_s: float
+    first_bytes: float
+    held_bytes: float
+    children_bytes: float = 0.0
+    returned_bytes: float | None = None
+    base_bytes: float | None = None
+    released_bytes: float | None = None
+    raised_by: str = ""
+    growth: GrowthFigure | None = None
+    forecast: LimitForecast | None = None
+    killed: SoakKill | None = None
+    enough_budget_s: float | None = None
+    sizes: tuple[SizeRow, ...] = ()
+    fresh: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    recreate: int = 0
+    load: str = ""
+    findings: tuple[Finding, ...] = ()
+    processes: tuple[SoakProcess, ...] = ()
+    points: tuple[PointRow, ...] = ()
+    notes: tuple[str, ...] = ()
+    reproduce: str = ""
+    session: str = ""
+    elapsed_s: float = 0.0

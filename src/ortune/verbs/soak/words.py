@@ -1,0 +1,178 @@
+"""The verdict of a soak in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.printable import operand
+from ortune.records import Envelope
+from ortune.show import finding_words
+from ortune.show.answer_commands import lines, told_line
+from ortune.show.document import Cell, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.numbers import counted, enough, memory, three, waiting
+from ortune.show.stored_kind import StoredKind
+from ortune.verbs.soak.result import GrowthFigure, LimitForecast, SoakResult
+
+STOPPED = "stopped before the first call; there is no result"
+TONES: dict[str, Tone] = {"flat": "good", "bounded": "good", "undecided": "unsure"}
+_WHY = {
+    "few-calls": "too few calls",
+    "steps": "memory rises in steps that are too rare to tell growth from a limit",
+    "slowing": "memory grows, but more and more slowly",
+    "noise": "memory varies too much from turn to turn",
+    "": "too few calls",
+}
+
+
+_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+
+
+def size(n_bytes: float, like: float | None = None) -> str:
+    """Return bytes as three digits with the unit that fits them, or another size: "1.02 MiB", "-312 B"."""
+    largest = abs(n_bytes if like is None else like)
+    scale, unit = next((each for each in _UNITS if largest >= each[0]), _UNITS[-1])
+    sign, value = ("-" if n_bytes < 0 else ""), abs(n_bytes) / scale
+    return f"{sign}{three(value) if scale > 1 else f'{value:.0f}'} {unit}"
+
+
+def rate(figure: GrowthFigure) -> str:
+    """Return the growth with its interval: "1.02 MiB per 1,000 calls (95 % interval 0.99 MiB to 1.05 MiB)"."""
+    if figure.per_session is not None and figure.per_1000_calls:
+        factor = figure.per_session / figure.per_1000_calls
+        unit = "session"
+    else:
+        factor, unit = 1.0, "1,000 calls"
+    value = factor * figure.per_1000_calls
+    ends = [None if end is None else size(factor * end, value) for end in (figure.low, figure.high)]
+    interval = " to ".join("unbounded" if end is None else end for end in ends)
+    return f"{size(value)} per {unit} (95 % interval {interval})"
+
+
+def most(figure: GrowthFigure | None) -> str:
+    """Return the upper end of the growth of memory that is level."""
+    if figure is None or figure.high is None:
+        return ""
+    if figure.per_session is not None and figure.per_1000_calls:
+        factor = figure.per_session / figure.per_1000_calls
+        return f", at most +{size(factor * figure.high)} per session (95 %)"
+    return f", at most +{size(figure.high)} per 1,000 calls (95 %)"
+
+
+def headline(result: SoakResult) -> str:
+    """Return the verdict in one sentence."""
+    return f"{result.side.label}: {_verdict(result)}"
+
+
+def _verdict(result: SoakResult) -> str:
+    held, rise = memory(result.held_bytes), size(result.held_bytes - result.first_bytes)
+    figure = result.growth
+    match result.verdict:
+        case "killed":
+            assert result.killed is not None
+            kill = result.killed
+            where = "" if kill.limit_bytes is None else f" at {memory(kill.limit_bytes)}"
+            by = f", by size {kill.size}" if kill.size else ""
+            return f"killed{where} after {counted(kill.calls, 'call')}{by}"
+        case "growing":
+            assert figure is not None
+            what = "memory in use" if figure.of == "used" else "memory"
+            return f"{what} grows by {rate(figure)}"
+        case "bounded":
+            by = f", most of it at size {result.raised_by}" if result.raised_by else ""
+            return f"memory is bounded: it rises by {rise}{by}, then stays at {held}{most(figure)}"
+        case "fragmented":
+            returned = size(result.returned_bytes or 0.0)
+            return (
+                f"memory is fragmented: {returned} of {held} are free, and malloc_trim returns them to the system; "
+                f"{rise} were added since the first call"
+            )
+        case "flat":
+            return f"memory is flat: {held} held{most(figure)}"
+        case _:
+            why = _WHY[figure.why if figure is not None else "few-calls"]
+            more = "" if result.enough_budget_s is None else f"; rerun with {enough(result.enough_budget_s)}"
+            return f"inconclusive: {why}{more}"
+
+
+def forecast(found: LimitForecast) -> str:
+    """Return when a limit is passed: "passes 2.00 GiB after 31 h (95 % interval 24 h to 40 h)"."""
+    low = "unbounded" if found.low_s is None else waiting(found.low_s)
+    high = "unbounded" if found.high_s is None else waiting(found.high_s)
+    interval = f"95 % interval {low} to {high}"
+    return f"passes {memory(found.limit_bytes)} after {waiting(found.after_s)} ({interval})"
+
+
+def document(envelope: Envelope[SoakResult]) -> Document:
+    """Return the verdict, its figures, and what each size added."""
+    result = envelope.result
+    assert result is not None
+    blocks = [*stopped(envelope), Line(headline(result), TONES.get(result.verdict, "bad"))]
+    if result.forecast is not None:
+        blocks.append(Line(f"{forecast(result.forecast)} at {result.calls_per_s:.3g} calls/s", "bad"))
+    rows = [
+        (size_row.size, f"{size_row.calls:,}", _raised(size_row.raised_bytes)) for size_row in result.sizes
+    ]
+    sizes = [Column("size", "text"), Column("calls"), Column("memory added")]
+    return Document(
+        title=f"ortune soak: {result.side.label}",
+        blocks=[
+            *blocks,
+            *(Line(f"{found.sentence()}{finding_words.places(found)}", "look") for found in result.findings),
+            Pairs(rows=list(_figures(result))),
+            *([table(sizes, [tuple(map(Cell, row)) for row in rows])] if len(rows) > 1 else []),
+            Code(title="next", lines=_next(envelope), commands=True),
+        ],
+        support=[Pairs(rows=list(_support(envelope)))],
+    )
+
+
+def _raised(n_bytes: float) -> str:
+    return size(n_bytes) if n_bytes else "nothing"
+
+
+def _figures(result: SoakResult) -> Iterator[tuple[str, str]]:
+    if result.base_bytes is not None:
+        yield "before loading", memory(result.base_bytes)
+    yield "after the first call", memory(result.first_bytes)
+    children = result.children_bytes
+    of_them = f", {memory(children)} of it in child processes" if children else ""
+    yield "after the last call", f"{memory(result.held_bytes)}{of_them}"
+    if result.returned_bytes is not None:
+        yield "malloc_trim returns", size(max(0.0, result.returned_bytes))
+    if result.released_bytes is not None:
+        yield "after release", memory(result.released_bytes)
+
+
+def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
+    result = envelope.result
+    assert result is not None
+    processes = counted(len(result.processes), "process", "processes")
+    each = (
+        f"{counted(result.calls, 'call')} each"
+        if len(result.processes) > 1
+        else counted(result.calls, "call")
+    )
+    yield "measured", f"{processes}, {each}; {result.load}"
+    if result.recreate:
+        yield "sessions", f"created again after every {counted(result.recreate, 'call')}"
+    fresh = [name for name in result.fresh if name not in result.fixed]
+    yield "new values in each call", ", ".join(fresh) or "no input"
+    if result.fixed:
+        yield "same values in each call", ", ".join(result.fixed)
+    yield "runtime", result.side.runtime.build
+    for note in result.notes:
+        yield "note", note
+    for process in result.processes:
+        if process.failure is not None:
+            yield "ended early", f"{process.arm}: {process.failure.what}"
+    yield "again", result.reproduce
+
+
+def _next(envelope: Envelope[SoakResult]) -> list[str]:
+    result = envelope.result
+    assert result is not None
+    diagnose = f"ortune compare {operand(result.side.label)} --objective memory:idle"
+    return lines([diagnose] if result.verdict == "bounded" else [], told_line(result.session, envelope.store))
+
+
+STORED = StoredKind(result=SoakResult, document=document, headline=headline)

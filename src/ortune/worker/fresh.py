@@ -1,0 +1,42 @@
+"""New values for the inputs of each call: of the same shape, type and range, in an array of their own."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
+import numpy as np
+
+
+class Fresh:
+    """The values of one caller.
+
+    Args:
+        inputs: Which inputs change and how, as ``FreshInput`` has it.
+        seed: Equal seeds give equal values.
+    """
+
+    def __init__(self, inputs: List[Dict[str, Any]], seed: List[int]) -> None:
+        self.inputs = {entry["name"]: entry for entry in inputs}
+        self._rng = np.random.default_rng(seed)
+        self._count = 0
+
+    def fill(self, feeds: Dict[str, Any], base: Dict[str, Any]) -> None:
+        """Put new values into feeds, made of those of a base that stays as it is."""
+        self._count += 1
+        for name, entry in self.inputs.items():
+            value = base.get(name)
+            if isinstance(value, np.ndarray) and value.size:
+                feeds[name] = self._values(value, entry)
+
+    def _values(self, base: Any, entry: Dict[str, Any]) -> Any:
+        if entry["kind"] == "text":
+            return np.array(["%s %d" % (text, self._count) for text in base.ravel()], object).reshape(
+                base.shape
+            )
+        if entry["kind"] == "integers" and entry["low"] is not None:
+            return self._rng.integers(entry["low"], entry["high"], base.shape, base.dtype, endpoint=True)
+        moved = np.roll(base, int(self._rng.integers(base.size)))
+        if entry["kind"] == "floats":
+            # Down to half of what they were, so that they stay within their range; never twice the same.
+            moved *= base.dtype.type(1.0 - 0.5 * self._rng.random())
+        return moved
