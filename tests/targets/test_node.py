@@ -9,12 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from target_trials import Trials, measured, model
 
 from facts import facts
 from ortune import targets
-from ortune.bundle.languages.javascript import LANGUAGE
+from ortune.bundle.languages.javascript import LANGUAGE, node_lines
 from ortune.catalogue import knobs
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.measuring.sides import SideText, resolve
@@ -25,6 +26,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.node.trial import RUNNER
 from ortune.targets.runner import run
 from ortune.targets.turns import Turns
+from ortune.verbs._shared import bundling
 from ortune.verbs.compare.run import Options
 from ortune.verbs.compare.run import run as compare
 
@@ -175,3 +177,31 @@ def test_python_and_node_are_compared_in_one_block(found: Any, tmp_path: Path) -
     result = compare(options).result
     assert result.outputs.ok and result.base.runtime.node is None
     assert result.new.runtime.node == found
+
+
+def test_what_was_tuned_in_node_is_what_load_mjs_loads(found: Any, tmp_path: Path) -> None:
+    """The plan of a bundle is the CPU's: the lines to paste and ``load.mjs`` have the measured options."""
+    plan = Plan(
+        settings={"intra_op_num_threads": 1, "allow_spinning": False, "graph_optimization_level": "basic"},
+        providers=NODE.providers,
+    )
+    shipped = bundling._loadable(plan)
+    assert not shipped.providers and shipped.settings == plan.settings
+    assert bundling._loadable(Plan()) == Plan()
+    with pytest.raises(UsageError):
+        bundling._loadable(msgspec.structs.replace(plan, settings={"node_thread": "worker"}))
+    text = node_lines(plan, "m.onnx").replace('"onnxruntime-node"', json.dumps(f"{tmp_path}/ort.mjs"))
+    (tmp_path / "ort.mjs").write_text(
+        "export default { InferenceSession: { create: (...all) => console.log(JSON.stringify(all)) } };"
+    )
+    done = subprocess.run(
+        [found.program, "--input-type=module", "-e", text], capture_output=True, text=True, check=True
+    )
+    assert json.loads(done.stdout) == [
+        "m.onnx",
+        {
+            "graphOptimizationLevel": "basic",
+            "intraOpNumThreads": 1,
+            "extra": {"session": {"intra_op.allow_spinning": "0"}},
+        },
+    ]

@@ -187,6 +187,7 @@ def _copy_models(
         proof=delivery.proof,
         applied=resolve(plan),
         ort_version=delivery.ort_version,
+        node=delivery.runtime.node is not None,
         requirements=_requirements(delivery),
         session=delivery.session,
         calibration=delivery.calibration,

@@ -54,6 +54,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
             text, ``min(4, cpus)``, as in ``plan``: the measured 4, but at most one per CPU if there are fewer than
             ``host.effective_cpus``.
         ort_version: The ONNX Runtime version used for tuning.
+        node: Whether that is the version of onnxruntime-node, in which the plan was measured.
         fallback: For browsers: the WebAssembly plan for devices that cannot run ``plan``, measured in the same session.
             Without rewrites it runs ``plain_model``, if that exists.
         calibration: The calibration data of a quantized model.
@@ -75,6 +76,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     proof: Comparison | None = None
     applied: tuple[Applied, ...] = ()
     ort_version: str = ""
+    node: bool = False
     session: str = ""
     requirements: tuple[str, ...] = ()
     calibration: Calibration | None = None

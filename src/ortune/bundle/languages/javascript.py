@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 
 from ortune.bundle.languages._source import Language, spelled
-from ortune.bundle.settings import HUGE_PAGES
+from ortune.bundle.settings import HUGE_PAGES, measured, of, resolve
+from ortune.bundle.shared import as_text
+from ortune.records import Plan
 
 PROVIDERS = spelled(lambda b: b.node)
 WORDS = {
@@ -60,3 +62,30 @@ LANGUAGE = Language(
         "custom_ops": "the Node binding cannot load operator libraries; load.py can",
     },
 )
+
+
+def node_lines(plan: Plan, model: str = "model.onnx") -> str:
+    """Return the plan as the few lines to put where the model is loaded today.
+
+    Args:
+        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
+        model: Path of the model, as the user writes it.
+    """
+    applied = measured(resolve(plan))
+    start = [f"{s.key}={as_text(s.value)}" for s in of(applied, "env")]
+    options = [line for s in applied if (line := LANGUAGE.statement(s))]
+    entries = grouped((s.key, json.dumps(as_text(s.value))) for s in of(applied, "session_config"))
+    if entries:
+        groups = ", ".join(f"{json.dumps(name)}: {{ {', '.join(own)} }}" for name, own in entries.items())
+        options.append(f"extra: {{ {groups} }}")
+    given = f", {{ {', '.join(options)} }}" if options else ""
+    lines = [f"// start the process with: {' '.join(start)}"] if start else []
+    lines += [f"// preload {as_text(s.value)}" for s in of(applied, "preload")]
+    return "\n".join(
+        [
+            *lines,
+            'import ort from "onnxruntime-node";',
+            "",
+            f"const session = await ort.InferenceSession.create({json.dumps(model)}{given});",
+        ]
+    )

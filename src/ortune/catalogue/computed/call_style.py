@@ -9,7 +9,11 @@ TINY = 40
 _WITH_MEMORY = tuple(p.name for p in providers.that(lambda p: p.memory))
 
 COMPUTED: Computed = {
-    "only": {"device_binding": _WITH_MEMORY, "device_resident": _WITH_MEMORY},
+    "only": {
+        "io_binding": tuple(p.name for p in providers.that(lambda p: not p.in_node)),
+        "device_binding": _WITH_MEMORY,
+        "device_resident": _WITH_MEMORY,
+    },
     "worth": lambda model, _: {
         "io_binding": 0.3 if model.n_nodes <= TINY else SELDOM,
         "device_binding": OFTEN,

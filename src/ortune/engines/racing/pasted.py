@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ortune.bundle.languages.javascript import node_lines
 from ortune.bundle.snippet import python_lines
 from ortune.bundle.web import javascript_lines
 from ortune.measuring.measuring import Measuring
@@ -30,7 +31,7 @@ def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
     """Return the lines for a rewritten model at that place, which is named as what it is."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
-    if plan.is_web:
+    if plan.is_web or plan.is_node:
         return f"// load the rewritten model of the bundle ({names})\n{lines}"
     return f"# the rewritten model ({names}); a bundle contains it\n{lines}"
 
@@ -39,6 +40,8 @@ def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
     """Return the lines that load the winner, in the language of where it runs."""
     if plan.is_web:
         return javascript_lines(plan, model)
+    if plan.is_node:
+        return node_lines(plan, model)
     side, runtime = baseline.side, baseline.side.runtime_of(plan)
     code = python_lines(
         plan, model, baseline.machine.allocators, tuple(baseline.work.custom_ops), runtime.plugins

@@ -13,6 +13,7 @@ from ortune import files, rewrites
 from ortune.bundle import digests
 from ortune.bundle import format as bundle_format
 from ortune.bundle.write import write_bundle
+from ortune.catalogue.named import NODE_THREAD
 from ortune.engines.racing import pasted
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError, UsageError
@@ -93,10 +94,10 @@ def delivery(result: TuneResult) -> Delivery:
     runtime = result.runtime or result.side.runtime
     quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
     return Delivery(
-        winner=result.winner,
+        winner=_loadable(result.winner),
         headline=result.headline,
         runtime=runtime,
-        ort_version=result.ort_web or runtime.ort_version,
+        ort_version=result.ort_web or runtime.version_of(result.winner),
         figures=result.winner_figures or result.default_figures,
         proof=result.against_default,
         fallback=result.fallback,
@@ -105,6 +106,23 @@ def delivery(result: TuneResult) -> Delivery:
         hardware_bound=result.hardware_bound,
         session=result.session,
     )
+
+
+def _loadable(winner: Plan) -> Plan:
+    """Return the plan that a bundle loads: in Node.js too, the execution provider is the CPU's.
+
+    Raises:
+        UsageError: The session has a thread of its own, which the code of a bundle does not create.
+    """
+    if not winner.is_node:
+        return winner
+    if NODE_THREAD.name in winner.settings:
+        raise UsageError(
+            "no bundle creates a thread for the session",
+            where=f"--set {NODE_THREAD.name}",
+            do="omit it, and call load() of load.mjs in a thread of your own",
+        )
+    return msgspec.structs.replace(winner, providers=())
 
 
 def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
