@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.inputs.played import IDLE_NS, Played, scripts_of
+from ortune.inputs.played import IDLE_NS, Played, batched, scripts_of
 from ortune.records import (
     Arrival,
     RecordedCalls,
@@ -105,3 +105,30 @@ def test_a_shorter_time_plays_the_beginning() -> None:
     found = played([session(1, 1)], arrivals, most_ms=60)
     assert (found.calls, found.of_calls) == (4, 10)
     assert played([session(1, 1)], [], most_ms=60).calls == 0
+
+
+def test_calls_that_follow_each_other_closely_become_batches_of_at_most_eight() -> None:
+    arrivals = [call(1, 20 + 5 * i) for i in range(10)] + [call(2, 70), call(1, 75), call(1, 90)]
+    (script,) = played([session(1, 1), session(2, 2)], arrivals).scripts
+    found = batched(script, {0})
+    sizes = [(step.session, found.feeds[step.feed].batch) for step in found.steps if step.do == "call"]
+    # Another session and a pause end a batch.
+    assert sizes == [(0, 8), (0, 2), (1, 1), (0, 1), (0, 1)]
+    assert found.steps[2].at_ns == script.steps[2].at_ns
+    assert batched(script, set()) == script
+    (wide,) = played(
+        [RecordedSession(id=1, model=0, process=0, calls=(calls(1, n=2),), creation_ns=MS)], arrivals
+    ).scripts
+    assert [found.batch for found in batched(wide, {0}).feeds] == [1]
+
+
+def test_the_form_of_inputs_is_kept() -> None:
+    listed = RecordedCalls(
+        key=1, inputs=(RecordedInput(name="x", dtype="list of int", shape=(1, 3)),), inspected=4
+    )
+    strided = RecordedCalls(
+        key=2, inputs=(RecordedInput(name="x", shape=(1, 4)),), inspected=4, not_contiguous=3
+    )
+    own = RecordedSession(id=1, model=0, process=0, creation_ns=MS, calls=(listed, strided))
+    (script,) = played([own], [call(1, 20), call(2, 30)]).scripts
+    assert [(feed.lists, feed.strided) for feed in script.feeds] == [(("x",), False), ((), True)]

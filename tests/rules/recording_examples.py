@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ortune.records import (
@@ -12,6 +13,8 @@ from ortune.records import (
     RecordedProcess,
     RecordedSession,
     Recording,
+    ReplayedGain,
+    ReplayedKind,
 )
 from ortune.rules import Facts
 
@@ -100,6 +103,12 @@ def masked(share: float, inspected: int = 10) -> Facts:
     )
 
 
+def gained(kind: ReplayedKind, change: str = "") -> Facts:
+    """A recording of which a replay confirmed a gain."""
+    gain = ReplayedGain(kind=kind, change=change, cpu=(0.6, 0.5, 0.7), wall=(0.8, 0.7, 0.9), n_blocks=6)
+    return replace(recorded(session()), gains=(gain,))
+
+
 PINNED = ((0,), (5,))
 RECORDED = {
     "APP001": (recorded(*short(8)), WHERE, recorded(*short(8, per_session=50))),
@@ -117,5 +126,14 @@ RECORDED = {
     "APP007": (workers(0, 5, threads=4), WHERE, workers(0, 5, threads=2)),
     "APP008": (between(400, 3), WHERE, between(400, 3, used={"session.intra_op.allow_spinning": "0"})),
     "APP009": (masked(0.02), CALLED, masked(0.7)),
+    "APP010": (gained("pool", "intra_op_num_threads=1"), WHERE, gained("arena")),
+    "APP011": (gained("spinning", "allow_spinning=0"), WHERE, gained("pool")),
+    "APP012": (gained("lists"), CALLED, recorded(session(calls=(calls(with_lists=100),)))),
+    "APP013": (gained("strides"), CALLED, recorded(session(calls=(calls(not_contiguous=100),)))),
+    "APP014": (gained("patterns", "enable_mem_pattern=0"), WHERE, recorded(session())),
+    "APP015": (gained("batches"), CALLED, recorded(session())),
+    "APP016": (
+        gained("arena", "enable_cpu_mem_arena=1"), WHERE, recorded(session(options={"enable_cpu_mem_arena": False})),
+    ),
 }  # fmt: skip
 """By code what a rule fires on, where it says that is, and what it is silent on."""

@@ -8,16 +8,45 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from ortune.inputs import recorded
 from ortune.inputs.recorded import Shapes, shapes_of
 from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recording
 
 IDLE_NS = 100_000_000
-Feed = tuple[int, Shapes, int]
-"""Inputs of a call: the index of the model in the recording, their shapes, and which of the recorded values."""
+_LIST = "list of "
+"""Begins the recorded type of an input that was a Python list."""
+BURST_NS = 1_000_000
+"""Calls of one thread with shorter gaps could be one call."""
+MOST_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Feed:
+    """Inputs of a call.
+
+    Attributes:
+        model: Its index in the recording.
+        shapes: Their shapes.
+        number: Which of the recorded values they have.
+        lists: Names of inputs that are Python lists.
+        strided: Whether arrays are not contiguous.
+        batch: How many of the recorded calls are one call.
+    """
+
+    model: int
+    shapes: Shapes
+    number: int = 0
+    lists: tuple[str, ...] = ()
+    strided: bool = False
+    batch: int = 1
+
+    @property
+    def values(self) -> tuple[int, Shapes, int]:
+        """What decides their values."""
+        return self.model, self.shapes, self.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +186,13 @@ def _events(
             continue
         turn = turns[session.model, shapes]
         turns[session.model, shapes] += 1
-        feed = session.model, shapes, turn % max(1, values[session.model, shapes])
+        feed = Feed(
+            session.model,
+            shapes,
+            turn % max(1, values[session.model, shapes]),
+            tuple(value.name for value in calls.inputs if value.dtype.startswith(_LIST)),
+            2 * calls.not_contiguous > calls.inspected,
+        )
         event = _Event(call.start_ns, call.start_ns + call.took_ns, call.thread, "call", index, feed)
         events.append(event)
         if index not in last or event.start_ns > last[index].start_ns:
@@ -210,3 +245,48 @@ def _script(
         feeds=tuple(feeds),
         steps=tuple(steps),
     )
+
+
+def batched(script: Script, models: Collection[int]) -> Script:
+    """Return a script in which calls that follow each other closely are one call of a larger batch.
+
+    Args:
+        script: What a process does.
+        models: Models whose inputs and outputs have a free first dimension.
+    """
+    steps: list[PlayedStep] = []
+    feeds = list(script.feeds)
+    places = {feed: place for place, feed in enumerate(feeds)}
+    open_by_thread: dict[int, tuple[int, int]] = {}  # the step that further calls join, and how many did
+    for step in script.steps:
+        at, count = open_by_thread.get(step.thread, (-1, 0))
+        feed = script.feeds[step.feed] if step.do == "call" else None
+        if feed is None or feed.model not in models or any(shape[:1] != (1,) for _, shape in feed.shapes):
+            open_by_thread.pop(step.thread, None)
+            steps.append(step)
+            continue
+        first = steps[at] if at >= 0 else None
+        joins = (
+            first is not None
+            and count < MOST_BATCH
+            and step.at_ns <= BURST_NS
+            and first.session == step.session
+            and feeds[first.feed].values == feed.values
+        )
+        if first is None or not joins:
+            open_by_thread[step.thread] = len(steps), 1
+            steps.append(step)
+            continue
+        larger = replace(feed, batch=count + 1)
+        if larger not in places:
+            places[larger] = len(feeds)
+            feeds.append(larger)
+        steps[at] = PlayedStep(
+            thread=first.thread,
+            do="call",
+            session=first.session,
+            feed=places[larger],
+            at_ns=first.at_ns + step.at_ns,
+        )
+        open_by_thread[step.thread] = at, count + 1
+    return replace(script, feeds=tuple(feeds), steps=tuple(steps))

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
+import onnx_ir as ir
 
 from ortune import files
 from ortune.errors import InputError
+from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import recorded
-from ortune.inputs.played import Feed, Played, Script, scripts_of
+from ortune.inputs.played import Feed, Played, Script, batched, scripts_of
+from ortune.inputs.recorded import Shapes
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
@@ -25,6 +28,7 @@ from ortune.records import (
     AppPlay,
     FeedRef,
     PlayDone,
+    PlayedFeed,
     PlayedSession,
     PlayRequest,
     RecordedSession,
@@ -53,11 +57,14 @@ class Variant:
     Attributes:
         settings: Of all sessions, over those that were recorded.
         share: Whether equal requests of a process get one session.
+        forms: What is changed of the calls: "lists" are arrays, arrays with "strides" are contiguous, and single calls
+            that follow each other closely are one call in "batches".
     """
 
     name: str
     settings: Mapping[str, Value] = field(default_factory=dict)
     share: bool = False
+    forms: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +109,7 @@ class Application:
         self.opened, self.recording, self.where = opened, recording, where
         self.paths = find_models(recording, models)
         self.bases: dict[int, Measuring] = {}
-        self.refs: dict[Feed, FeedRef] = {}
+        self.refs: dict[tuple[int, Shapes, int], FeedRef] = {}
         self.open_loop = False
         self._plays = 0
         used = {session.model for session in recording.sessions if session.n_calls}
@@ -180,7 +187,9 @@ class Application:
         scripts = tuple(
             replace(
                 script,
-                steps=tuple(s for s in script.steps if s.do != "call" or script.feeds[s.feed] in self.refs),
+                steps=tuple(
+                    s for s in script.steps if s.do != "call" or script.feeds[s.feed].values in self.refs
+                ),
             )
             for script in played.scripts
         )
@@ -197,6 +206,8 @@ class Application:
             outputs: A folder for the outputs of the first call with each of the inputs.
         """
         opened = self.opened
+        if "batches" in variant.forms:
+            played = self.batched(played)
         self._plays += 1
         folder = opened.scratch / f"play-{self._plays:04d}"
         requests = [
@@ -228,7 +239,7 @@ class Application:
                 self._session(recording.sessions[index], variant, before=place in script.before)
                 for place, index in enumerate(script.sessions)
             ),
-            feeds=tuple(self.refs.get(each, FeedRef(name="", path="")) for each in script.feeds),
+            feeds=tuple(self._feed(each, variant) for each in script.feeds),
             steps=script.steps,
             applied=recorded_settings.affinity_of(
                 recording.processes[script.process], os.sched_getaffinity(0)
@@ -237,6 +248,22 @@ class Application:
             open_loop=self.open_loop,
             outputs_path=outputs,
         )
+
+    def _feed(self, feed: Feed, variant: Variant) -> PlayedFeed:
+        ref = self.refs.get(feed.values)
+        if ref is None:
+            return PlayedFeed()
+        return PlayedFeed(
+            path=ref.path,
+            lists=() if "lists" in variant.forms else feed.lists,
+            strided=feed.strided and "strides" not in variant.forms,
+            batch=feed.batch,
+        )
+
+    def batched(self, played: Played) -> Played:
+        """Return it with one call for calls of the same model that follow each other closely."""
+        models = {index for index, base in self.bases.items() if has_free_batch(base.side.model.ir)}
+        return replace(played, scripts=tuple(batched(script, models) for script in played.scripts))
 
     def _session(self, session: RecordedSession, variant: Variant, *, before: bool) -> PlayedSession:
         own = recorded_settings.settings_of(session)
@@ -250,6 +277,13 @@ class Application:
             shared=repr(asked) if variant.share and not session.inherited else "",
             before=before,
         )
+
+
+def has_free_batch(model: ir.Model) -> bool:
+    """Return whether all inputs and outputs of a model have the same dynamic first dimension."""
+    shapes = [value.shape for value in (*feedable(model), *model.graph.outputs)]
+    first = {shape[0] if shape is not None and len(shape) else None for shape in shapes}
+    return len(first) == 1 and all(isinstance(size, ir.SymbolicDim) and size.value for size in first)
 
 
 def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:

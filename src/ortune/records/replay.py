@@ -6,7 +6,7 @@ from typing import Literal
 
 from ortune.records.base import PROTOCOL_VERSION, Record
 from ortune.records.plan import ProviderSpec
-from ortune.records.protocol import Applied, FeedRef
+from ortune.records.protocol import Applied
 
 
 class PlayedSession(Record, frozen=True, kw_only=True):
@@ -43,6 +43,22 @@ class PlayedStep(Record, frozen=True, kw_only=True, array_like=True):
     at_ns: int = 0
 
 
+class PlayedFeed(Record, frozen=True, kw_only=True):
+    """Inputs of calls, and the form in which they are passed.
+
+    Attributes:
+        path: Folder of their files; "" for inputs of which no call is played.
+        lists: Names of inputs that are passed as Python lists.
+        strided: Whether arrays are passed that are not contiguous.
+        batch: How many times each input is repeated along its first dimension.
+    """
+
+    path: str = ""
+    lists: tuple[str, ...] = ()
+    strided: bool = False
+    batch: int = 1
+
+
 class PlayRequest(Record, frozen=True, kw_only=True):
     """What a process plays, as the first line on its stdin.
 
@@ -53,7 +69,7 @@ class PlayRequest(Record, frozen=True, kw_only=True):
 
     version: int = PROTOCOL_VERSION
     sessions: tuple[PlayedSession, ...]
-    feeds: tuple[FeedRef, ...]
+    feeds: tuple[PlayedFeed, ...]
     steps: tuple[PlayedStep, ...]
     applied: tuple[Applied, ...] = ()
     seed: int = 0
@@ -111,3 +127,24 @@ class AppPlay(Record, frozen=True, kw_only=True):
     late_ns: float = 0.0
     peak_bytes: int | None = None
     most_threads: int | None = None
+
+
+ReplayedKind = Literal["pool", "spinning", "arena", "patterns", "lists", "strides", "batches"]
+
+
+class ReplayedGain(Record, frozen=True, kw_only=True):
+    """What a change gained when the recorded calls were played: ratios to the recorded use, below 1 is less.
+
+    Attributes:
+        change: The setting as ``name=value``; "" for another form of inputs.
+        cpu, wall: Ratios of CPU time and of the time in ONNX Runtime, each with its interval.
+        n_blocks: Blocks that they are of.
+        others: Changes that were measured together with it.
+    """
+
+    kind: ReplayedKind
+    change: str = ""
+    cpu: tuple[float, float, float]
+    wall: tuple[float, float, float]
+    n_blocks: int
+    others: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ from ortune.records import (
     ProfiledNode,
     ProfileResult,
     Recording,
+    ReplayedGain,
     RowCheck,
     RuntimeReport,
     Workload,
@@ -65,6 +66,7 @@ class Facts:
         sensors: A reading of them.
         runtimes: Those of the machine.
         recording: How an application was seen to use ONNX Runtime.
+        gains: What changes gained when the recording was played.
         environment: The user's, by name; rules look at names that affect ONNX Runtime alone.
         begins: Asked before each rule, and each rewrite that a rule tries, by its name: whether there is time for it.
     """
@@ -95,6 +97,7 @@ class Facts:
     sensors: Snapshot = field(default_factory=Snapshot)
     runtimes: Sequence[RuntimeReport] = ()
     recording: Recording | None = None
+    gains: Sequence[ReplayedGain] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     begins: Callable[[str], bool] = lambda unit: True
 

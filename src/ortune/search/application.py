@@ -6,7 +6,7 @@ A block is one play of each arm, in random order; ratios are of the same block, 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,12 +14,15 @@ import numpy as np
 
 from ortune.catalogue.named import ALLOW_SPINNING as SPINNING
 from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
+from ortune.catalogue.named import ENABLE_MEM_PATTERN as PATTERNS
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.records import Value
+from ortune.records import ReplayedKind, Value
 from ortune.stats.calibration import identical_control
 from ortune.stats.pairs import wilcoxon_interval
 from ortune.stats.student import t_quantile
 
+SCREEN_BLOCKS = 2
+"""Of a stage: what it keeps is only kept for the confirmation."""
 LEAST_BLOCKS = 6
 """Of a confirmation: fewer reach no 95 % without assumptions."""
 MOST_BLOCKS = 20
@@ -31,6 +34,8 @@ MEMORY_WORSE = 0.10
 """Memory that rises by more is named."""
 
 Verdict = Literal["faster", "not-shown", "inconclusive"]
+Form = Literal["lists", "strides", "batches"]
+"""What a program does with its inputs, and only its developers can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,8 @@ class Seen:
         shareable: Whether a process creates equal sessions several times.
         pools: Whether a session has threads of its own.
         arena_off: Whether a session was created without the arena.
+        many_shapes: Whether a session is called with several shapes.
+        forms: What else of the calls a replay can change.
     """
 
     cpus: int
@@ -50,6 +57,8 @@ class Seen:
     shareable: bool
     pools: bool
     arena_off: bool
+    many_shapes: bool = False
+    forms: frozenset[Form] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +85,24 @@ def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
         found.append([*pool, {SPINNING.name: False}])
     if seen.arena_off:
         found.append([{ARENA.name: True}])
+    if seen.many_shapes:
+        found.append([{PATTERNS.name: False}])
     return found
+
+
+def n_plays(seen: Seen) -> int:
+    """Return the number of plays that a budget should hold: a pilot, the stages, a confirmation, and the forms."""
+    stages_plays = sum(SCREEN_BLOCKS * (1 + len(stage)) for stage in stages(seen))
+    return 2 + stages_plays + 3 * LEAST_BLOCKS + 2 * LEAST_BLOCKS * len(seen.forms)
+
+
+KINDS: Mapping[str, ReplayedKind] = {
+    THREADS.name: "pool",
+    SPINNING.name: "spinning",
+    ARENA.name: "arena",
+    PATTERNS.name: "patterns",
+}
+"""What a setting says of an application that was recorded without it."""
 
 
 def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:

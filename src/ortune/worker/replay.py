@@ -47,7 +47,7 @@ class Player:
         self.ort, self.request, self.clock, self.values = ort, request, clock, values
         ort.set_seed(request["seed"])
         self.steps: List[List[Any]] = request["steps"]
-        self.feeds = [values.read_feeds(feed["path"])[0] for feed in request["feeds"]]
+        self.feeds = [self._feed(feed) for feed in request["feeds"]]
         self.sessions: Dict[int, Any] = {}
         self.shared: Dict[str, Any] = {}
         self.closing: Set[int] = set()
@@ -67,6 +67,19 @@ class Player:
         for number, session in enumerate(request["sessions"]):
             if session["before"]:
                 self.create(number)
+
+    def _feed(self, feed: Dict[str, Any]) -> Dict[str, Any]:
+        """Return inputs in the form in which they are passed."""
+        import numpy
+
+        found: Dict[str, Any] = self.values.read_feeds(feed["path"])[0] if feed["path"] else {}
+        for name, value in found.items():
+            if feed["batch"] > 1:
+                value = numpy.repeat(value, feed["batch"], axis=0)
+            if feed["strided"] and getattr(value, "ndim", 0) > 1:
+                value = numpy.ascontiguousarray(value.T).T
+            found[name] = value.tolist() if name in feed["lists"] else value
+        return found
 
     def play(self) -> Dict[str, Any]:
         """Do all steps, each in its thread, and return what was measured."""

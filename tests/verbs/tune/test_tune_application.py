@@ -79,9 +79,15 @@ class Lab:
     """Draws what plays take: a factor for sharing, and one for a single thread."""
 
     def __init__(
-        self, patch: pytest.MonkeyPatch, *, share: float = 1.0, one: float = 1.0, others: float = 0.0
+        self,
+        patch: pytest.MonkeyPatch,
+        *,
+        share: float = 1.0,
+        one: float = 1.0,
+        others: float = 0.0,
+        arrays: float = 1.0,
     ) -> None:
-        self.share, self.one, self.rng = share, one, np.random.default_rng(1)
+        self.share, self.one, self.arrays, self.rng = share, one, arrays, np.random.default_rng(1)
         self.failing = ""
         patch.setattr(Application, "play", self.play)
         patch.setattr(Machine, "taken_cpus", lambda *_: others)
@@ -92,6 +98,7 @@ class Lab:
         if self.failing in variant.settings:
             return TrialError(reason="run-error", what="drawn")
         factor = self.share if variant.share else 1.0
+        factor *= self.arrays if variant.forms else 1.0
         factor *= self.one if variant.settings.get("intra_op_num_threads") == 1 else 1.0
         cpu, wall = (int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal())) for _ in range(2))
         play = AppPlay(
@@ -135,6 +142,47 @@ def test_sharing_and_a_smaller_pool_are_confirmed_together_and_written(
     code, out, said = program(["report", result.session, "--store", str(tmp_path / "store")])
     assert code == 0, said
     facts(out, "ortune run --with", "python app.py")
+
+
+def changed(workload: Path, folder: Path, **of_input: object) -> Path:
+    """The recording with other inputs."""
+    saved = msgspec.json.decode(workload.read_bytes(), type=RecordedWorkload)
+    assert saved.recording is not None
+    sessions = []
+    for session in saved.recording.sessions:
+        (calls,) = session.calls
+        inputs = tuple(msgspec.structs.replace(value, **of_input) for value in calls.inputs)
+        sessions.append(
+            msgspec.structs.replace(session, calls=(msgspec.structs.replace(calls, inputs=inputs),))
+        )
+    recording = msgspec.structs.replace(saved.recording, sessions=tuple(sessions))
+    files.write(folder / "app.workload", msgspec.json.encode(RecordedWorkload(cases=(), recording=recording)))
+    return folder / "app.workload"
+
+
+@pytest.mark.parametrize("gain", [0.7, 1.0])
+def test_lists_are_a_finding_with_their_gain_or_none(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gain: float
+) -> None:
+    Lab(monkeypatch, arrays=gain)
+    result = tuned(changed(workload, tmp_path, dtype="list of float"), tmp_path)
+    (form,) = [each for each in result.candidates if each.form]
+    assert (form.form, form.status) == ("lists", "confirmed" if gain < 1 else "dropped")
+    assert [finding.code for finding in result.findings] == (["APP012"] if gain < 1 else [])
+    assert (result.verdict, result.bundle) == ("not-shown", "")
+    if gain < 1:
+        facts(result.headline, "lists", "30 %")
+        facts(result.findings[0].evidence, "x0.70", "6 blocks")
+
+
+def test_a_pool_is_a_finding_only_if_its_gain_is_confirmed(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, share=0.5, one=0.8)
+    result = tuned(workload, tmp_path)
+    (finding,) = result.findings
+    assert (finding.code, finding.fix) == ("APP010", "set intra_op_num_threads=1")
+    facts(finding.evidence, "shared sessions")
 
 
 def test_without_a_gain_nothing_is_written(

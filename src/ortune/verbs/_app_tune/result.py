@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import MemoryChange, OutputDifference, Runtime, Value
+from ortune.records import Finding, MemoryChange, OutputDifference, Runtime, Value
 from ortune.records.base import Record
 from ortune.verbs._app_bench.result import PlayedPart
+
+Verdict = Literal["faster", "not-shown", "inconclusive", "wrong-output", "invalid", "nothing-tested"]
 
 
 class AppRatio(Record, frozen=True, kw_only=True):
@@ -24,16 +26,19 @@ class AppCandidate(Record, frozen=True, kw_only=True):
     Attributes:
         settings: Settings of all sessions.
         share: Whether equal requests of a process get one session.
+        form: What is changed of the calls instead: "lists" become arrays, arrays with "strides" contiguous, and single
+            calls "batches"; "" for a change of sessions. It is measured in blocks of its own.
         cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to what was kept before.
-        status: "kept" is part of the answer that was confirmed.
+        status: "kept" is part of the answer that was confirmed; "confirmed" is a form of calls that saves time.
         why: Why it failed.
     """
 
     settings: dict[str, Value] = {}
     share: bool = False
+    form: str = ""
     cpu: AppRatio | None = None
     wall: AppRatio | None = None
-    status: Literal["kept", "dropped", "failed"] = "dropped"
+    status: Literal["kept", "confirmed", "dropped", "failed"] = "dropped"
     why: str = ""
 
 
@@ -65,13 +70,14 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
         busy: Whether other programs used the CPUs, so that CPU time alone decides; ``used_cpus`` is how many.
         candidates: In the order in which they were tried.
         confirmation: None if nothing was kept or the budget did not hold it.
+        findings: What costs the application time, each with its gain in a replay.
         bundle: The folder of the bundle; "" for none.
         enough_s: A budget that is expected to hold a confirmation; 0 if this one did.
     """
 
     label: str
     headline: str = ""
-    verdict: Literal["faster", "not-shown", "inconclusive", "wrong-output", "invalid", "nothing-tested"]
+    verdict: Verdict
     runtime: Runtime
     played: PlayedPart
     busy: bool = False
@@ -80,6 +86,7 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     settings: dict[str, Value] = {}
     share: bool = False
     confirmation: AppConfirmation | None = None
+    findings: tuple[Finding, ...] = ()
     bundle: str = ""
     command: tuple[str, ...] = ()
     enough_s: float = 0.0

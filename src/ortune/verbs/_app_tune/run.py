@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import rules
 from ortune.bundle.app_write import write_app_bundle
 from ortune.bundle.settings import portable
 from ortune.bundle.shared import APP_SCHEMA
@@ -15,7 +16,7 @@ from ortune.measuring.application import Application
 from ortune.measuring.opening import Experiment
 from ortune.measuring.watcher import Watcher
 from ortune.records import AppBundle, AppProof, AppSession, Envelope, ErrorInfo, Plan, Recording
-from ortune.search import application as judging
+from ortune.rules import Facts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
 from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult
@@ -77,23 +78,14 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
 
 def _result(options: Options, opened: Experiment, application: Application, search: Search) -> AppTuneResult:
     confirmation = search.confirmation
-    verdict = "inconclusive" if search.candidates or search.kept.share else "nothing-tested"
-    if confirmation is not None:
-        cpu, wall = (
-            judging.Ratio(value=r.value, low=r.low, high=r.high, n_blocks=r.n_blocks)
-            for r in (confirmation.cpu, confirmation.wall)
-        )
-        verdict = judging.judged(cpu, wall, busy=search.busy)
-        if not confirmation.same_ok:
-            verdict = "invalid"
-        elif confirmation.outputs is not None and not confirmation.outputs.ok:
-            verdict = "wrong-output"
-    elif search.candidates and not (search.kept.share or search.kept.settings):
-        verdict = "not-shown"
+    asked = [
+        rule for rule in rules.Selection(measured=True).rules(("application",)) if rule.tier == "if-measured"
+    ]
+    findings = rules.found_by(asked, Facts(recording=application.recording, gains=search.gains))
     short = confirmation is None and bool(search.kept.share or search.kept.settings)
     return AppTuneResult(
         label=Path(options.model).name,
-        verdict=verdict,  # type: ignore[arg-type]
+        verdict=search.verdict,
         runtime=application.runtime,
         played=part(search.played, open_loop=False),
         busy=search.busy,
@@ -102,6 +94,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         settings=dict(search.kept.settings),
         share=search.kept.share,
         confirmation=confirmation,
+        findings=findings,
         command=application.recording.command,
         enough_s=search.enough_s if short or (search.n_stages and not search.candidates) else 0.0,
         n_plays=search.n_plays,

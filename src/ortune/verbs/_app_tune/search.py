@@ -6,6 +6,7 @@ import math
 import random
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +19,23 @@ from ortune.measuring.application import RECORDED, Application, Trial, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.recorded_settings import settings_of
 from ortune.outputs.tolerance import worst_of
-from ortune.records import AppPlay, MemoryChange, OutputDifference, TrialError, Value
+from ortune.records import (
+    AppPlay,
+    MemoryChange,
+    OutputDifference,
+    ReplayedGain,
+    ReplayedKind,
+    TrialError,
+    Value,
+    assignment,
+)
 from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
-from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, Verdict
 
-SCREEN_BLOCKS = 2
-PLAYS = 34
-"""That a budget should hold: a pilot, the stages, and a confirmation."""
 LAST_PLAYS = 6
+MANY_SHAPES = 4
+"""Shapes of one session from which memory patterns may cost more than they save."""
 PILOT_NS = 1_000_000_000
 LEAST_NS = 200_000_000
 AGAIN = "again"
@@ -77,7 +86,7 @@ class Search:
         began_s = self.opened.elapsed_s
         trial = self._played(Variant(name=RECORDED))
         start_s = max(0.0, self.opened.elapsed_s - began_s - trial.play.wall_ns / 1e9)
-        each_s = self.opened.budget.left_s / PLAYS
+        each_s = self.opened.budget.left_s / search.n_plays(self.seen())
         self.played = self.application.script(max(LEAST_NS, 1e9 * (each_s - start_s)))
         self.play_s = start_s + self.played.span_ns / 1e9
         self._took_s.clear()  # of a shorter play
@@ -93,12 +102,21 @@ class Search:
             settings += own
             asked = [repr((s.model, sorted(o.items()))) for s, o in zip(sessions, own, strict=True)]
             shareable = shareable or len(set(asked)) < len(asked)
+        forms: set[search.Form] = set()
+        feeds = [feed for script in self.played.scripts for feed in script.feeds]
+        forms |= {"lists"} if any(feed.lists for feed in feeds) else set()
+        forms |= {"strides"} if any(feed.strided for feed in feeds) else set()
+        single, joined = (_n_calls(each) for each in (self.played, self.application.batched(self.played)))
+        forms |= {"batches"} if 2 * joined <= single else set()
+        shapes = [len({each.inputs for each in session.calls}) for session in recording.sessions]
         return search.Seen(
             cpus=self.opened.machine.seen.effective_cpus,
             processes=len(self.played.scripts),
             shareable=shareable,
             pools=any(own.get(THREADS.name) != 1 for own in settings),
             arena_off=any(own.get(ARENA.name) is False for own in settings),
+            many_shapes=max(shapes, default=0) >= MANY_SHAPES,
+            forms=frozenset(forms),
         )
 
     def run(self) -> None:
@@ -110,7 +128,7 @@ class Search:
         stages = search.stages(self.seen())
         self.n_stages = len(stages)
         for number, stage in enumerate(stages):
-            plays = SCREEN_BLOCKS * (1 + len(stage))
+            plays = search.SCREEN_BLOCKS * (1 + len(stage))
             after = 3 * search.LEAST_BLOCKS if self.kept != Variant(name="kept") else 0
             if not self._fits(plays + after):
                 break
@@ -120,12 +138,69 @@ class Search:
             n_blocks = min(search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.play_s)))
             if n_blocks >= search.LEAST_BLOCKS:
                 self._confirm(n_blocks)
+        for form in sorted(self.seen().forms):
+            if self._fits(2 * search.LEAST_BLOCKS):
+                self._ask(form)
+
+    @property
+    def gains(self) -> list[ReplayedGain]:
+        """The gains that were confirmed, of settings and of forms of calls."""
+        found = []
+        confirmed = self.confirmation
+        if confirmed is not None and self.verdict == "faster":
+            settings = [(name, assignment(name, value)) for name, value in sorted(self.kept.settings.items())]
+            every = [text for _, text in settings] + (["shared sessions"] if self.kept.share else [])
+            found += [
+                _gain(
+                    search.KINDS[name], text, confirmed.cpu, confirmed.wall, [o for o in every if o != text]
+                )
+                for name, text in settings
+                if name in search.KINDS
+            ]
+        for each in self.candidates:
+            if each.status == "confirmed" and each.cpu is not None and each.wall is not None:
+                found.append(_gain(each.form, "", each.cpu, each.wall, []))  # type: ignore[arg-type]
+        return found
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer about the changes of sessions, in one word."""
+        confirmed, nothing = self.confirmation, self.kept == Variant(name="kept")
+        if confirmed is None:
+            if not self.candidates:
+                return "nothing-tested" if nothing else "inconclusive"
+            return "not-shown" if nothing else "inconclusive"
+        if not confirmed.same_ok:
+            return "invalid"
+        if confirmed.outputs is not None and not confirmed.outputs.ok:
+            return "wrong-output"
+        cpu, wall = (
+            search.Ratio(value=r.value, low=r.low, high=r.high, n_blocks=r.n_blocks)
+            for r in (confirmed.cpu, confirmed.wall)
+        )
+        return search.judged(cpu, wall, busy=self.busy)
+
+    def _ask(self, form: search.Form) -> None:
+        """Measure whether another form of the calls saves time, in blocks of its own."""
+        changed = replace(self.kept, name=form, forms=frozenset({form}))
+        plays = self._blocks({"kept": self.kept, form: changed}, search.LEAST_BLOCKS)
+        base, own = plays["kept"], plays[form]
+        if isinstance(own, str) or isinstance(base, str):
+            self.candidates.append(AppCandidate(form=form, status="failed", why=str(own)))
+            return
+        cpu, wall = _ratios(own, base)
+        gained = search.judged(cpu, wall, busy=self.busy) == "faster"
+        self.candidates.append(
+            AppCandidate(
+                form=form, cpu=_ratio(cpu), wall=_ratio(wall), status="confirmed" if gained else "dropped"
+            )
+        )
 
     @property
     def enough_s(self) -> float:
         """A budget that is expected to hold a confirmation, and the stages if none was tried."""
         left_s = max(0.0, self.opened.budget.left_s)
-        plays = 3 * search.LEAST_BLOCKS if self.candidates else PLAYS
+        plays = 3 * search.LEAST_BLOCKS if self.candidates else search.n_plays(self.seen())
         needed_s = SPARE * plays * self.play_s
         return self.opened.budget.total_s + max(0.0, 1.2 * (needed_s - left_s))
 
@@ -135,7 +210,7 @@ class Search:
     def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
         """Try each change on top of what is kept, and keep the best if it is better."""
         arms = {str(i): self._with(change) for i, change in enumerate(stage)}
-        plays = self._blocks({"kept": self.kept, **arms}, SCREEN_BLOCKS)
+        plays = self._blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
         base = plays.pop("kept")
         found = []
         for name, own in plays.items():
@@ -230,8 +305,8 @@ class Search:
                 for number, script in enumerate(self.played.scripts):
                     for feed, key in enumerate(script.feeds):
                         made = folder / str(number) / str(feed)
-                        ref = self.application.refs.get(key)
-                        if key[0] == index and ref is not None and made.is_dir():
+                        ref = self.application.refs.get(key.values)
+                        if key.model == index and ref is not None and made.is_dir():
                             target = place / ref.name
                             if not target.exists():
                                 target.symlink_to(made)
@@ -264,6 +339,19 @@ class Search:
                 f"the recorded calls cannot be played: {trial.what}", where=str(self.where), code=trial.reason
             )
         return trial
+
+
+def _n_calls(played: Played) -> int:
+    return sum(step.do == "call" for script in played.scripts for step in script.steps)
+
+
+def _gain(
+    kind: ReplayedKind, change: str, cpu: AppRatio, wall: AppRatio, others: Sequence[str]
+) -> ReplayedGain:
+    ends = [(ratio.value, ratio.low or 0.0, ratio.high or math.inf) for ratio in (cpu, wall)]
+    return ReplayedGain(
+        kind=kind, change=change, cpu=ends[0], wall=ends[1], n_blocks=cpu.n_blocks, others=tuple(others)
+    )
 
 
 def _figures(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:

@@ -10,7 +10,7 @@ from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.records import Envelope, assignment
 from ortune.search.application import MEMORY_WORSE
-from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, stopped, table
 from ortune.show.numbers import memory
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs._app_bench.words import counted, left_out, missing, plan
@@ -34,6 +34,8 @@ def headline(result: AppTuneResult) -> str:
 
 
 def _unconfirmed(result: AppTuneResult) -> str:
+    if result.verdict == "not-shown" and result.findings:
+        return f"no change of sessions saves 2 % or more, but {result.findings[0].what}"
     if result.verdict == "not-shown":
         tried = counted(len(result.candidates), "change")
         return f"no gain found; {tried} tried, none saves 2 % or more"
@@ -83,6 +85,7 @@ def document(envelope: Envelope[AppTuneResult]) -> Document:
         Line(result.headline, tone),
         *_confirmed(result),
         *_candidates(result),
+        *_findings(result),
         Pairs(rows=list(_facts(result))),
     ]
     lines = list(_next(result))
@@ -140,7 +143,23 @@ def _candidates(result: AppTuneResult) -> list[Block]:
     return [table([Column(head, "text") for head in heads], rows)]
 
 
+def _findings(result: AppTuneResult) -> list[Block]:
+    items = [
+        f"{finding.code} {finding.what} -> {finding.fix} ({finding.evidence})" for finding in result.findings
+    ]
+    return [Points(items=items, title="findings, confirmed by the replay", marked=True)] if items else []
+
+
+FORMS = {
+    "lists": "arrays instead of lists",
+    "strides": "contiguous arrays",
+    "batches": "one call for up to 8 single calls",
+}
+
+
 def _named(candidate: AppCandidate) -> str:
+    if candidate.form:
+        return FORMS[candidate.form]
     parts = [SHARE] if candidate.share else []
     return ", ".join(parts + [assignment(name, value) for name, value in sorted(candidate.settings.items())])
 

@@ -1,0 +1,83 @@
+"""What rules on changes that were measured by a replay have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ortune.records import Finding, RecordedCalls, ReplayedGain, ReplayedKind
+from ortune.rules._recordings import frames_of, place, stack
+from ortune.rules._words import plural
+from ortune.rules.facts import Facts
+
+
+def of_sessions(facts: Facts, kind: ReplayedKind, code: str, what: str) -> Iterator[Finding]:
+    """Return the finding on a setting of sessions, if a replay confirmed its gain.
+
+    Args:
+        facts: What is known.
+        kind: The kind of gain.
+        code: Of the rule.
+        what: What costs.
+    """
+    recording = facts.recording
+    if recording is None:
+        return
+    for gain in facts.gains:
+        if gain.kind != kind:
+            continue
+        worst = max(recording.sessions, key=lambda session: sum(calls.total_ns for calls in session.calls))
+        frames = frames_of(recording, worst)
+        yield Finding(
+            code=code,
+            what=f"{what} ({place(frames)}): {_saved(gain)}",
+            where=stack(frames),
+            evidence=_evidence(gain),
+            fix=f"set {gain.change}",
+        )
+
+
+def of_calls(
+    facts: Facts, kind: ReplayedKind, code: str, what: str, fix: str, weight: Callable[[RecordedCalls], int]
+) -> Iterator[Finding]:
+    """Return the finding on the form of calls, if a replay confirmed its gain.
+
+    Args:
+        facts: What is known.
+        kind: The kind of gain.
+        code: Of the rule.
+        what: What costs.
+        fix: What to do.
+        weight: How much calls are concerned; the place with the most is named.
+    """
+    recording = facts.recording
+    if recording is None:
+        return
+    calls = [calls for session in recording.sessions for calls in session.calls]
+    for gain in facts.gains:
+        if gain.kind != kind or not calls:
+            continue
+        worst = max(calls, key=weight)
+        frames = recording.places[worst.place] if worst.place >= 0 else ()
+        yield Finding(
+            code=code,
+            what=f"{what} ({place(frames)}): {_saved(gain)}",
+            where=stack(frames),
+            evidence=_evidence(gain),
+            fix=fix,
+        )
+
+
+def _saved(gain: ReplayedGain) -> str:
+    (cpu, _, cpu_high), (wall, _, wall_high) = gain.cpu, gain.wall
+    parts = [f"{100 * (1 - cpu):.0f} % of its CPU time"] if cpu_high < 1 else []
+    parts += [f"{100 * (1 - wall):.0f} % of its time"] if wall_high < 1 else []
+    return f"a replay without this saves {' and '.join(parts)}"
+
+
+def _evidence(gain: ReplayedGain) -> str:
+    (cpu, *cpu_ends), (wall, *wall_ends) = gain.cpu, gain.wall
+    figures = (
+        f"CPU time x{cpu:.2f} ({cpu_ends[0]:.2f} to {cpu_ends[1]:.2f}), time in ONNX Runtime x{wall:.2f} "
+        f"({wall_ends[0]:.2f} to {wall_ends[1]:.2f}), {gain.n_blocks} {plural(gain.n_blocks, 'block')}"
+    )
+    return f"{figures}; measured together with {', '.join(gain.others)}" if gain.others else figures
