@@ -55,6 +55,25 @@ def test_a_setting_that_is_meant_comes_with_its_values(monkeypatch: pytest.Monke
     assert candidates("ortune tune m.onnx --set leve", monkeypatch) == levels
 
 
+def test_a_value_in_the_word_of_its_option_comes_with_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert candidates("ortune tune m.onnx --objective=la", monkeypatch) == ["--objective=latency"]
+    assert candidates("ortune tune m.onnx --set=graph_optimization_level=b", monkeypatch) == [
+        "--set=graph_optimization_level=basic"
+    ]
+
+
+@pytest.mark.parametrize("words", [["zsh"], ["fish"], ["bash"]])
+def test_the_shell_can_be_named(words: list[str]) -> None:
+    script = subprocess.run([ORTUNE, "--show-completion", *words], capture_output=True, text=True, check=True)
+    assert f"complete_{words[0]}" in script.stdout
+    joined = subprocess.run(
+        [ORTUNE, f"--show-completion={words[0]}"], capture_output=True, text=True, check=True
+    )
+    assert joined.stdout == script.stdout
+    unknown = subprocess.run([ORTUNE, "--show-completion", "tcsh"], capture_output=True, text=True, check=False)
+    assert unknown.returncode == 2 and "tcsh" in unknown.stderr and "zsh" in unknown.stderr
+
+
 def test_stored_sessions_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert candidates("ortune report ", monkeypatch) == []  # nothing is stored yet
@@ -121,9 +140,15 @@ def test_zsh_completes_at_a_terminal(tmp_path: Path) -> None:
         read_until(ours, b"ready")
         os.write(ours, b"ortune compare a --undecided p\t")
         said = read_until(ours, b"--undecided pass")
+        os.write(ours, b" --objective=la\t")
+        joined = read_until(ours, b"--objective=latency")
+        os.write(ours, b"\x15ortune explain ENV00\t")
+        quoted = read_until(ours, b'is not "performance"')
+        os.write(ours, b"\x15ortune explain GRA01\t")
+        apostrophe = read_until(ours, b"the model's functions")
         started.kill()
     os.close(ours)
-    assert said
+    assert (said, joined, quoted, apostrophe) == (True, True, True, True)
 
 
 def read_until(terminal: int, wanted: bytes) -> bool:

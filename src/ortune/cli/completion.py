@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,20 @@ from ortune.cli.output import write
 VARIABLE = "_ORTUNE_COMPLETE"
 """Set by the script of a shell that asks for candidates."""
 _BASH, _BASH_PLACE, _OTHERS = "COMP_WORDS", "COMP_CWORD", "_TYPER_COMPLETE_ARGS"
+_INSTALLING = ("--install-completion", "--show-completion")
+_NO_DETECTION = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
+"""Makes typer take the name of a shell after these options."""
+
+
+def with_named_shell(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the arguments of the program, prepared so that typer reads the shell's name if one is given."""
+    option, _, name = (arguments[0] if arguments else "").partition("=")
+    if option not in _INSTALLING:
+        return arguments
+    words = [option, *([name] if name else []), *arguments[1:]]
+    if len(words) > 1 and not words[1].startswith("-"):
+        os.environ[_NO_DETECTION] = "1"
+    return words
 
 
 def typed() -> list[str]:
@@ -50,8 +65,30 @@ def answer(words: Sequence[str], run: Callable[[], object]) -> None:
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
         run()
-    lines = said.getvalue().splitlines()
-    write(sys.stdout, "".join(f"{line.removeprefix(kept)}\n" for line in lines), safe=True)
+    lines = [line.removeprefix(kept) for line in said.getvalue().splitlines()]
+    if _BASH not in os.environ:
+        option, sign, _ = words[-1].partition("=")
+        if sign and option.startswith("-"):  # these shells replace the whole word
+            lines = [_whole(line, option) for line in lines]
+        lines = [_with_quotes(line) for line in lines] if _is_zsh() else lines
+    write(sys.stdout, "".join(f"{line}\n" for line in lines), safe=True)
+
+
+def _is_zsh() -> bool:
+    return os.environ.get(VARIABLE) == "complete_zsh"
+
+
+def _whole(line: str, option: str) -> str:
+    """Return a candidate for a value with the option and the "=" in front of it."""
+    if not _is_zsh():
+        return f"{option}={line}" if line else line
+    # One candidate per line in quotes; the first follows the beginning of the command that zsh runs.
+    return re.sub(r'^(_arguments \'\*: :\(\()?"', rf'\g<0>{option}=', line)
+
+
+def _with_quotes(line: str) -> str:
+    """Return a line for zsh with the quotes of its candidates, which typer doubles: zsh would drop them."""
+    return line.replace("''", r"'\''").replace('""', r"\"")
 
 
 def _split(text: str) -> list[str]:

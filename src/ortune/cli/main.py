@@ -123,6 +123,7 @@ def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
         if completion.VARIABLE in os.environ:
             return _complete(completion.typed())
         _require_utf8(arguments)
+        arguments = completion.with_named_shell(arguments)
         arguments = _with_look(_with_files(arguments))
         register(*_verb(arguments), whole=whole)
         if HELP & {*_options(arguments)}:
