@@ -70,7 +70,9 @@ def test_the_shell_can_be_named(words: list[str]) -> None:
         [ORTUNE, f"--show-completion={words[0]}"], capture_output=True, text=True, check=True
     )
     assert joined.stdout == script.stdout
-    unknown = subprocess.run([ORTUNE, "--show-completion", "tcsh"], capture_output=True, text=True, check=False)
+    unknown = subprocess.run(
+        [ORTUNE, "--show-completion", "tcsh"], capture_output=True, text=True, check=False
+    )
     assert unknown.returncode == 2 and "tcsh" in unknown.stderr and "zsh" in unknown.stderr
 
 

@@ -83,7 +83,7 @@ def _whole(line: str, option: str) -> str:
     if not _is_zsh():
         return f"{option}={line}" if line else line
     # One candidate per line in quotes; the first follows the beginning of the command that zsh runs.
-    return re.sub(r'^(_arguments \'\*: :\(\()?"', rf'\g<0>{option}=', line)
+    return re.sub(r'^(_arguments \'\*: :\(\()?"', rf"\g<0>{option}=", line)
 
 
 def _with_quotes(line: str) -> str:

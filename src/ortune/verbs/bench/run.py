@@ -42,6 +42,7 @@ from ortune.verbs._shared.arrival_options import RECORDED
 from ortune.verbs._shared.groups import OneBench
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.bench import words as bench_words
 from ortune.verbs.bench.arrival import Arrival, arrival_of, in_one, load_of
 from ortune.verbs.bench.figures import CaseTrial, make_result
@@ -194,6 +195,7 @@ class _Run:
         settle(self.baseline, self.budget, self.watch.line)
         limit_s = most_s(self.budget)
         question_right(self.baseline, limit_s, self.watch.line)
+        self.watch.line(PLANNING)
         timings, costs = self._pilot()
         self.experiment.replay.whole()
         stopped = self._measure(timings, costs)

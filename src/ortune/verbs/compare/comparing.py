@@ -38,6 +38,7 @@ from ortune.show import side_rows as compare_rows
 from ortune.show.output_words import outputs_against
 from ortune.show.placement_words import in_browser
 from ortune.stats import evidence
+from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs.compare import source_words
 from ortune.verbs.compare import words as compare_words
 from ortune.verbs.compare.judging import judge
@@ -122,6 +123,7 @@ class Comparing:
             renamed = ", ".join(f"{a} -> {b}" for b, a in new.pairs.items() if a != b)
             if renamed:
                 self.watch.say(f"inputs paired: {renamed}")
+        self.watch.line(PLANNING)
         run_pilot(
             baseline,
             self.objective,
@@ -175,6 +177,7 @@ class Comparing:
         """Run a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
         baseline = self.baseline
         assert new.contestant is not None
+        self.watch.line(first_run(new.name))
         outcome = self._first_outcome(new, new.contestant)
         if isinstance(outcome, Failed) and len(self.news) > 1 and outcome.reason != "no-runtime":
             self._failed(new, outcome)
@@ -212,7 +215,7 @@ class Comparing:
         source = new.side.runtime.source
         if source is not None and source.compiles:
             # What is compiled is kept for later trials: their cost is that of the next one, not of this.
-            self.watch.line(f"running {source.called} for the first time")
+            self.watch.line(first_run(source.called))
             limits = baseline.executor.limits
             baseline.limits.set(max(LEAST_PATIENCE_S, self.budget.left_s))
             outcome = baseline.executor.trial(given, runs=0, fresh=True)

@@ -33,6 +33,7 @@ from ortune.show.finding_words import measurable
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
 from ortune.verbs.diagnose.options import SEVERITIES, Options
 from ortune.verbs.diagnose.result import DiagnoseResult
@@ -107,7 +108,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
     settle(baseline, budget, watch.line)
     question_right(baseline, most_s(budget), watch.line)
     output_check.step_down(baseline)
-    watch.line("timing a few runs, to plan the session")
+    watch.line(PLANNING)
     run_pilot(baseline, options.objective, budget, lambda trial_ns: holds(budget, trial_ns))
     # What a profile tells, and what follows from it, would not come out the same again.
     once = opened.replay.once

@@ -30,6 +30,7 @@ from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
 from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.verbs._shared.other_programs import with_others
+from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
@@ -77,6 +78,7 @@ class Releases:
         settle(baseline, budget, self.watch.line)
         limit_s = most_s(budget)
         question_right(baseline, limit_s, self.watch.line)
+        self.watch.line(PLANNING)
         run_pilot(baseline, self.objective, budget, lambda trial_ns: holds(budget, trial_ns))
         questions.require_real_times(baseline)
         running = self._run_alone(limit_s)
@@ -129,6 +131,7 @@ class Releases:
         # Beside the newest release itself: its double, which shows what chance alone makes of equal sides.
         arms = baseline.controls()
         for release in older:
+            self.watch.line(first_run(release))
             arm = baseline.arm(release, side=replace(baseline.side, runtime=self.runtimes[release]))
             outcome = executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
             if isinstance(outcome, Failed):

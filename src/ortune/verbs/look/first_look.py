@@ -147,6 +147,7 @@ class FirstLook:
         self.level_check = baseline.check.level_check
         self.row_check = check_base(baseline, self._spare_ns())
         assert self.timing is not None and self._timed is not None
+        self.watch.line("measuring memory")
         baseline.peak_in_turn = memory_in_turn.peak(baseline, self._timed, self._spare_ns)
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 

@@ -39,6 +39,7 @@ from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.quantize import race as precision_race
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.document import make_result
@@ -153,7 +154,7 @@ class _Quantization:
         settle(baseline, self.budget, watch.line)
         question_right(baseline, most_s(self.budget), watch.line)
         output_check.step_down(baseline)
-        watch.line("timing a few runs, to plan the session")
+        watch.line(PLANNING)
         run_pilot(baseline, "latency", self.budget, lambda ns: holds(self.budget, ns))
         inputs = quantising.gather(baseline)
         run = self._run()

@@ -30,6 +30,7 @@ from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.tuned import make_result, with_runtime
 from ortune.verbs.tune import wrong_default
 from ortune.verbs.tune.across import late
@@ -119,7 +120,7 @@ def _tune(
     question_right(baseline, most_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
     run.pass_on()
-    watch.line("timing a few runs, to plan the session")
+    watch.line(PLANNING)
     enough = run_pilot(baseline, options.objective, run.budget, run.holds, lambda: run.least_trials)
     questions.require_real_times(baseline)
     headroom: Headroom | None = None
