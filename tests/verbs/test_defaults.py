@@ -164,6 +164,18 @@ def test_what_a_file_set_is_in_the_first_lines_and_in_json(
     assert code == 0 and not json.loads(out).get("configured")
 
 
+def test_an_error_about_what_a_file_set_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = saved(tmp_path / "m.onnx", model_of(GRAPH))
+    monkeypatch.chdir(tmp_path)
+    Path("ortune.toml").write_text("[partition]\ndim = { other = 3 }\n")
+    code, _, said = program(["partition", str(model)])
+    assert code == 2 and "--dim other" in said
+    assert str(tmp_path / "ortune.toml") in said.replace("\n", "") and "--no-config" in said
+    assert "ortune.toml" not in program(["partition", str(model), "--dim", "other=3"])[2]
+
+
 def test_a_check_ignores_the_file_where_it_is_told_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

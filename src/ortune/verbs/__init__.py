@@ -32,6 +32,7 @@ def run_verb(
         UsageError: A file cannot be written; found before the verb runs, if possible.
         OrtuneError: As the verb itself.
     """
+    from ortune.errors import OrtuneError
     from ortune.measuring.clock import Stopwatch
     from ortune.measuring.watcher import Watcher
     from ortune.verbs._shared.groups import Budgeted
@@ -42,7 +43,13 @@ def run_verb(
     page = require_places(options).get("--report")
     if isinstance(options, Budgeted):  # writes its own, once its answer is stored
         page = None
-    envelope: Envelope[Any] = verb.run(options if page is None else with_timeline(options), watcher)
+    try:
+        envelope: Envelope[Any] = verb.run(options if page is None else with_timeline(options), watcher)
+    except OrtuneError as error:
+        from ortune.verbs._shared.defaults import name_file
+
+        name_file(error, watcher.configured)
+        raise
     if envelope.configured is None and watcher.configured is not None:
         import msgspec
 

@@ -16,7 +16,7 @@ from ortune.show.headline import PROVEN, count
 from ortune.show.numbers import change, duration, memory, percent, shorten_end, span, three
 from ortune.show.stored_kind import StoredKind
 
-NOT_REACHED = "not run: the command was stopped before"
+NOT_REACHED = "not run: the command was stopped before its turn"
 NO_TIME = "not run: the budget for all models was spent"
 FAILED = "failed"
 _NOTHING = "-"

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from ortune import files, verbs
-from ortune.errors import UsageError
+from ortune.errors import OrtuneError, UsageError
+from ortune.records import Configured
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_written, option_fields, written
 
 MODELS = "models"
@@ -127,6 +128,20 @@ def defaults(
         values={fields[key].name: value for key, value in added.items()},
         said=tuple(f"--{key} {_shown(value)}" for key, value in added.items()),
     )
+
+
+def name_file(error: OrtuneError, configured: Configured | None) -> None:
+    """Add the project's file to an error about an option that only the file has set.
+
+    Args:
+        error: Of the command.
+        configured: What the file has set.
+    """
+    flags = {} if configured is None else {said.partition(" ")[0]: configured.file for said in configured.options}
+    named = [flag for flag in error.where.replace(",", " ").split() if flag in flags]
+    if named:
+        do = f"{named[0]} is set by {flags[named[0]]}, which --no-config ignores"
+        error.do = f"{error.do}; {do}" if error.do else do
 
 
 def _require_known(tables: Mapping[str, Any], path: Path) -> None:
