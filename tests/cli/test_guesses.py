@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from ortune.api import verbs
 from ortune.cli import main
-from ortune.cli.guesses import GUESSES, instead
+from ortune.cli.guesses import COMMANDS, GUESSES, instead
 from ortune.verbs._shared.spelling import option_fields
 
 MEASURING = ("bench", "compare", "look", "profile", "tune")
@@ -75,6 +76,9 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("tune", "--onnx=model.onnx", "the model is an argument"),
         ("compare", "--baseline old.onnx", "ortune compare A.onnx B.onnx"),
         ("bench", "--warmup 5", "warmed up automatically"),
+        ("bench", "--loadInputs=x.npz", "--inputs x.npz"),
+        ("bench", "-nstreams 3", "--set openvino_streams=3"),
+        ("tune", "--precision fp16", "ortune quantize MODEL"),
         ("tune", "--bf16", "ortune compare model.onnx converted.onnx"),
         ("tune", "--fp16", "--allow numerics"),
         ("compare", "--fp16", "--b-rewrite float32-to-float16"),
@@ -106,3 +110,25 @@ def test_what_nobody_can_know_is_left_to_the_help(capsys: pytest.CaptureFixture[
     assert main._run(["bench", "m.onnx", "--colour"]) == 2
     said = capsys.readouterr().err
     assert "--colour" in said and "ortune bench --help" in said
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("optimize", "tune"),
+        ("benchmark", "bench"),
+        ("surgeon", "rewrite"),
+        ("lookk", "look"),
+        ("diff", "compare"),
+    ],
+)
+def test_a_command_of_another_tool_is_answered(
+    word: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main._run([word, "m.onnx"]) == 2
+    assert f"did you mean ortune {command}?" in capsys.readouterr().err
+
+
+def test_words_of_other_tools_name_commands_and_are_none() -> None:
+    assert set(COMMANDS) <= set(verbs())
+    assert not {word for words in COMMANDS.values() for word in words.split()} & set(verbs())

@@ -116,12 +116,16 @@ GUESSES = (
             "converted.onnx"),
     ),
     Guess(
+        flags="precision", instead=(),
+        note="ortune quantize MODEL chooses it layer by layer; --rewrite float32-to-float16 converts all of a model",
+    ),
+    Guess(
         flags="int8 uint8 quantize quantise quantized quantization",
         instead=("--allow numerics", "--rewrite dynamic-int8"),
         note="outputs change, and their error is reported",
     ),
     Guess(
-        flags="i input input-file input-data data feed feeds",
+        flags="i input input-file input-data data feed feeds loadinputs load-inputs",
         instead=("--inputs {}",), sample="inputs.npz", takes=_FILE,
     ),
     Guess(
@@ -137,6 +141,7 @@ GUESSES = (
         flags="t duration time max-time timeout time-limit",
         instead=("--budget {}",), sample="2m", takes=_TIME,
     ),
+    Guess(flags="nstreams streams", instead=("--set openvino_streams={}",), sample="2", takes=_COUNT),
     Guess(flags="c nireq concurrency clients workers", instead=("--callers {}",), sample="4", takes=_COUNT),
     Guess(flags="cpus cores cpu-limit", instead=("--cpus {}",), sample="2", takes=r"\d+(\.\d+)?"),
     Guess(flags="mem ram memory-limit", instead=("--memory {}",), sample="2g", takes=_SIZE),
@@ -145,6 +150,28 @@ GUESSES = (
         instead=("--custom-ops {}",), sample="libops.so", takes=_FILE,
     ),
 )  # fmt: skip
+
+
+COMMANDS = {
+    "bench": "benchmark perf perf-test time latency",
+    "bisect": "debug",
+    "check": "fix lint validate",
+    "compare": "diff",
+    "convert": "export",
+    "explain": "rule",
+    "look": "info inspect show summary view",
+    "profile": "trace",
+    "quantize": "quantise calibrate",
+    "rewrite": "fuse optimizer shrink simplify slim surgeon",
+    "skeleton": "anonymize anonymise strip",
+    "tune": "auto autotune optimise optimize search",
+}
+"""What other tools call their commands, by the command of ortune."""
+
+
+def command_instead(word: str) -> str:
+    """Return the command that people mean by a word of another tool; "" if nobody can know."""
+    return next((name for name, words in COMMANDS.items() if word.lower() in words.split()), "")
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:

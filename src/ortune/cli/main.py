@@ -230,8 +230,12 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
         return arguments
     if MODEL_NAME.fullmatch(first) or files.exists(first):
         return ["profile" if first.endswith(".json") else "look", *arguments]
-    near = difflib.get_close_matches(first, verbs(), n=1, cutoff=0.5)
-    hint = f"did you mean ortune {near[0]}?" if near else "ortune MODEL.onnx for a first look, or"
+    from ortune.cli.guesses import command_instead
+
+    meant = command_instead(first) or next(
+        iter(difflib.get_close_matches(first, verbs(), n=1, cutoff=0.6)), ""
+    )
+    hint = f"did you mean ortune {meant}?" if meant else "ortune MODEL.onnx for a first look, or"
     raise UsageError(
         f"{first!r} is neither a command nor a file", do=f"{hint} run ortune --help for all commands"
     )

@@ -137,7 +137,9 @@ def name_file(error: OrtuneError, configured: Configured | None) -> None:
         error: Of the command.
         configured: What the file has set.
     """
-    flags = {} if configured is None else {said.partition(" ")[0]: configured.file for said in configured.options}
+    flags = (
+        {} if configured is None else {said.partition(" ")[0]: configured.file for said in configured.options}
+    )
     named = [flag for flag in error.where.replace(",", " ").split() if flag in flags]
     if named:
         do = f"{named[0]} is set by {flags[named[0]]}, which --no-config ignores"
