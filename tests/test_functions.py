@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ortune
+from ortune import functions
 from ortune.api import function, verbs
 from ortune.cli.verbs import options_of
 from ortune.errors import UsageError
@@ -69,6 +70,35 @@ def test_an_error_names_arguments(tmp_path: Path) -> None:
         ortune.bench(tmp_path / "m.onnx", shape={"x": "1x2"}, workload=tmp_path / "w.json")
     error = refused.value
     assert error.where == "workload" and not any("--" in text for text in (error.what, error.do))
+
+
+def test_a_folder_alone_names_the_form_for_all_models_in_it(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        ortune.bench(tmp_path)
+    assert f"ortune.bench([{str(tmp_path)!r}])" in refused.value.do
+
+
+@pytest.mark.parametrize(
+    ("verb", "values", "argument"),
+    [
+        ("bench", {"model": 3}, "model"),
+        ("bench", {"model": "m.onnx", "inputs": {"x": 1}}, "inputs"),
+        ("bench", {"model": "m.onnx", "set": 3.5j}, "set"),
+        ("bench", {"model": ["m.onnx"], "seed": "one"}, "seed"),
+        ("tune", {"model": "m.onnx", "budget": ["3s"]}, "budget"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_its_argument(
+    verb: str, values: dict[str, object], argument: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        getattr(ortune, verb)(**values)
+    assert refused.value.where == argument and "accepted: " in refused.value.do
+
+
+def test_a_list_of_targets_is_taken() -> None:
+    (field,) = (field for field in option_fields(options_of("tune").Options) if field.name == "targets")
+    assert functions.value_of(field, ["cpu", "openvino"]) == "cpu,openvino"
 
 
 def test_a_type_checker_knows_what_several_models_return() -> None:

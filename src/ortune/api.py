@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ortune import monotonic
+from ortune.errors import UsageError
 
 if TYPE_CHECKING:
     from ortune.answer import Answer
@@ -37,7 +38,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, answered
     from ortune.verbs import run_verb
-    from ortune.verbs._shared.spelling import as_written, option_fields
+    from ortune.verbs._shared.spelling import option_fields
 
     module, asked = (importlib.import_module(f"ortune.verbs.{verb}.{part}") for part in ("run", "options"))
     result = str(inspect.signature(module.run).return_annotation).replace("Envelope", Answer.__name__)
@@ -57,7 +58,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
             action = _several(verb, asked.Options, arguments)
             if action is None:
                 spelled = {
-                    name: as_written(fields[name], value)
+                    name: functions.value_of(fields[name], value)
                     for name, value in arguments.items()
                     if name in fields
                 }
@@ -77,7 +78,9 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
 
 def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable[[Any], Envelope[Any]] | None:
     """The run over several models, where a list of them was passed."""
-    from ortune.verbs._shared.spelling import Argument, as_written, option_fields
+    from ortune.functions import value_of
+    from ortune.verbs._shared.model_files import BUNDLE
+    from ortune.verbs._shared.spelling import Argument, option_fields
 
     fields = {field.name: field for field in option_fields(options)}
     each = next((f.name for f in fields.values() if isinstance(f.spelling, Argument) and f.spelling.each), "")
@@ -86,12 +89,17 @@ def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable
     if listed:
         arguments = {**arguments, each: list(given or ())}
     elif not arguments.get("each"):
+        if each and isinstance(given, str | Path) and Path(given).is_dir() and Path(given).suffix != BUNDLE:
+            do = f"for all models in it, pass a list: ortune.{verb}([{str(given)!r}])"
+            raise UsageError("is a folder, not a model", where=str(given), do=do)
         return None
     from ortune.verbs._many.batch import batch
     from ortune.verbs._many.run import run
 
     values = {
-        field.name: as_written(field, arguments.get(field.name, field.default))
+        field.name: arguments[field.name]
+        if field.name == each
+        else value_of(field, arguments.get(field.name, field.default))
         for field in fields.values()
         if field.name in arguments or not field.required
     }

@@ -6,12 +6,22 @@ import contextlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from types import NoneType
-from typing import Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
-from ortune.errors import OrtuneError
-from ortune.verbs._shared.spelling import AnyPath, Argument, Option, OptionField, option_fields
+from ortune.errors import OrtuneError, UsageError
+from ortune.verbs._shared.spelling import (
+    AnyPath,
+    Argument,
+    Option,
+    OptionField,
+    as_written,
+    option_fields,
+)
 
 ARGUMENTS, PYTHON = "Arguments", "Python alone"
 """Headings of groups of options that have no panel in the help of the command line."""
@@ -120,6 +130,46 @@ def kind(field: OptionField) -> str:
     if names == {"str", "Path"}:
         return "path"
     return "str or number" if names in ({"str", "float"}, {"str", "int"}) else " or ".join(sorted(names))
+
+
+def value_of(field: OptionField, value: Any) -> Any:
+    """Return an argument of a function as the options of the verb have it.
+
+    Raises:
+        UsageError: The value is of a type that the argument does not take.
+    """
+    listed = isinstance(value, list | tuple)
+    if isinstance(field.spelling, Option) and field.spelling.metavar.endswith(",T]") and listed:
+        value = ",".join(map(str, value))
+    if not _takes(field, value):
+        raise UsageError(
+            f"{type(value).__name__} is not accepted: {value!r}",
+            where=field.name,
+            do=f"accepted: {kind(field)}",
+        )
+    return as_written(field, value)
+
+
+def _takes(field: OptionField, value: Any) -> bool:
+    if field.many:
+        parts = value if isinstance(value, Sequence | Set) and not isinstance(value, str) else [value]
+        return isinstance(value, Mapping) or all(isinstance(part, str | PathLike | Real) for part in parts)
+    kinds = {
+        str if isinstance(part, str) or get_origin(part) is Literal else part for part in _parts(field.type)
+    }
+    taken: dict[Any, Any] = {
+        float: Real,
+        int: Integral,
+        Path: PathLike,
+        str: str | PathLike,
+        bool: bool | Integral,
+    }
+    return field.spelling is None or any(isinstance(value, taken.get(part, part)) for part in kinds)
+
+
+def _parts(annotation: Any) -> tuple[Any, ...]:
+    """Return the members of a union, or the type alone."""
+    return (annotation,) if get_origin(annotation) is Literal else get_args(annotation) or (annotation,)
 
 
 def meaning(field: OptionField) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
+import onnx
 import pytest
 
 from onnx_text import model_of, saved
@@ -21,6 +24,7 @@ from ortune.step import Step
 from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
 from ortune.verbs._many.executor import Done, Job
+from ortune.verbs._many.journal import state
 from ortune.verbs._many.run import exit_code, run
 from ortune.verbs.bench.options import Options as BenchOptions
 from simulated_machine import Lab, measuring_on
@@ -174,6 +178,20 @@ def test_a_model_that_was_written_again_is_run_again(folder: Path, tmp_path: Pat
     assert second.result.models[0] == first.result.models[0]
     assert second.result.models[1].sha256 != first.result.models[1].sha256
     assert [row.status for row in second.result.models] == ["ok"] * 3
+
+
+def test_new_weights_in_external_data_make_a_model_another(tmp_path: Path) -> None:
+    weights = {"w": np.ones((64, 64), np.float32)}
+    model = model_of("g (float[N,64] x) => (float[N,64] y) { y = MatMul (x, w) }", weights=weights)
+    place = tmp_path / "m.onnx"
+    onnx.save(model, place, save_as_external_data=True, location="m.data", size_threshold=0)
+    before = state(str(place))
+    assert before == state(str(place))
+    os.utime(tmp_path / "m.data", ns=(1, 1))
+    assert state(str(place)) != before
+    inside = tmp_path / "inside.onnx"
+    inside.write_bytes(b"location")  # what may name other files and is no model
+    assert state(str(inside)).startswith("8 ") and state(str(tmp_path / "gone.onnx")) == "-1 -1"
 
 
 @pytest.mark.parametrize("debug", [False, True])

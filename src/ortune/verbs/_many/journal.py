@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-from collections.abc import Iterator
+import mmap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
-from ortune import __version__
-from ortune.errors import StoreError, UsageError
+from ortune import __version__, files
+from ortune.errors import OrtuneError, StoreError, UsageError
+from ortune.graph.model.open import open_model, stamp
 from ortune.measuring import replay
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ManyResult, ModelRow
@@ -37,12 +40,23 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state(model: str) -> str:
-    """Return what changes when a model's file is written again; "" for what is no file."""
+    """Return what changes when a file of a model is written again, weights included."""
+    stamps: Sequence[tuple[Path, int, int]] = (stamp(Path(model)),)
+    if _may_have_external_data(Path(model)):
+        with contextlib.suppress(OrtuneError):  # the answer will say why it cannot be opened
+            stamps = open_model(model).stamps
+    return " ".join(f"{size} {changed_ns}" for _, size, changed_ns in stamps)
+
+
+def _may_have_external_data(path: Path) -> bool:
+    """Return whether a file may name others; it is not parsed, which takes seconds for a large graph."""
     try:
-        status = Path(model).stat()
+        if not files.is_file(path) or not path.stat().st_size:
+            return False
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return content.find(b"location") >= 0
     except OSError:
-        return ""
-    return f"{status.st_size} {status.st_mtime_ns}"
+        return False
 
 
 class Journal:

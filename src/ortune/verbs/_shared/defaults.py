@@ -14,12 +14,14 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ortune import files, verbs
 from ortune.errors import OrtuneError, UsageError
-from ortune.records import Configured
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_written, option_fields, written
+
+if TYPE_CHECKING:
+    from ortune.records import Configured
 
 MODELS = "models"
 """The table that holds one for each model."""
