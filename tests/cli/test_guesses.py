@@ -116,6 +116,8 @@ def test_what_nobody_can_know_is_left_to_the_help(capsys: pytest.CaptureFixture[
     ("word", "command"),
     [
         ("optimize", "tune"),
+        ("optimise", "tune"),
+        ("quantise", "quantize"),
         ("benchmark", "bench"),
         ("surgeon", "rewrite"),
         ("lookk", "look"),
@@ -131,4 +133,4 @@ def test_a_command_of_another_tool_is_answered(
 
 def test_words_of_other_tools_name_commands_and_are_none() -> None:
     assert set(COMMANDS) <= set(verbs())
-    assert not {word for words in COMMANDS.values() for word in words.split()} & set(verbs())
+    assert not {w for name, words in COMMANDS.items() for w in words.split()} & set(verbs())

@@ -118,13 +118,20 @@ def test_other_formats_are_never_opened(tmp_path: Path) -> None:
         user_feeds.load(tmp_path, model(), "--data")
 
 
-def test_of_many_images_some_at_equal_distances_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(images, "MOST", 3)
+def test_of_many_images_some_at_equal_distances_are_read(tmp_path: Path) -> None:
     for i in range(7):
         Image.new("RGB", (8, 8)).save(tmp_path / f"{i}.png")
-    assert [path.stem for path in images.listed(tmp_path)] == ["0", "2", "4"]
+    assert [path.stem for path in images.listed(tmp_path, 3)] == ["0", "2", "4"]
+
+
+def test_few_images_are_measured_and_many_calibrate(tmp_path: Path) -> None:
+    for i in range(images.MEASURED + 4):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"{i:02}.png")
+    measured = user_feeds.load(tmp_path, model())
+    assert len(measured) == images.MEASURED
+    assert len(user_feeds.labelled(tmp_path, model())) == images.MEASURED + 4
+    facts(images.describe(tmp_path, model(), "", images.MEASURED), "8 of 12 images")
+    facts(images.describe(tmp_path, model(), ""), "12 images")
 
 
 def test_arrays_beside_images_are_what_counts(folder: Path, tmp_path: Path) -> None:

@@ -162,16 +162,17 @@ COMMANDS = {
     "look": "info inspect show summary view",
     "profile": "trace",
     "quantize": "quantise calibrate",
-    "rewrite": "fuse optimizer shrink simplify slim surgeon",
-    "skeleton": "anonymize anonymise strip",
-    "tune": "auto autotune optimise optimize search",
+    "rewrite": "fuse optimiser shrink simplify slim surgeon",
+    "skeleton": "anonymise strip",
+    "tune": "auto autotune optimise search",
 }
-"""What other tools call their commands, by the command of ortune."""
+"""What other tools call their commands, by the command of ortune; of two spellings the British one."""
 
 
 def command_instead(word: str) -> str:
     """Return the command that people mean by a word of another tool; "" if nobody can know."""
-    return next((name for name, words in COMMANDS.items() if word.lower() in words.split()), "")
+    spelled = re.sub("iz(er?)$", r"is\1", word.lower())
+    return next((name for name, words in COMMANDS.items() if spelled in words.split()), "")
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:

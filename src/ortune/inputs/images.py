@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +23,8 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 EXAMPLE = "size=224,mean=0.485,0.456,0.406,std=0.229,0.224,0.225"
 MOST = 500
 """Images of a folder that are read; of more, as many at equal distances."""
+MEASURED = 8
+"""The same where every run is timed with each image: all have one shape, so more of them only take time."""
 _COLOURS = {"rgb": 3, "bgr": 3, "gray": 1}
 _LAYOUTS = ("nchw", "nhwc")
 _FITS = ("crop", "pad", "stretch")
@@ -72,39 +75,52 @@ class ImageInput:
         return f"{text} ({', '.join(self.guessed)} guessed: --image)" if self.guessed else text
 
 
-def listed(folder: Path) -> list[Path]:
-    """Return the images of a folder by name, at most ``MOST`` of them; [] if it has none or holds other inputs."""
+def listed(folder: Path, most: int = MOST) -> list[Path]:
+    """Return the images of a folder by name, at most ``most`` of them; [] if it has none or holds other inputs."""
     if any(folder.glob("*.np[yz]")) or any(folder.glob("*.pb")) or any(folder.glob("test_data_set_*")):
         return []
     found = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
-    if len(found) <= MOST:
+    if len(found) <= most:
         return found
-    return [found[i * len(found) // MOST] for i in range(MOST)]
+    return [found[i * len(found) // most] for i in range(most)]
 
 
-def describe(folder: Path, ir_model: ir.Model, text: str) -> str:
+def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> str:
     """Return how the images of a folder are read, for one line; "" if it has none.
+
+    Args:
+        folder: The folder.
+        ir_model: The model.
+        text: The options of ``--image``.
+        most: The most images that are read.
 
     Raises:
         UsageError, InputError: As ``image_input``.
     """
-    images = listed(folder) if folder.is_dir() else []
-    return f"{len(images)} images, {image_input(ir_model, text).describe()}" if images else ""
+    images = listed(folder, most) if folder.is_dir() else []
+    if not images:
+        return ""
+    there = len(listed(folder, sys.maxsize))
+    count = f"{len(images)} of {there}" if there > len(images) else f"{there}"
+    return f"{count} images, {image_input(ir_model, text).describe()}"
 
 
-def load(folder: Path, ir_model: ir.Model, text: str) -> list[tuple[Path, dict[str, Array]]]:
+def load(
+    folder: Path, ir_model: ir.Model, text: str, most: int = MOST
+) -> list[tuple[Path, dict[str, Array]]]:
     """Read the images of a folder, each as one value of the model's image input; [] if it has none.
 
     Args:
         folder: The folder.
         ir_model: The model.
         text: The options of ``--image``.
+        most: The most images that are read.
 
     Raises:
         UsageError: Pillow is not installed, or the options cannot be read.
         InputError: An image cannot be read, or the model has no input for images.
     """
-    images = listed(folder)
+    images = listed(folder, most)
     if not images:
         return []
     wanted = image_input(ir_model, text)

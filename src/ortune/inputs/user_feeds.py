@@ -46,7 +46,7 @@ _OF_TENSORS = ("name", "elem_type", "tensor_values")
 def load(
     path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
 ) -> list[dict[str, FeedValue]]:
-    """Load the user's inputs and check them against the model.
+    """Load the user's inputs for runs that are timed, and check them against the model.
 
     Args:
         path: An ``.npz``, ``.npy``, a folder of them, a folder of ``input_N.pb`` or a folder holding
@@ -58,16 +58,22 @@ def load(
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
-    return [values for values, _ in labelled(path, ir_model, option, image)]
+    return [values for values, _ in labelled(path, ir_model, option, image, images.MEASURED)]
 
 
 def labelled(
-    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
+    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = "", most: int = images.MOST
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
-    """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one."""
+    """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one.
+
+    Of more than ``most`` images, as many at equal distances are read.
+    """
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
-    values, raw_sets = feedable(ir_model), _images(path, ir_model, option, image) or _raw_sets(path, option)
+    values, raw_sets = (
+        feedable(ir_model),
+        _images(path, ir_model, option, image, most) or _raw_sets(path, option),
+    )
     names = {value.name for value in values}
     if any(isinstance(raw, Mapping) and names - raw.keys() for _, raw in raw_sets):
         inputs = inspect_inputs(ir_model)
@@ -79,12 +85,12 @@ def labelled(
 
 
 def _images(
-    path: Path, ir_model: ir.Model, option: str, image: str
+    path: Path, ir_model: ir.Model, option: str, image: str, most: int
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
     """Return every image of a folder as a set by name; [] where it has none."""
     if not files.is_folder(path):
         return []
-    return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image)]
+    return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image, most)]
 
 
 def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") -> dict[str, tuple[int, ...]]:

@@ -44,7 +44,8 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
         gap_ns=o.gap_ns,
         custom_ops=tuple(o.custom_ops),
     )
-    of_images = (images.describe(folder, side.model.ir, o.image) for folder in (o.inputs, o.data) if folder)
+    folders = ((o.inputs, images.MEASURED), (o.data, images.MOST))
+    of_images = (images.describe(folder, side.model.ir, o.image, most) for folder, most in folders if folder)
     notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []), *filter(None, of_images))
     return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
 
