@@ -35,7 +35,7 @@ NORMS = frozenset({
 _FOUR_BITS_OR_LESS = frozenset(("INT4", "UINT4", "INT2", "UINT2"))
 
 Fact = Literal[
-    "blockwise_weights", "branched", "cast_chain", "control_flow", "conv1d", "gelu", "layer_norm",
+    "blockwise_weights", "branched", "cast_chain", "control_flow", "conv1d", "external_data", "gelu", "layer_norm",
     "packed_weights", "qdq", "two_bit_weights", "wide",
 ]  # fmt: skip
 """Names of the facts of a model that a row of the catalogue can demand."""
@@ -58,6 +58,7 @@ class ModelFacts:
         gelu: Gelu, as an operator or by Erf.
         float16: A float16 input, weight or Cast.
         conv1d: A convolution over one axis.
+        external_data: Weights in a file beside the model.
         branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
         parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
     """
@@ -74,6 +75,7 @@ class ModelFacts:
     gelu: bool = False
     float16: bool = False
     conv1d: bool = False
+    external_data: bool = False
     branches: int = 0
     parallelism_ratio: float = 1.0
 
@@ -118,6 +120,8 @@ class ModelFacts:
 
 def facts_of(model: ir.Model) -> ModelFacts:
     """Look a model over. Weights are not read."""
+    import onnx_ir as ir
+
     from ortune.graph.attention import between_products
     from ortune.graph.attributes import int_of
     from ortune.graph.ort_fusions import gelu_ending, layer_normalization_ending
@@ -144,6 +148,9 @@ def facts_of(model: ir.Model) -> ModelFacts:
         gelu=has("Gelu") or has("BiasGelu") or any(map(gelu_ending, nodes)),
         float16=_has_float16(model, nodes),
         conv1d=any(node.op_type in ("Conv", "ConvTranspose") and _weight_rank(node) == 3 for node in nodes),
+        external_data=any(
+            isinstance(value.const_value, ir.ExternalTensor) for value in model.graph.initializers.values()
+        ),
         branches=width,
         parallelism_ratio=ratio,
     )
