@@ -63,6 +63,8 @@ from rule_facts import (
 )
 
 from graphs import filled
+from ortune.catalogue.named import ALLOCATOR
+from ortune.measuring.soak_experiments import SETTINGS
 from ortune.platform import Topology
 from ortune.records import (
     BrokenLevel,
@@ -70,6 +72,8 @@ from ortune.records import (
     OutputDifference,
     PageSeen,
     Plan,
+    SoakChange,
+    SoakExperiment,
 )
 from ortune.rules import Facts
 
@@ -87,6 +91,38 @@ class Example:
     bad: Callable[[Path], Facts]
     where: tuple[str, ...] = ()
     good: Callable[[Path], Facts]
+
+
+SOAKED: dict[str, SoakChange] = {
+    "MEM004": "same-values",
+    "MEM005": "no-arena",
+    "MEM006": "no-pattern",
+    "MEM007": "allocator",
+    "MEM008": "one-thread",
+    "MEM009": "kept-sessions",
+    "MEM010": "no-prepacking",
+}
+"""Rules about the experiments of a soak, and the change that shows their cause."""
+
+
+def soaked(change: SoakChange, *, flattens: bool) -> Facts:
+    """A soak in which a change removes a rise, or does not."""
+    setting = SETTINGS.get(change) or ((ALLOCATOR, "mimalloc") if change == "allocator" else None)
+    plan = None if setting is None else Plan(settings={setting[0].name: setting[1]})
+    kept = 1 << 20 if flattens else 50 << 20
+    found = SoakExperiment(
+        change=change,
+        plan=plan,
+        calls=3000,
+        rise_bytes=kept,
+        as_is_rise_bytes=50 << 20,
+        explained=1 - kept / (50 << 20),
+        flattens=flattens,
+        latency_ratio=1.12,
+        latency_low=1.10,
+        latency_high=1.15,
+    )
+    return Facts(soak=[found])
 
 
 EXAMPLES = {
@@ -413,6 +449,13 @@ EXAMPLES = {
         where=("scores", "mixed", "shares"),
         good=lambda folder: at_two_lengths(folder, 1.0, 4.1),
     ),
+    **{
+        code: Example(
+            bad=lambda _, change=change: soaked(change, flattens=True),  # type: ignore[misc]
+            good=lambda _, change=change: soaked(change, flattens=False),  # type: ignore[misc]
+        )
+        for code, change in SOAKED.items()
+    },
     "MSR010": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),
         where=("found (NonZero)",),

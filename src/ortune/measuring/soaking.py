@@ -75,6 +75,9 @@ class Soak:
         arms: The processes.
         total_s: Seconds that they may take together; turns are cut for it.
         schedule: When calls start; None if each follows the one before.
+
+    Attributes:
+        goes_on: Whether the first process and others go on without one that has failed.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Soak:
         self.schedule = schedule
         self.turn_s = min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (len(arms) * POINTS)))
         self.calls = 0
+        self.goes_on = False
         self._rounds = self._most = 0
         self._next = 1
         self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
@@ -137,7 +141,9 @@ class Soak:
 
     @property
     def whole(self) -> bool:
-        """Whether all processes live."""
+        """Whether all processes live; of those that go on without others, the first."""
+        if self.goes_on:
+            return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
         return all(process.live for _, process in self._live) and len(self._live) == len(self.soaked)
 
     def _long_enough(self, took_s: float) -> bool:
@@ -150,7 +156,8 @@ class Soak:
         """One turn of each process, in random order; return the seconds that the processes worked."""
         self._rounds += 1
         took_s = 0.0
-        for soaked, process in self._rng.sample(self._live, len(self._live)):
+        live = [each for each in self._live if each[1].live]
+        for soaked, process in self._rng.sample(live, len(live)):
             starts: tuple[int, ...] = ()
             if self.schedule is not None and calls:
                 starts = self.schedule(calls, (soaked.wanted.seed, self._rounds)).starts_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ortune.records.base import PROTOCOL_VERSION, Record
+from ortune.records.plan import Plan
 from ortune.records.protocol import ReadBack, TrialRequest
 
 
@@ -123,3 +124,40 @@ class SoakDone(Record, frozen=True, kw_only=True, tag="soak-done", tag_field="me
     fixed: tuple[str, ...] = ()
     read_back: tuple[ReadBack, ...] = ()
     ort_version: str = ""
+
+
+SoakChange = Literal[
+    "as-is", "same-values", "one-size", "kept-sessions", "no-arena", "exact-arena", "arena-shrinkage", "no-pattern",
+    "no-prepacking", "one-thread", "trim", "allocator",
+]  # fmt: skip
+"""What a process of a soak's experiments does differently; "as-is" is nothing."""
+
+
+class SoakExperiment(Record, frozen=True, kw_only=True):
+    """One change, soaked next to the unchanged model with the same calls.
+
+    Attributes:
+        change: What is different.
+        plan: The change as settings; None if it is no setting.
+        calls: Calls of the process.
+        rise_bytes: What memory rose by: of memory that grows, after the first calls; of other memory, from the
+            unchanged model's first call on.
+        as_is_rise_bytes: The same of the unchanged model.
+        explained: Share of that rise which the change removes; below 0 if it adds to it.
+        flattens: Whether the change is a cause: it removes most of the rise.
+        latency_ratio: Latency of a call with the change over without; None if unknown.
+        latency_low, latency_high: Its interval of 95 % over turns of this one process.
+        failed: Why the process failed; "" if it did not.
+    """
+
+    change: SoakChange
+    plan: Plan | None = None
+    calls: int = 0
+    rise_bytes: float = 0.0
+    as_is_rise_bytes: float = 0.0
+    explained: float = 0.0
+    flattens: bool = False
+    latency_ratio: float | None = None
+    latency_low: float | None = None
+    latency_high: float | None = None
+    failed: str = ""

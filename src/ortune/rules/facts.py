@@ -29,6 +29,7 @@ from ortune.records import (
     ReplayedGain,
     RowCheck,
     RuntimeReport,
+    SoakExperiment,
     Workload,
 )
 
@@ -60,6 +61,7 @@ class Facts:
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
         kinds: Times of one process by kind of invented feed.
         rows: Latency at each size of the inputs, as a bench measured it.
+        soak: Changes that were soaked next to a model whose memory rises.
         row_check: One row alone against the same in a batch, and with and without padding.
         host: The machine.
         topology: Kinds of core and memory nodes.
@@ -91,6 +93,7 @@ class Facts:
     not_finite: NotFinite | None = None
     kinds: Sequence[CaseTimes] = ()
     rows: Sequence[BenchRow] = ()
+    soak: Sequence[SoakExperiment] = ()
     row_check: RowCheck | None = None
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)

@@ -186,6 +186,13 @@ DELIVERY_SHARE = _phase(
     "of the time until the first process starts",
     "to write, plot and store the result",
 )
+SOAK_SHARE = _phase(
+    "memory over time",
+    "soak",
+    0.45,
+    "of the budget",
+    "processes of the unchanged model, if memory rises; the rest is for causes",
+)
 HANG_SHARE = _phase("hang", EVERY, 0.25, "of the time left", "maximum for one hang or one slow rewrite")
 LEAST_PATIENCE_S = _phase(
     "hang",

@@ -8,12 +8,17 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.stats.growth import LEVEL_BYTES, LEVEL_SHARE, Growth, Series, growth
+from ortune.stats.growth import FIRST_PART, LEVEL_BYTES, LEVEL_SHARE, Growth, Series, growth
 
 USED_GRANULE_BYTES = 32 << 10
 """Of the allocator's own count of what is in use, which has no steps of pages."""
 GIVEN_BACK_SHARE = 0.5
 """Of the growth, from which on what the allocator gives back explains it."""
+
+FLATTENS_SHARE = 0.7
+"""Of the rise, that a change must remove to be its cause."""
+LEAST_RISE_BYTES = 512 << 10
+"""Of the unchanged model, from which on a change can be its cause."""
 
 Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
 
@@ -103,3 +108,28 @@ def _half_of(used: Growth, held: Growth) -> bool:
 def _lasts(held: Growth) -> bool:
     """Return whether enough points were seen to say what the memory is made of, whatever becomes of it."""
     return held.why not in ("", "few-calls")
+
+
+def grown(series: Series) -> float:
+    """Return what the memory of a process grew by after its first calls."""
+    after = series.held_bytes[series.calls >= FIRST_PART * series.calls[-1]]
+    n = max(1, after.size // 8)
+    return float(np.median(after[-n:]) - np.median(after[:n]))
+
+
+def level(series: Series) -> float:
+    """Return what a process held in the end."""
+    return float(np.median(series.held_bytes[-max(1, series.calls.size // 8) :]))
+
+
+def explained(as_is_bytes: float, changed_bytes: float) -> tuple[float, bool]:
+    """Return the share of a rise that a change removes, and whether it is a cause of it.
+
+    Args:
+        as_is_bytes: Rise of the unchanged model.
+        changed_bytes: Rise with the change, after the same calls.
+    """
+    if as_is_bytes <= LEAST_RISE_BYTES:
+        return 0.0, False
+    share = 1 - changed_bytes / as_is_bytes
+    return share, share >= FLATTENS_SHARE

@@ -94,6 +94,16 @@ def made(
     )
 
 
+RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
+"""Verdicts that have a cause."""
+
+
+def rises(soaked: Sequence[Soaked]) -> bool:
+    """Return whether the memory of processes that still run is known to rise."""
+    called = [each for each in soaked if _called(each)]
+    return bool(called) and soaks.judge([_process(each) for each in called]).verdict in RISES
+
+
 def settled_call(soaked: Sequence[Soaked]) -> float:
     """Return the call by which each process had seen all of its sizes."""
     return float(

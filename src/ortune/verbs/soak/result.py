@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import Failed, Finding, Side, SoakDone
+from ortune.records import Failed, Finding, Side, SoakDone, SoakExperiment
 from ortune.records.base import Record
 
 SoakVerdict = Literal["flat", "bounded", "growing", "fragmented", "killed", "undecided"]
@@ -137,6 +137,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
         enough_budget_s: A budget that would decide; None if this one did.
         fresh: Inputs with new values in each call; ``fixed`` are those that the model refuses other values for.
         load: When calls were made, in words.
+        experiments: Changes that were soaked next to the unchanged model because memory rises.
     """
 
     side: Side
@@ -159,6 +160,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
     fixed: tuple[str, ...] = ()
     recreate: int = 0
     load: str = ""
+    experiments: tuple[SoakExperiment, ...] = ()
     findings: tuple[Finding, ...] = ()
     processes: tuple[SoakProcess, ...] = ()
     points: tuple[PointRow, ...] = ()

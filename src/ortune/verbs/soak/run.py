@@ -3,31 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from ortune.errors import Interrupted, MeasurementError, UsageError
 from ortune.inputs.fresh import fresh_inputs
-from ortune.measuring import failures
+from ortune.measuring import failures, soak_experiments
+from ortune.measuring.budget import Budget
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.soaking import Schedule, Soak, Soaked, as_is
 from ortune.measuring.watcher import Watcher
-from ortune.records import ArrivalSchedule, Envelope
+from ortune.records import ArrivalSchedule, Envelope, FreshInput, SoakExperiment
+from ortune.rules import rule_of
+from ortune.rules.memory import (
+    arena_keeps_largest_size,
+    free_memory_kept_by_allocator,
+    memory_kept_per_input,
+    memory_kept_per_session,
+    memory_kept_per_thread,
+    memory_pattern_per_shape,
+    prepacked_weights,
+)
 from ortune.runtimes import runtimes
+from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import arrivals
 from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import named
-from ortune.verbs.soak import words
+from ortune.verbs.soak import judging, words
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import SoakResult
 
 PROCESSES = 3
 """Of the model as it is: what all of them do is no accident of one."""
+CAUSES = (
+    memory_kept_per_input,
+    memory_kept_per_session,
+    arena_keeps_largest_size,
+    memory_pattern_per_shape,
+    memory_kept_per_thread,
+    free_memory_kept_by_allocator,
+    prepacked_weights,
+)
+"""Rules about the experiments."""
 FIRST_SHARE = 0.3
 """Of the time left, what the first run of the model may take."""
 
@@ -78,7 +103,7 @@ class _Run:
         self.baseline: Measuring = opened.base(side)
 
     def go(self) -> Envelope[SoakResult]:
-        """Find inputs, soak, judge."""
+        """Find inputs, soak, look for the cause of a rise, judge."""
         opened, baseline = self.opened, self.baseline
         baseline.settle(FIRST_SHARE * opened.budget.left_s)
         opened.replay.pass_on()
@@ -86,17 +111,59 @@ class _Run:
         n = max(1, min(PROCESSES, baseline.executor.most_alive))
         arms = as_is(baseline, fresh, n, self.options.recreate)
         budget = opened.budget.running.reserve(opened.answer_s)
-        soak = Soak(opened, baseline, arms, budget.left_s, self._schedule())
+        look_s = budget.spent_s + SOAK_SHARE * budget.left_s
+        soak = Soak(opened, baseline, arms, SOAK_SHARE * budget.left_s, self._schedule())
         try:
-            started = soak.start()
-            going = started and soak.run(budget.end_s, self._progress)
+            going = soak.start() and soak.run(look_s, self._progress)
+            # What stays flat, or is not decided yet, has the rest of the time too.
+            rises = going and soak.whole and judging.rises(soak.soaked)
+            if going and not rises:
+                going = soak.run(budget.end_s, self._progress)
         finally:
             soaked = soak.close()
         if not soak.calls and not any(process.failure for process in soaked):
             raise Interrupted(words.STOPPED)
         self._require_answer(soaked)
         result = made(self.options, opened, baseline, soak, rate_per_s=self._rate())
+        if rises and result.verdict in judging.RISES:
+            found, going = self._causes(result, fresh, budget)
+            facts = replace(baseline.facts(), soak=found)
+            findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
+            result = msgspec.structs.replace(
+                result,
+                experiments=tuple(found),
+                findings=(*result.findings, *findings),
+                elapsed_s=opened.elapsed_s,
+            )
         return opened.document(result, status="ok" if going else "interrupted", verdict=result.verdict)
+
+    def _causes(
+        self, result: SoakResult, fresh: tuple[FreshInput, ...], budget: Budget
+    ) -> tuple[list[SoakExperiment], bool]:
+        """Return what changes do to the rise, and whether nobody has stopped them."""
+        opened, baseline = self.opened, self.baseline
+        sizes = [size.size for size in result.sizes]
+        largest = sizes.index(result.raised_by) if result.raised_by else 0
+        wanted = soak_experiments.arms(baseline, fresh, self.options.recreate, largest)
+        if baseline.executor.most_alive < 2:
+            baseline.note(words.NO_EXPERIMENTS)
+            return [], True
+        parts = soak_experiments.groups(wanted, baseline.executor.most_alive)
+        opened.watch.say(words.causes(len(wanted) - 1))
+        found: list[SoakExperiment] = []
+        for number, part in enumerate(parts):
+            left = budget.share(1 / (len(parts) - number))
+            soak = Soak(opened, baseline, [arm for arm, _, _ in part], left.left_s, self._schedule())
+            soak.goes_on = True
+            try:
+                going = soak.start() and soak.run(left.end_s, self._progress)
+            finally:
+                soaked = soak.close()
+            changes = [(change, plan) for _, change, plan in part]
+            found += soak_experiments.experiments(soaked, changes, growing=result.verdict == "growing")
+            if not going:
+                return found, False
+        return found, True
 
     def _progress(self, calls: int, held_bytes: float) -> None:
         budget = self.opened.budget.running

@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.printable import operand
-from ortune.records import Envelope
+import msgspec
+
+from ortune.records import Envelope, SoakChange
+from ortune.search.plan_edits import merge
 from ortune.show import finding_words
-from ortune.show.answer_commands import lines, told_line
-from ortune.show.document import Cell, Code, Column, Document, Line, Pairs, Tone, stopped, table
-from ortune.show.numbers import counted, enough, memory, three, waiting
+from ortune.show.answer_commands import compare_line, lines, told_line
+from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.numbers import counted, enough, memory, shorten_end, three, waiting
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.soak.result import GrowthFigure, LimitForecast, SoakResult
 
 STOPPED = "stopped before the first call; there is no result"
+NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"
 TONES: dict[str, Tone] = {"flat": "good", "bounded": "good", "undecided": "unsure"}
+CHANGES: dict[SoakChange, str] = {
+    "as-is": "unchanged",
+    "same-values": "same input values in each call",
+    "one-size": "one input size, the one that added most",
+    "kept-sessions": "sessions kept",
+    "no-arena": "arena off",
+    "exact-arena": "arena grows as requested",
+    "arena-shrinkage": "arena shrinks after each run",
+    "no-pattern": "memory pattern off",
+    "no-prepacking": "prepacking off",
+    "one-thread": "one thread",
+    "trim": "malloc_trim after each turn",
+    "allocator": "another allocator",
+}
 _WHY = {
     "few-calls": "too few calls",
     "steps": "memory rises in steps that are too rare to tell growth from a limit",
@@ -56,6 +73,11 @@ def most(figure: GrowthFigure | None) -> str:
         factor = figure.per_session / figure.per_1000_calls
         return f", at most +{size(factor * figure.high)} per session (95 %)"
     return f", at most +{size(figure.high)} per 1,000 calls (95 %)"
+
+
+def causes(n: int) -> str:
+    """Return the sentence that changes are tested now."""
+    return f"memory rises; testing {counted(n, 'change')} next to the unchanged model"
 
 
 def headline(result: SoakResult) -> str:
@@ -119,11 +141,41 @@ def document(envelope: Envelope[SoakResult]) -> Document:
             *blocks,
             *(Line(f"{found.sentence()}{finding_words.places(found)}", "look") for found in result.findings),
             Pairs(rows=list(_figures(result))),
+            *_experiments(result),
             *([table(sizes, [tuple(map(Cell, row)) for row in rows])] if len(rows) > 1 else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[Pairs(rows=list(_support(envelope)))],
     )
+
+
+def _experiments(result: SoakResult) -> list[Block]:
+    """Return a row for each change that was tested."""
+    if not result.experiments:
+        return []
+    columns = [
+        Column("change", "text"),
+        Column("memory added", "text"),
+        Column("not added"),
+        Column("latency", "text"),
+    ]
+    rows = []
+    for each in result.experiments:
+        name = Cell(CHANGES[each.change], each.plan.describe() if each.plan is not None else "")
+        if each.failed:
+            rows.append((name, Cell("failed"), Cell(""), Cell(shorten_end(each.failed, 40))))
+            continue
+        added = f"{size(each.rise_bytes)}, unchanged {size(each.as_is_rise_bytes)}"
+        cost = ""
+        if each.latency_ratio is not None:
+            cost = f"{each.latency_ratio:.2f}x ({each.latency_low:.2f}-{each.latency_high:.2f}x)"
+        share = f"{100 * min(1.0, max(0.0, each.explained)):.0f} %"
+        rows.append((name, Cell(added), Cell(share), Cell(cost)))
+    since = "after the first calls" if result.verdict == "growing" else "since the first call"
+    title = (
+        f"memory added {since}, each change in one process, next to the unchanged model with the same calls"
+    )
+    return [table(columns, rows, title=title, notes=["intervals: 95 %, over turns of one process"])]
 
 
 def _raised(n_bytes: float) -> str:
@@ -169,10 +221,15 @@ def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
 
 
 def _next(envelope: Envelope[SoakResult]) -> list[str]:
+    """Return the commands that confirm the setting of the first cause, and that show everything."""
     result = envelope.result
     assert result is not None
-    diagnose = f"ortune compare {operand(result.side.label)} --objective memory:idle"
-    return lines([diagnose] if result.verdict == "bounded" else [], told_line(result.session, envelope.store))
+    plan = next((found.plan for found in result.findings if found.plan is not None), None)
+    confirm: list[str] = []
+    if plan is not None:
+        changed = msgspec.structs.replace(result.side, plan=merge(result.side.plan, plan))
+        confirm = compare_line(result.side, changed, envelope.workload, "idle memory", result.notes)
+    return lines(confirm, told_line(result.session, envelope.store))
 
 
 STORED = StoredKind(result=SoakResult, document=document, headline=headline)

@@ -1,0 +1,166 @@
+"""Causes of memory that rises: changes that are soaked next to the unchanged model, with the same calls."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from ortune.catalogue import named
+from ortune.catalogue.knob import Knob
+from ortune.measuring.measuring import Measuring
+from ortune.measuring.soaking import SoakArm, Soaked
+from ortune.records import FreshInput, Plan, SoakChange, SoakExperiment, Value
+from ortune.search.plan_edits import changed
+from ortune.stats import soak as soaks
+from ortune.stats.growth import Series
+from ortune.stats.pairs import wilcoxon_interval
+
+SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
+    "no-arena": (named.ENABLE_CPU_MEM_ARENA, False),
+    "arena-shrinkage": (named.MEMORY_ARENA_SHRINKAGE, "cpu:0"),
+    "exact-arena": (named.ARENA_EXTEND_STRATEGY, "same_as_requested"),
+    "no-pattern": (named.ENABLE_MEM_PATTERN, False),
+    "no-prepacking": (named.DISABLE_PREPACKING, True),
+    "one-thread": (named.INTRA_OP_NUM_THREADS, 1),
+}
+"""Changes that are one setting."""
+ALLOCATORS = ("mimalloc", "jemalloc", "tcmalloc")
+LEAST_ROUNDS = 6
+"""Of a latency, for an interval."""
+
+
+def arms(
+    measuring: Measuring, fresh: tuple[FreshInput, ...], recreate: int, largest: int
+) -> list[tuple[SoakArm, SoakChange, Plan | None]]:
+    """Return the unchanged model and each change that can be tried here, each in one process.
+
+    Args:
+        measuring: The model.
+        fresh: Inputs with new values.
+        recreate: Calls after which the sessions are created again; 0 keeps them.
+        largest: Index of the size that added most memory.
+    """
+    base = measuring.arm("as-is")
+    seed = measuring.work.seed
+
+    def arm(change: SoakChange, plan: Plan | None = None, **other: object) -> None:
+        own = replace(base, name=f"experiment-{change}", plan=plan or base.plan)
+        if change == "one-size":
+            own = replace(own, feeds=(base.feeds[largest],))
+        wanted = {"fresh": fresh, "seed": seed, "recreate": recreate, **other}
+        found.append((SoakArm(arm=own, **wanted), change, delta if plan else None))  # type: ignore[arg-type]
+
+    found: list[tuple[SoakArm, SoakChange, Plan | None]] = []
+    delta: Plan | None = None
+    arm("as-is")
+    if fresh:
+        arm("same-values", fresh=())
+    if len(base.feeds) > 1:
+        arm("one-size")
+    if recreate:
+        arm("kept-sessions", recreate=0)
+    arm("trim", trim=True)
+    settings: list[tuple[SoakChange, Knob, Value]] = [
+        (change, knob, value) for change, (knob, value) in SETTINGS.items()
+    ]
+    allocator = next((name for name in ALLOCATORS if name in measuring.machine.allocators), None)
+    if allocator is not None:
+        settings.append(("allocator", named.ALLOCATOR, allocator))
+    for change, knob, value in settings:
+        delta = Plan(settings={knob.name: value})
+        plan = changed(base.plan, delta, Plan())
+        # A value that the plan has already is no change.
+        if plan is not None and plan != base.plan and base.plan.settings.get(knob.name) != value:
+            arm(change, plan)
+    return found
+
+
+def groups(
+    found: Sequence[tuple[SoakArm, SoakChange, Plan | None]], most_alive: int
+) -> list[list[tuple[SoakArm, SoakChange, Plan | None]]]:
+    """Return the changes in groups that memory holds at once, each with the unchanged model."""
+    as_is, others = found[0], found[1:]
+    n = max(1, math.ceil(len(others) / max(1, most_alive - 1)))
+    parts = [others[number::n] for number in range(n)]
+    # A process has a folder of its own name.
+    return [
+        [
+            (replace(as_is[0], arm=replace(as_is[0].arm, name=f"experiment-as-is-{number + 1}")), *as_is[1:]),
+            *part,
+        ]
+        for number, part in enumerate(parts)
+    ]
+
+
+def experiments(
+    soaked: Sequence[Soaked], changes: Sequence[tuple[SoakChange, Plan | None]], *, growing: bool
+) -> list[SoakExperiment]:
+    """Return what each change of a group did; the first process is the unchanged one.
+
+    Args:
+        soaked: The processes.
+        changes: What each of them does differently.
+        growing: Whether the memory of the unchanged model grows, or only rises.
+    """
+    if not _has_points(soaked[0]):
+        return []
+    as_is = _series(soaked[0])
+    start = float(as_is.held_bytes[0])
+    # What rose to a level is compared as a level: a change may hold more from the first call on.
+    as_is_bytes = soaks.grown(as_is) if growing else soaks.level(as_is) - start
+    found = []
+    for each, (change, plan) in zip(soaked[1:], changes[1:], strict=True):
+        if each.failure is not None or not _has_points(each):
+            failed = each.failure.what if each.failure is not None else ""
+            found.append(SoakExperiment(change=change, plan=plan, failed=failed))
+            continue
+        own = _series(each)
+        rise_bytes = soaks.grown(own) if growing else soaks.level(own) - start
+        share, flattens = soaks.explained(as_is_bytes, rise_bytes)
+        made = SoakExperiment(
+            change=change,
+            plan=plan,
+            calls=each.points[-1].calls,
+            rise_bytes=rise_bytes,
+            as_is_rise_bytes=as_is_bytes,
+            explained=share,
+            flattens=flattens,
+        )
+        # One size is other work: its latency is not that of the mix.
+        found.append(made if change == "one-size" else _with_latency(made, soaked[0], each))
+    return found
+
+
+def _has_points(soaked: Soaked) -> bool:
+    return sum(point.calls > 0 for point in soaked.points) > 1
+
+
+def _series(soaked: Soaked) -> Series:
+    points = [point for point in soaked.points if point.calls]
+    return Series(
+        calls=np.array([point.calls for point in points], dtype=np.float64),
+        held_bytes=np.array([point.held_bytes or 0 for point in points], dtype=np.float64),
+    )
+
+
+def _with_latency(made: SoakExperiment, as_is: Soaked, changed_: Soaked) -> SoakExperiment:
+    """Return the experiment with the ratio of latencies over the turns of the later half."""
+    pairs = [
+        (one.latency_ns, other.latency_ns)
+        for one, other in zip(changed_.points, as_is.points, strict=False)
+        if one.calls == other.calls and one.latency_ns and other.latency_ns
+    ]
+    pairs = pairs[len(pairs) // 2 :]
+    if len(pairs) < LEAST_ROUNDS:
+        return made
+    interval = wilcoxon_interval([float(np.log(one / other)) for one, other in pairs])
+    return msgspec.structs.replace(
+        made,
+        latency_ratio=interval.ratio,
+        latency_low=interval.ratio_low,
+        latency_high=interval.ratio_high,
+    )

@@ -1,0 +1,74 @@
+"""What rules about memory over time have in common: the experiments of a soak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding, Plan, SoakChange, SoakExperiment
+from ortune.rules._words import percent
+from ortune.rules.facts import Facts
+
+_NAMES: dict[SoakChange, str] = {
+    "same-values": "the same input values in each call",
+    "one-size": "one input size",
+    "kept-sessions": "sessions that are kept",
+    "no-arena": "no arena",
+    "exact-arena": "an arena that grows as requested",
+    "arena-shrinkage": "an arena that shrinks after each run",
+    "no-pattern": "no memory pattern",
+    "no-prepacking": "no prepacked weights",
+    "one-thread": "one thread",
+    "trim": "malloc_trim",
+    "allocator": "another allocator",
+}
+
+
+def flattening(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
+    """Return those of these changes that remove most of the rise, the one that costs least latency first."""
+    found = [
+        each for each in facts.soak if each.change in changes and each.flattens and not _has(facts, each.plan)
+    ]
+    return sorted(found, key=lambda each: each.latency_ratio or 1.0)
+
+
+def _has(facts: Facts, plan: Plan | None) -> bool:
+    """Return whether the model runs with the settings of a change already."""
+    return plan is not None and plan.settings.items() <= facts.plan.settings.items()
+
+
+def caused(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
+    """Return the finding that a change is the cause of a rise; its setting is the fix, or else the words.
+
+    Args:
+        code: The rule's code.
+        what: One sentence.
+        found: The experiment that shows it.
+        fix: What to do, if no setting does it.
+    """
+    return Finding(
+        code=code,
+        what=what,
+        evidence=evidence(found),
+        fix="" if found.plan is not None else fix,
+        plan=found.plan,
+        safety="exact" if found.plan is not None else "advice",
+    )
+
+
+def evidence(found: SoakExperiment) -> str:
+    """Return what an experiment has shown: "no arena: 94 % of 12.3 MiB are not added in 3,000 calls"."""
+    latency = ""
+    if found.latency_ratio is not None:
+        interval = f"{found.latency_low:.2f}-{found.latency_high:.2f}, one process"
+        latency = f"; latency {found.latency_ratio:.2f}x ({interval})"
+    rise = found.as_is_rise_bytes / 2**20
+    share = percent(min(1.0, found.explained))
+    return (
+        f"{_NAMES[found.change]}: {share} of {rise:.3g} MiB are not added in {found.calls:,} calls{latency}"
+    )
+
+
+def first(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:
+    """Return the finding for the first of these experiments; nothing if there is none."""
+    if found:
+        yield caused(code, what, found[0], fix)

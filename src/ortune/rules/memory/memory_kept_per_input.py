@@ -1,0 +1,30 @@
+"""Memory grows only with new input values.
+
+What it is: something keeps memory for each input that it has not seen before: a cache whose key is made of the values.
+Why it costs: a service whose inputs never repeat keeps memory for each call, until it is killed.
+Evidence: a soak in which memory rises with new values in each call, and not with the same values.
+Fix and its safety: advice: find the release in which it began, and use another one; bound or remove the cache of a
+    custom operator.
+Example: ``ortune soak model.onnx``
+References: microsoft/onnxruntime#6397.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._soaked import first, flattening
+from ortune.rules.facts import Facts
+
+CODE = "MEM004"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Find it in the experiments of a soak."""
+    yield from first(
+        CODE,
+        "memory is kept for each input that was not seen before",
+        "use another release of ONNX Runtime, or bound the cache of the custom operator",
+        flattening(facts, "same-values"),
+    )

@@ -1,0 +1,29 @@
+"""Memory patterns of many shapes are kept.
+
+What it is: for each combination of input shapes, ONNX Runtime keeps a plan of the memory of a run.
+Why it costs: with many different shapes these plans, and the blocks that they need, add up.
+Evidence: a soak in which the memory that is added is not added without memory patterns.
+Fix and its safety: exact: switch memory patterns off.
+Example: ``ortune soak model.onnx --dim seq=16,32,48,64``
+References: microsoft/onnxruntime#11118.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ortune.records import Finding
+from ortune.rules._soaked import first, flattening
+from ortune.rules.facts import Facts
+
+CODE = "MEM006"
+
+
+def find(facts: Facts) -> Iterator[Finding]:
+    """Find it in the experiments of a soak."""
+    yield from first(
+        CODE,
+        "a memory plan is kept for each combination of input shapes",
+        "",
+        flattening(facts, "no-pattern"),
+    )
