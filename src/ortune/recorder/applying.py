@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import msgspec
 
 from ortune import files, temporary
-from ortune.recorder import apply_hook, doors
+from ortune.recorder import apply_hook, doors, native
 from ortune.recorder.following import follow, require_proc
+from ortune.recorder.watch import homes_of
 from ortune.records import AppliedRun, ChangedModel, SessionChange
 
 
@@ -97,7 +97,7 @@ def apply(
             onnxruntime=tuple(dict.fromkeys(process.version for process in processes)),
             models=tuple(_model(number, change, events) for number, change in enumerate(changes)),
             unmatched=dict(Counter(event.name for event in sessions if event.n < 0)),
-            missed=ended.watch.missed({each.pid: os.path.realpath(each.home) + os.sep for each in processes}),
+            missed=ended.watch.missed(homes_of((each.pid, each.home) for each in processes)),
             stopped=tuple(event.why.strip() for event in events if isinstance(event, Off)),
         )
 
@@ -106,6 +106,7 @@ def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Pa
     """Write the changes and the files that a program finds on its search path, and return the folder of these."""
     folder.mkdir(mode=0o700)
     files.write(folder / apply_hook.CHANGES, msgspec.json.encode({"sessions": list(changes)}))
+    files.write(folder / native.CHANGES, native.lines(changes))
     return doors.prepare(scratch)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ortune import files
 from ortune.errors import UsageError
+from ortune.recorder import native
 
 VARIABLE = "ORTUNE_RECORD"
 """Names the folder that a recorder writes to; the same name is in ``hook.py``, which imports nothing of the package."""
@@ -100,6 +101,7 @@ def environment(
         "PYTHONPATH": str(door) + (os.pathsep + path if path else ""),
         # First, because the last of several filters counts most, and the user's own is meant.
         "PYTHONWARNINGS": WARNING + ("," + warnings if warnings else ""),
+        **native.preloaded(given),
     }
 
 

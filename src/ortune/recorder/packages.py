@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from functools import cache
 from pathlib import Path
 
 from ortune import files
 from ortune.records import Frame
 
 _SITE = re.compile(r"^(.*/(?:site|dist)-packages)/([^/]+)(/.*)?$")
+_MODULES = re.compile(r"^(.*/node_modules/((?:@[^/]+/)?[^/]+))/(.+)$")
 _LONGEST_BYTES = 8 << 20
 
 
@@ -21,6 +24,12 @@ class Packages:
     def frame(self, file: str, line: int, function: str) -> Frame:
         """Return a frame with the package of its file."""
         match = _SITE.match(file)
+        module = _MODULES.match(file)
+        if module is not None:
+            name, version = module[2], _version(Path(module[1]) / "package.json")
+            return Frame(
+                file=f"{name}/{module[3]}", line=line, function=function, package=name, version=version
+            )
         if match is None:
             return Frame(file=file, line=line, function=function)
         site, top, rest = match[1], match[2], match[3] or ""
@@ -28,6 +37,15 @@ class Packages:
             self._of_site[site] = _tops(Path(site))
         name, version = self._of_site[site].get(top.removesuffix(".py"), ("", ""))
         return Frame(file=top + rest, line=line, function=function, package=name, version=version)
+
+
+@cache
+def _version(place: Path) -> str:
+    """Return the version in a package.json; "" if there is none."""
+    try:
+        return str(json.loads(files.read(place)).get("version", "")) if files.is_file(place) else ""
+    except (OSError, ValueError, AttributeError):
+        return ""
 
 
 def _tops(site: Path) -> dict[str, tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ortune import files
-from ortune.recorder import hook
+from ortune.recorder import hook, native
 from ortune.recorder.digests import Digests
 from ortune.recorder.events import (
     Closed,
@@ -28,6 +27,7 @@ from ortune.recorder.events import (
     parse,
 )
 from ortune.recorder.packages import Packages
+from ortune.recorder.watch import homes_of
 from ortune.records import (
     Arrival,
     Frame,
@@ -64,14 +64,14 @@ class Recorded:
     """What all processes together recorded.
 
     Attributes:
-        homes: The folder of onnxruntime, by the number of the process.
+        homes: The folders of ONNX Runtime, by the number of the process.
     """
 
     processes: list[RecordedProcess] = field(default_factory=list)
     sessions: list[RecordedSession] = field(default_factory=list)
     models: list[RecordedModel] = field(default_factory=list)
     places: list[tuple[Frame, ...]] = field(default_factory=list)
-    homes: dict[int, str] = field(default_factory=dict)
+    homes: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 def logs(folder: Path) -> list[Log]:
@@ -103,9 +103,8 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
     models, places = _Numbers(merged.models), _Numbers(merged.places)
     packages = Packages()
     sessions: dict[tuple[int, int], RecordedSession] = {}
+    merged.homes = homes_of((log.process.pid, log.process.home) for log in every)
     for index, log in enumerate(every):
-        # As the system has it, which resolves links.
-        merged.homes[log.process.pid] = os.path.realpath(log.process.home) + os.sep
         reader = _Reader(log, index, start_ns, models, places, packages, digests)
         parent = indices.get(log.process.parent, -1)
         for session in reader.sessions(parent, sessions):
@@ -261,7 +260,7 @@ class _Reader:
             executable=said.executable,
             onnxruntime=said.version,
             cpus=tuple(said.cpus),
-            variables=said.variables,
+            variables=_own_variables(said.variables),
             start_ns=said.ns - self.start_ns,
             cpu_ns=cpu_ns,
             recorder_ns=own_ns,
@@ -279,6 +278,13 @@ class _Reader:
                 key=key, start_ns=start_ns - self.start_ns, took_ns=took_ns, thread=packed >> 16,
                 active=packed & 0xFFFF,
             )  # fmt: skip
+
+
+def _own_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the program would have without the recorder."""
+    preload = native.without(variables.get(native.VARIABLE, ""))
+    kept = {name: value for name, value in variables.items() if name != native.VARIABLE}
+    return {**kept, native.VARIABLE: preload} if preload else kept
 
 
 def _shape(shape: list[int | str] | None) -> tuple[int, ...] | None:

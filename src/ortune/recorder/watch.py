@@ -6,6 +6,7 @@ import math
 import mmap
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -145,11 +146,11 @@ class ProcessWatch:
         """Return numbers of the processes that wrote a log."""
         return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
 
-    def missed(self, homes: dict[int, str]) -> tuple[MissedProcess, ...]:
+    def missed(self, homes: Mapping[int, tuple[str, ...]]) -> tuple[MissedProcess, ...]:
         """Return the processes that use ONNX Runtime and did not report.
 
         Args:
-            homes: The folder of the recorded onnxruntime, by the number of the process.
+            homes: The folders of the recorded libraries of ONNX Runtime, by the number of the process.
         """
         found = []
         scan = _Scan()
@@ -197,6 +198,14 @@ class ProcessWatch:
             (not shared, "static"),
         ]
         return next((reason for applies, reason in reasons if applies), "unknown")
+
+
+def homes_of(homes: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
+    """Return the folders of ONNX Runtime, by the number of the process, as the system has them: without links."""
+    found: dict[int, tuple[str, ...]] = {}
+    for pid, home in homes:
+        found[pid] = (*found.get(pid, ()), os.path.realpath(home) + os.sep)
+    return found
 
 
 def _missed(process: Seen, library: str, reason: MissedReason) -> MissedProcess:

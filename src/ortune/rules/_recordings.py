@@ -104,7 +104,8 @@ def place(frames: Sequence[Frame]) -> str:
 def frame_text(frame: Frame) -> str:
     """Return package, version, file and line of a frame."""
     package = f"{frame.package} {frame.version}, ".replace(" ,", ",") if frame.package else ""
-    return f"{package}{frame.file or 'the program'}:{frame.line}"
+    line = f":{frame.line}" if frame.line else ""  # native code has none
+    return f"{package}{frame.file or 'the program'}{line}"
 
 
 def stack(frames: Sequence[Frame]) -> tuple[str, ...]:

@@ -1,0 +1,163 @@
+"""Programs that are not Python: a program of C with ONNX Runtime's own library, recorded and changed."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import onnxruntime as ort
+import pytest
+from onnxruntime import datasets
+from programs import applied, recorded
+
+from ortune import launcher
+from ortune.recorder import native, program
+from ortune.records import SessionChange
+
+LIBRARIES = sorted((Path(ort.__file__).parent / "capi").glob("libonnxruntime.so*"))
+CC = launcher.program("cc")
+pytestmark = pytest.mark.skipif(
+    not (CC and LIBRARIES), reason="NOT TESTED: no C compiler, or no libonnxruntime.so in this onnxruntime"
+)
+MODEL = Path(datasets.get_example("sigmoid.onnx"))
+SOURCE = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+typedef void *P;
+typedef struct { void **(*api)(uint32_t); const char *(*version)(void); } Base;
+extern const Base *OrtGetApiBase(void);
+static void **api;
+static void ok(P status) { if (status) { puts(((const char *(*)(P))api[2])(status)); exit(9); } }
+static P session_of(P env, P options, const char *path, int bytes) {
+  P session = 0;
+  static char data[1 << 20];
+  if (!bytes) { ok(((P(*)(P, const char *, P, P *))api[7])(env, path, options, &session)); return session; }
+  FILE *file = fopen(path, "rb");
+  size_t n = fread(data, 1, sizeof data, file);
+  ok(((P(*)(P, const void *, size_t, P, P *))api[8])(env, data, n, options, &session));
+  return session;
+}
+static void call(P session) {
+  static float x[60];
+  int64_t shape[3] = {3, 4, 5};
+  P memory = 0, value = 0, out = 0;
+  const char *in[1] = {"x"}, *names[1] = {"y"};
+  ok(((P(*)(int, int, P *))api[69])(0, 0, &memory));
+  ok(((P(*)(P, void *, size_t, int64_t *, size_t, int, P *))api[49])(memory, x, sizeof x, shape, 3, 1, &value));
+  typedef P (*Run)(P, P, const char **, P *, size_t, const char **, size_t, P *);
+  ok(((Run)api[9])(session, 0, in, &value, 1, names, 1, &out));
+}
+int main(int argc, char **argv) {
+  P env = 0, options = 0, session;
+  int bytes = argc > 3 && !strcmp(argv[3], "bytes"), forks = argc > 3 && !strcmp(argv[3], "fork");
+  api = OrtGetApiBase()->api(12);
+  ok(((P(*)(int, const char *, P *))api[3])(3, "t", &env));
+  ok(((P(*)(P *))api[10])(&options));
+  ok(((P(*)(P, int))api[24])(options, 3));
+  session = session_of(env, options, argv[1], bytes);
+  for (int i = 0; i < atoi(argv[2]); i++) call(session);
+  if (forks && !fork()) { call(session); _exit(0); }
+  if (forks) wait(0);
+  FILE *status = fopen("/proc/self/status", "r");
+  for (char line[256]; fgets(line, sizeof line, status);) if (!strncmp(line, "Threads", 7)) fputs(line, stdout);
+  ((void (*)(P))api[95])(session);
+  if (argc > 3 && !strcmp(argv[3], "missing")) {
+    P status = ((P(*)(P, const char *, P, P *))api[7])(env, "/nowhere/m.onnx", options, &session);
+    printf("missing: %s\n", status ? "error" : "none");
+  }
+  puts("out");
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "host.c").write_text(SOURCE)
+    # The name that a program asks for when it starts.
+    (folder / "libonnxruntime.so.1").symlink_to(LIBRARIES[-1])
+    words = [CC, "-w", "host.c", "-o", "host", str(folder / "libonnxruntime.so.1"), f"-Wl,-rpath,{folder}"]
+    subprocess.run(words, cwd=folder, check=True)
+    return folder / "host"
+
+
+def test_a_program_of_c_is_recorded(host: Path) -> None:
+    recording = recorded([host, MODEL, 250])
+    assert (recording.code, recording.missed) == (0, ())
+    (process,), (session,) = recording.processes, recording.sessions
+    assert process.onnxruntime == ort.__version__ and process.python == ""
+    assert not any("ortune" in value for value in process.variables.values())
+    (model,) = recording.models
+    assert (model.path, model.sha256) == (str(MODEL), hashlib.sha256(MODEL.read_bytes()).hexdigest())
+    assert session.options is not None and session.options["intra_op_num_threads"] == 3
+    assert session.threads == 2 and len(session.thread_cpus) == 2
+    (calls,) = session.calls
+    (value,) = calls.inputs
+    assert (value.name, value.dtype, value.shape) == ("x", "float32", (3, 4, 5))
+    assert [value.shape for value in calls.outputs] == [(3, 4, 5)]
+    assert (calls.count, calls.failed, len(process.arrivals)) == (250, 0, 250)
+    assert 200 <= calls.inspected < 250
+    assert 0 < calls.least_ns <= calls.most_ns <= calls.total_ns
+    assert session.end_ns is not None
+    assert recording.places[session.place][0].file == str(host)
+
+
+def test_bytes_failures_and_forks(host: Path) -> None:
+    found = recorded([host, MODEL, 2, "bytes"])
+    assert found.models[0].sha256 == hashlib.sha256(MODEL.read_bytes()).hexdigest()
+    failed = recorded([host, MODEL, 2, "missing"])
+    assert [(each.error, each.n_calls) for each in failed.sessions] == [("", 2), ("OrtStatus", 0)]
+    forked = recorded([host, MODEL, 2, "fork"])
+    assert sorted(each.n_calls for each in forked.sessions) == [1, 2]
+    assert len(forked.processes) == 2
+
+
+def test_settings_are_changed_by_the_content_of_the_model(host: Path, tmp_path: Path) -> None:
+    change = SessionChange(
+        name="sigmoid.onnx",
+        sha256=(hashlib.sha256(MODEL.read_bytes()).hexdigest(),),
+        sizes=(MODEL.stat().st_size,),
+        what=("intra_op_num_threads=1", "allow_spinning=0"),
+        options={"intra_op_num_threads": 1},
+        entries={"session.intra_op.allow_spinning": "0"},
+        share=True,
+    )
+    other = SessionChange(name="other.onnx", sha256=("0" * 64,), options={"intra_op_num_threads": 5})
+    left, usual, _ = applied([host, MODEL, 2], other, folder=tmp_path)
+    assert left.unmatched == {"sigmoid.onnx": 1}
+    for form in ("path", "bytes"):
+        done, out, _ = applied([host, MODEL, 2, form], other, change, folder=tmp_path)
+        assert n_threads(out) == n_threads(usual) - 2
+        assert (done.code, done.missed, done.stopped) == (0, (), ())
+        assert done.onnxruntime == (ort.__version__,)
+        unused, model = done.models
+        assert (unused.created, model.created, model.failed) == (0, 1, 0)
+        assert model.what == ("intra_op_num_threads=1", "allow_spinning=0")
+        assert model.kept == {"not shared: not a Python program": 1}
+
+
+def n_threads(printed: str) -> int:
+    first, last = printed.splitlines()
+    assert last == "out"
+    return int(first.removeprefix("Threads:"))
+
+
+def test_without_a_compiler_the_process_is_missed(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native, "library", lambda: "")
+    recording = recorded([host, MODEL, 2000])
+    assert recording.sessions == () and recording.code == 0
+    assert {missed.reason for missed in recording.missed} == {"not-python"}
+    assert program.exit_code(recording) == 3
+
+
+def test_what_the_user_preloads_comes_first_and_is_kept() -> None:
+    library = native.library()
+    assert native.preloaded({"LD_PRELOAD": "/x/a.so"}) == {"LD_PRELOAD": f"/x/a.so:{library}"}
+    assert native.without(f"/x/a.so:{library}") == "/x/a.so"
+    assert native.without(library) == ""
