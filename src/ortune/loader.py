@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ortune import files
 from ortune.bundle import digests
 from ortune.bundle.machine import (
+    OTHER_TYPES,
     allocator_library,
     cpus,
     forbid_huge_pages,
@@ -27,6 +28,7 @@ from ortune.bundle.machine import (
     other_hardware,
     threads,
     without_allocator,
+    without_instructions,
     without_providers,
 )
 from ortune.bundle.shared import (
@@ -138,21 +140,19 @@ def _session(
             f"the model was optimised for another ONNX Runtime ({build}): the original model is used; "
             "rerun ortune tune with this version"
         )
+    lacking = without_instructions(info.get("instructions") or {})
+    _warn(lacking and f"{lacking}, which this processor lacks: {OTHER_TYPES}")
     if other or cpus() < tuned_cpus:
         # Numbered CPUs mean nothing on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
     if plain:
         settings = [s for s in settings if s["knob"] not in info.get("model_settings", ())]
     line = _start_line(settings)
-    if line:
-        _warn(f"start the process with: {line}")
+    _warn(line and f"start the process with: {line}")
     settings, lost = _with_allocator(settings)
-    if lost:
-        _warn(lost)
+    _warn(lost)
     never = {"key": "transparent_huge_pages", "value": "never"}.items()
-    on = forbid_huge_pages() if any(never <= s.items() for s in settings) else ""
-    if on:
-        _warn(on)
+    _warn(forbid_huge_pages() if any(never <= s.items() for s in settings) else "")
     calls = [f"{s['knob']}={as_text(s['value'])}" for s in settings if _is_of_the_call(s)]
     if calls:
         _warn(
@@ -219,8 +219,9 @@ def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
 
 
 def _warn(text: str) -> None:
-    """A warning at the caller of ``load``; what it says may come from the bundle."""
-    warnings.warn(visible(text), stacklevel=4)
+    """Warn at the caller of ``load`` if there is a text; what it says may come from the bundle."""
+    if text:
+        warnings.warn(visible(text), stacklevel=4)
 
 
 def _index(folder: Path) -> dict[str, Any]:

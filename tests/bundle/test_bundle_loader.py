@@ -15,7 +15,7 @@ from facts import facts
 from ortune import loader, platform
 from ortune.bundle import digests
 from ortune.errors import UsageError
-from ortune.records import Value, Workload
+from ortune.records import ProviderSpec, Value, Workload
 
 FEEDS = {"x": np.ones((2, 64), np.float32)}
 HEAVY = "{'msgspec', 'onnx', 'onnx_ir', 'rich', 'typer', 'psutil', 'jinja2', 'ortune.records'}"
@@ -133,6 +133,44 @@ def test_warns_on_another_cpu_and_takes_the_plain_model(tmp_path: Path, make_bun
     assert caught[0].filename == __file__
     level = session.get_session_options().graph_optimization_level
     assert level == ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+
+
+def test_warns_where_the_processor_lacks_the_number_type(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"allow_spinning": False})
+    index = bundle / "ortune.json"
+    read = json.loads(index.read_text())
+    assert read["instructions"] == {}
+    read["instructions"] = {"allow_spinning=0": ["avx2048"]}
+    index.write_text(json.dumps(read))
+    digests.write(bundle)
+    with pytest.warns(UserWarning, match="allow_spinning=0 needs avx2048, which this processor lacks"):
+        ortune.load(bundle)
+
+
+def test_the_number_type_of_a_provider_names_its_instruction_sets(
+    tmp_path: Path, make_bundle: Bundle
+) -> None:
+    bundle = make_bundle(
+        matmul(tmp_path / "net.onnx"), FEEDS, {"openvino_precision": "bf16"},
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"),),
+    )  # fmt: skip
+    sets = ["avx512_bf16", "amx_bf16", "bf16"]
+    assert json.loads((bundle / "ortune.json").read_text())["instructions"] == {
+        "openvino_precision=bf16": sets
+    }
+    # The warning of load.py, without the execution provider that its session needs.
+    code = f"""
+import sys
+sys.path.insert(0, {str(bundle)!r})
+import load
+print(load.INSTRUCTIONS)
+load.without_instructions = lambda needed: ", ".join(needed)
+load.load(providers=["CPUExecutionProvider"])
+"""
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str({"openvino_precision=bf16": sets})
+    assert "openvino_precision=bf16, which this processor lacks: other number types" in done.stderr
 
 
 def test_warns_when_started_without_the_environment(tmp_path: Path, make_bundle: Bundle) -> None:

@@ -92,6 +92,22 @@ def test_other_hardware_is_named(change: dict[str, object], said: str) -> None:
     assert said in machine.other_hardware({**msgspec.to_builtins(platform.host()), **change})
 
 
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ("flags\t: fma avx2", "openvino_precision=bf16 needs avx512_bf16 or amx_bf16"),
+        ("flags\t: fma avx2 amx_bf16", ""),
+        ("Features\t: asimd", "openvino_precision=bf16 needs avx512_bf16 or amx_bf16"),
+        ("model name\t: a processor", ""),  # a system that does not say
+    ],
+)
+def test_a_number_type_that_the_processor_lacks_is_named(tmp_path: Path, flags: str, said: str) -> None:
+    root = planted(tmp_path, {"proc/cpuinfo": f"{flags}\n"})
+    needed = {"openvino_precision=bf16": ["avx512_bf16", "amx_bf16"]}
+    assert machine.without_instructions(needed, root) == said
+    assert machine.without_instructions({}, root) == ""
+
+
 def test_allocators_are_those_that_can_be_tuned() -> None:
     for name in platform.INSTALL_HINTS:
         found, expected = machine.allocator_library(name), platform.allocator_library(name)

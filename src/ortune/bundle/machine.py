@@ -21,6 +21,8 @@ PACKAGES = {
 }
 """Debian's packages with the allocators, those whose names stay the same from release to release."""
 
+OTHER_TYPES = "other number types are computed, so outputs and speed differ from what was measured"
+
 
 def cpus(root: Path = _ROOT) -> int:
     """Return CPUs available to this process: the smallest of physical cores, affinity and cgroup quota, at least 1."""
@@ -91,6 +93,23 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
     match = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
     missing = [f for f in tuned_on["features"] if match and f not in match.group(1).split()]
     return f"no {', '.join(missing)} here" if missing else ""
+
+
+def without_instructions(needed: dict[str, Any], root: Path = _ROOT) -> str:
+    """Name the settings whose number type this processor lacks; "" if it has all, or if the system does not say.
+
+    Args:
+        needed: By setting, the instruction sets of which the processor needs one.
+        root: Root of the file tree.
+    """
+    match = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
+    here = match.group(1).split() if match else []
+    lacking = [
+        f"{setting} needs {' or '.join(sets)}"
+        for setting, sets in needed.items()
+        if match and not any(name in here for name in sets)
+    ]
+    return ", ".join(lacking)
 
 
 def other_build(tuned_with: str, version: str) -> str:

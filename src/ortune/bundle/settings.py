@@ -121,6 +121,16 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
     }
 
 
+def instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Return the settings of a plan that need an instruction set, with those of which the processor needs one."""
+    needed = {}
+    for name, value in plan.settings.items():
+        sets = knobs.find(name).instructions.get(str(value), ())
+        if sets:
+            needed[assignment(name, value)] = sets
+    return needed
+
+
 def preload(name: str) -> str:
     """Shell words that give the path of an allocator's library on Linux, whatever its version's ending."""
     return f"$(/sbin/ldconfig -p | grep -oE '/.*/lib{name}(_minimal)?[.]so.*' | head -n 1)"

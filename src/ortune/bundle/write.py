@@ -16,7 +16,7 @@ from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import claim, emit_all, languages
 from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.readme import README, readme
-from ortune.bundle.settings import portable, resolve
+from ortune.bundle.settings import instructions, portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
 from ortune.bundle.web import FILES, locations, web_files
 from ortune.catalogue.providers import CPU, find
@@ -186,6 +186,7 @@ def _copy_models(
         host=host,
         proof=delivery.proof,
         applied=resolve(plan),
+        instructions=instructions(plan),
         ort_version=delivery.ort_version,
         node=delivery.runtime.node is not None,
         requirements=_requirements(delivery),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortune.records.base import Record
 from ortune.records.comparison import Comparison
 from ortune.records.convert import ConvertedFrom
@@ -53,6 +55,8 @@ class BundleInfo(Record, frozen=True, kw_only=True):
         applied: The plan's settings with their channels, for information: loading uses ``plan``. A thread count is
             text, ``min(4, cpus)``, as in ``plan``: the measured 4, but at most one per CPU if there are fewer than
             ``host.effective_cpus``.
+        instructions: By setting, such as ``openvino_precision=bf16``, the instruction sets of which the processor needs
+            one to compute in that number type.
         ort_version: The ONNX Runtime version used for tuning.
         node: Whether that is the version of onnxruntime-node, in which the plan was measured.
         fallback: For browsers: the WebAssembly plan for devices that cannot run ``plan``, measured in the same session.
@@ -75,6 +79,7 @@ class BundleInfo(Record, frozen=True, kw_only=True):
     host: Host | None = None
     proof: Comparison | None = None
     applied: tuple[Applied, ...] = ()
+    instructions: Mapping[str, tuple[str, ...]] = {}
     ort_version: str = ""
     node: bool = False
     session: str = ""
