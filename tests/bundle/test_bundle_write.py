@@ -38,7 +38,7 @@ def test_holds_everything_and_reads_back(tmp_path: Path, make_bundle: Bundle) ->
         "load.cpp", "Load.cs", "Load.java", "Load.kt", "load.swift", "load.rs",
         "deploy/env", "deploy/Dockerfile", "deploy/k8s.yaml", "deploy/k8s-check.yaml", "deploy/config.pbtxt",
         "inputs/input_0.pb", "outputs/output_0.pb", "SHA256SUMS",
-        "README.md",
+        "README.md", "manifest.json",
     }  # fmt: skip
     info = bundle_format.read(bundle)
     assert (info.model, info.plain_model, info.hardware_bound) == ("net.onnx", "", False)
