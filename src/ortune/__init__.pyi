@@ -98,6 +98,8 @@ class _BenchOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
     shared_pool: bool
     "One thread pool for all sessions."
     shared_arena: bool
@@ -328,6 +330,16 @@ class _CompareOptions(TypedDict, total=False):
     f_ort_web: str | None
     g_ort_web: str | None
     h_ort_web: str | None
+    a_host: str | None
+    "The machine of A only."
+    b_host: str | None
+    "The machine of B only."
+    c_host: str | None
+    d_host: str | None
+    e_host: str | None
+    f_host: str | None
+    g_host: str | None
+    h_host: str | None
     network: str
     "Download speed of the page, for objective first-result (10mbit|3G|4G|5G); '10mbit' by default."
     gap: str | float
@@ -374,6 +386,8 @@ class _CompareOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
     app: str | None
     "Compare whole runs of a program, without and with the bundle of b_with."
     b_with: str | Path | None
@@ -808,6 +822,8 @@ class _LookOptions(TypedDict, total=False):
     "With several models: continue the newest interrupted run, or session ID, with the missing models."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
     rewrite: Sequence[str] | str | Mapping[str, object]
     "A rewrite of the model. Repeatable."
     progress: bool
@@ -996,6 +1012,8 @@ class _QuantizeOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
     runtime: str | Path | None
@@ -1445,6 +1463,8 @@ class _TuneOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
     quick: bool
     "A quick look: budget='30s', and no bundle is written."
     models: Sequence[str | Path] | str | Mapping[str, object]

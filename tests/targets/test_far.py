@@ -7,10 +7,7 @@ folders and the temporary files.
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import msgspec
@@ -19,6 +16,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
+import boards
 from facts import facts
 from onnx_text import assemble
 from ortune import platform
@@ -43,29 +41,7 @@ FEED = np.arange(8, dtype=np.float32).reshape(2, 4)
 @pytest.fixture(scope="module")
 def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a board: ``python`` is the command, ``home`` is all that it shares with nobody else."""
-    folder = tmp_path_factory.mktemp("board")
-    home = folder / "home"
-    (home / "tmp").mkdir(parents=True)
-    hidden = tempfile.gettempdir()
-    inside = (
-        f"mount --bind {home} /mnt && mount -t tmpfs none {hidden} && cd / && "
-        f'exec env HOME=/mnt XDG_CACHE_HOME=/mnt/cache TMPDIR=/mnt/tmp {sys.executable} "$@"'
-    )
-    command = folder / "python"
-    command.write_text(f"#!/bin/sh\nexec unshare --mount --map-root-user sh -c '{inside}' sh \"$@\"\n")
-    command.chmod(0o755)
-    if shutil.which("unshare") is None:
-        pytest.skip("unshare is not installed")
-    seen = subprocess.run(
-        [command, "-c", f"import os; print(os.path.exists({str(folder)!r}))"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if seen.returncode:
-        pytest.skip(f"no file system can be hidden here: {seen.stderr.strip()}")
-    assert seen.stdout == "False\n"
-    return folder
+    return boards.board(tmp_path_factory.mktemp("boards"), "board").parent
 
 
 @pytest.fixture(scope="module")
@@ -242,3 +218,30 @@ def test_a_file_for_the_board_is_made_there(board: Path, tmp_path: Path) -> None
 def test_both_ends_call_what_is_there_by_one_name() -> None:
     """The walls keep the two apart: the other end is sent as text, and imports nothing of the package."""
     assert (_FOLDER, _OUTPUT) == (relay.FOLDER, relay.OUTPUT)
+
+
+REFUSED = {
+    "no message": 'print(\'{{"relay": ["back"]}}\', flush=True)',
+    "no JSON": "print('{{\"relay\"', flush=True)",
+    "no place": 'say(relay="back", path=["7", "outputs"], data="eA=="); say(relay=1)',
+    "too much": '[say(relay="back", path=["0", "outputs"], first=False, data="eHh4eHh4") for _ in range(9)]',
+    "too many": '[say(relay="back", path=["0", "outputs", str(i)], first=True, data="") for i in range(9)]',
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_another_machine_sends_is_read_within_limits(
+    far: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("ortune.targets.far.MOST_BACK_BYTES", 32)
+    monkeypatch.setattr("ortune.targets.far.MOST_FILES", 5)
+    hostile = tmp_path / "hostile"
+    text = _HOSTILE.partition("        for path in")[0] + f"        {REFUSED[kind]}\n"
+    hostile.write_text(text.format(python=sys.executable))
+    hostile.chmod(0o755)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    other = msgspec.structs.replace(far, python=str(hostile))
+    (outcome,) = run([task(folder, model(folder / "m.onnx"), other)], Machine(elsewhere=far.host)) or ()
+    assert isinstance(outcome, Failed) and outcome.reason == "protocol"
+    facts(outcome.what, str(hostile), "refused")

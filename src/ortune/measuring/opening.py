@@ -103,7 +103,7 @@ class Experiment:
 
         Args:
             pace: Of what was left out.
-            enough_s: That budget, where it is known, since it holds something else too.
+            enough_s: That budget, if it is known.
         """
         if not pace.left_out:
             return []
@@ -161,18 +161,20 @@ class Experiment:
         """
         host = None if plan.is_web else runtime.host  # pages are here
         place = host.fingerprint if host is not None else ""
+        compares = self.terms.machines and self._place is not None  # the machine of A is read
         self._place = place if self._place is None else self._place
-        if place != self._place:
+        if place != self._place and not compares:
             raise UsageError(
                 "runs on a different machine from the previous side",
                 where=f"--runtime {runtime.python}",
-                do="pass one --runtime for all sides: times of two machines are not compared",
+                do="pass one --runtime for all sides, or compare machines: --b-host NAME=SCRIPT",
             )
-        if host is None or self._elsewhere is not None:
+        if host is None or self._elsewhere is not None or compares:
             return
         if self.terms.feeds.pod is not None:
-            what = "emulate a container on this machine, and the runtime is on another one"
-            raise UsageError(what, where="--cpus, --memory", do="set the limits there")
+            raise UsageError(
+                "the runtime is on another machine", where="--cpus, --memory", do="set limits there"
+            )
         self._elsewhere = Machine(browser=self.terms.browser, elsewhere=host)
 
     @contextlib.contextmanager

@@ -21,6 +21,7 @@ class Terms:
         feeds: What the model is fed, and under what load.
         common: Settings of all sides.
         browser: What pages run in; None for verbs that open none.
+        machines: Whether sides may run on different machines, since these are compared.
         timed: Whether times are measured. A verb that reports none neither waits for another ortune nor holds it up.
         wait: For another ortune that measures.
         wait_quiet_s: The longest wait for a machine whose CPUs other programs do not use; 0 is none.
@@ -32,6 +33,7 @@ class Terms:
     feeds: InputOptions = field(default_factory=InputOptions)
     common: Plan = field(default_factory=Plan)
     browser: BrowserSetup | None = None
+    machines: bool = False
     timed: bool = True
     wait: bool = True
     wait_quiet_s: float = 0.0

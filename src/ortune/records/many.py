@@ -32,6 +32,9 @@ class ModelRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         path: The model as given, or as found in a folder.
+        host: The name of the machine that ran it; "" if no machines were named.
+        machine: The processor and its CPUs, if machines were named.
+        runtime: The ONNX Runtime there, with its version.
         sha256: Its identity; "" if it could not be read.
         status: As in the model's own document; "missing" if it was not reached.
         verdict: As in the model's own document; "" without one.
@@ -50,6 +53,9 @@ class ModelRow(Record, frozen=True, kw_only=True):
     """
 
     path: str
+    host: str = ""
+    machine: str = ""
+    runtime: str = ""
     sha256: str = ""
     status: RowStatus = "ok"
     verdict: str = ""

@@ -15,13 +15,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import msgspec
 
 from ortune import launcher
 from ortune.graph.model.open import open_model
-from ortune.records import ToolRequest, TrialRequest
+from ortune.records import ToolRequest, TrialError, TrialRequest
 from ortune.runtimes.environment import clean_environment
 
 _FOLDER = "//ortune-relay//"
@@ -29,9 +29,40 @@ _FOLDER = "//ortune-relay//"
 _OUTPUT = "output"
 _PROGRAM = "ortune-worker.pyz"
 _CHUNK = 1 << 20
+MOST_BACK_BYTES = 8 << 30
+"""Of all files that one process sends back: outputs, a profile, a converted model."""
+MOST_FILES = 10_000
 _LEAVING_S = 5.0
 # The module of the console takes a program line by line; an argument with one would not survive ssh unquoted.
 _CONSOLE = ("-I", "-m", "code")
+
+
+_Part = Annotated[str, msgspec.Meta(max_length=1000)]
+_File = Annotated[str, msgspec.Meta(max_length=1 << 20)]
+
+
+class _Said(msgspec.Struct, kw_only=True):
+    """A message of the other end about itself or about a file.
+
+    Attributes:
+        relay: Its kind.
+        wanted: Whether the content of a file is not there yet.
+        path: The place of what was to be written, and the parts of the name below it.
+        first: Whether the piece begins the file.
+        data: The piece, in base64.
+        texts: Files of /proc and /sys, by their paths.
+    """
+
+    relay: Annotated[str, msgspec.Meta(max_length=20)]
+    wanted: bool = False
+    path: Annotated[tuple[_Part, ...], msgspec.Meta(max_length=20)] = ()
+    first: bool = False
+    data: bytes = b""
+    texts: Annotated[dict[_Part, _File], msgspec.Meta(max_length=500)] = {}
+
+
+class _TooMuch(Exception):
+    """More came back than any answer holds."""
 
 
 class Gone(Exception):
@@ -57,10 +88,12 @@ class FarChild(launcher.Child):
 
     def __init__(self, python: str, *, log: IO[bytes], folder: Path, limit_s: float) -> None:
         super().__init__([python, *_CONSOLE], environment=clean_environment(), folder=folder, log=log)
-        self._limit_s = limit_s
-        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._limit_s, self._python = limit_s, python
+        self._answers: queue.Queue[_Said | None] = queue.Queue()
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._places: list[Path] = []
+        self._back_bytes = 0
+        self._back_files: set[Path] = set()
         threading.Thread(target=self._receive, args=(super().lines(),), daemon=True).start()
 
     def begin(self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
@@ -129,11 +162,16 @@ class FarChild(launcher.Child):
     def _receive(self, said: queue.Queue[bytes | None]) -> None:
         while (line := said.get()) is not None:
             if line.startswith(b'{"relay"'):
-                message = json.loads(line)
-                if message["relay"] == "back":
-                    self._take(message)
-                else:
-                    self._answers.put(message)
+                try:
+                    message = msgspec.json.decode(line, type=_Said)
+                    if message.relay == "back":
+                        self._take(message)
+                    else:
+                        self._answers.put(message)
+                except (msgspec.MsgspecError, UnicodeDecodeError, _TooMuch, OSError) as error:
+                    what = f"{self._python} sent files or messages that were refused: {error}"
+                    self._lines.put(msgspec.json.encode(TrialError(reason="protocol", what=what)))
+                    break
                 continue
             for number, place in enumerate(self._places):
                 # As JSON writes it: a path may hold backslashes.
@@ -143,31 +181,41 @@ class FarChild(launcher.Child):
         self._answers.put(None)
         self._lines.put(None)
 
-    def _take(self, message: dict[str, Any]) -> None:
-        """A piece of a file that was written there: only where something was to be written is it taken."""
-        number, name, *rest = message["path"]
-        place = self._places[int(number)]
+    def _take(self, message: _Said) -> None:
+        """A piece of a file that was written there: only where something was to be written is it taken.
+
+        Raises:
+            _TooMuch: The files are larger, or more, than any answer is.
+            OSError: The piece cannot be written here.
+        """
+        number, name, *rest = message.path if len(message.path) > 1 else ("", "")
+        place = self._places[int(number)] if number in map(str, range(len(self._places))) else None
         if (
-            not name.startswith(place.name)
+            place is None
+            or not name.startswith(place.name)
             or {"", ".", ".."} & {name, *rest}
             or "/" in "".join((name, *rest))
         ):
             return
         path = place.parent.joinpath(name, *rest)
+        self._back_bytes += len(message.data)
+        self._back_files.add(path)
+        if self._back_bytes > MOST_BACK_BYTES or len(self._back_files) > MOST_FILES:
+            raise _TooMuch(f"more than {MOST_BACK_BYTES / 2**30:g} GiB or {MOST_FILES:,} files")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb" if message["first"] else "ab") as file:
-            file.write(base64.b64decode(message["data"]))
+        with path.open("wb" if message.first else "ab") as file:
+            file.write(message.data)
 
     def _tell(self, command: str, **fields: Any) -> None:
         self.send(json.dumps({"relay": command, **fields}).encode() + b"\n")
 
-    def _answer(self, kind: str) -> dict[str, Any]:
+    def _answer(self, kind: str) -> _Said:
         """Return what the other end says to what it was told last."""
         try:
             answer = self._answers.get(timeout=self._limit_s)
         except queue.Empty:
             raise Gone(f"did not answer within {self._limit_s:.0f} s") from None
-        if answer is None or answer["relay"] != kind:
+        if answer is None or answer.relay != kind:
             raise ProcessEnded("ended without an answer")
         return answer
 
@@ -179,7 +227,7 @@ class FarChild(launcher.Child):
             stat = content.stat()
             digest, size = _digest(content, stat.st_size, stat.st_mtime_ns), stat.st_size
         self._tell("file", path=name, sha256=digest, bytes=size)
-        if self._answer("send")["wanted"]:
+        if self._answer("send").wanted:
             for data in [content] if isinstance(content, bytes) else _chunks(content):
                 self.send(data)
         return _FOLDER + name

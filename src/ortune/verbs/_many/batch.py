@@ -14,15 +14,21 @@ from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.records import Configured
 from ortune.show.verb_modules import module_of
+from ortune.verbs._shared.hosts import HostOption
+from ortune.verbs._shared.hosts import parse as parse_hosts
 from ortune.verbs._shared.model_files import found, names_several
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_fields, words, written
 
 EACH = "each"
 """The switch of a command whose files are otherwise sides of one answer."""
-OF_ALL = ("report", "export", "resume", "budget_each", EACH)
+HOST = "host"
+"""The option that names machines: the command is run on each of them."""
+OF_ALL = ("report", "export", "resume", "budget_each", EACH, HOST)
 """Options about the answer of all models, which the run of one does not get."""
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
+Item = tuple[str, str]
+"""One run: a model and the name of its host, "" for this machine."""
 Configure = Callable[[dict[str, Any]], Configured | None]
 """Adds the defaults of a project's file to the options of one model, and returns what it added."""
 
@@ -38,6 +44,7 @@ class Batch:
         models: The models, in order.
         values: What was asked, by option; the models are not among it.
         typed: The options that were passed, whatever their value.
+        hosts: The machines that run each model; () for this one.
         configure: Adds what a project's file has for a model; None if no file is read.
     """
 
@@ -47,17 +54,26 @@ class Batch:
     models: tuple[str, ...]
     values: Mapping[str, Any]
     typed: Collection[str]
+    hosts: tuple[HostOption, ...] = ()
     configure: Configure | None = None
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What is run, in order: each model on all hosts before the next one."""
+        names = [host.name for host in self.hosts] or [""]
+        return tuple((model, name) for model in self.models for name in names)
 
     @property
     def options(self) -> Any:
         """The options of the command."""
         return module_of(self.verb, "options").Options
 
-    def of(self, model: str, **changes: Any) -> dict[str, Any]:
-        """Return the options of one model, by name."""
+    def of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
+        """Return the options of one model, by name; on a host its script is the runtime."""
         kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
-        return kept | {self.argument: model} | changes
+        script = next((one.script for one in self.hosts if one.name == host), None)
+        there = {} if script is None else {"runtime": script}
+        return kept | {self.argument: model} | there | changes
 
     def template(self) -> Any:
         """Return the options as they are for the first model: what is wrong with them is wrong for all.
@@ -84,6 +100,12 @@ class Batch:
                 where="--output",
                 do="omit it; each model is locked in MODEL.lock.json",
             )
+        if self.hosts and self.values.get("runtime") is not None:
+            raise UsageError(
+                "each host has a runtime of its own",
+                where="--runtime",
+                do="omit it, or name it in the script of --host",
+            )
         if self.values.get("force") and self.values.get("bundle", True):
             self._require_other_names()
         changes = {} if each is None else {"budget": each}
@@ -91,10 +113,10 @@ class Batch:
 
     def _require_other_names(self) -> None:
         """Raises UsageError for two models whose bundles have one name, as the second would replace the first."""
-        name, n = Counter(Path(model).stem for model in self.models).most_common(1)[0]
+        name, n = Counter(Path(model).stem for model, _ in self.items).most_common(1)[0]
         if n > 1:
             raise UsageError(
-                f"{n} models have the name {name}, so each bundle would replace the one before",
+                f"{n} bundles have the name {name}, so each would replace the one before",
                 where="--force",
                 do="omit --force, or tune them into different folders (--output)",
             )
@@ -149,9 +171,17 @@ def batch(
     asked = dict(values)
     model = _model_field(options)
     if model is None or (EACH in asked and not asked[EACH]):
+        if model is not None and asked.get(HOST):
+            raise UsageError(
+                "runs the same comparison on each host",
+                where="--host",
+                do="add --each, or compare two machines: --b-host",
+            )
         return None, asked
     texts = _texts(options, asked)
-    if not always and not asked.get(EACH) and len(texts) == 1 and not names_several(texts[0]):
+    hosts = parse_hosts(asked.get(HOST) or ())
+    alone = not always and not asked.get(EACH) and not hosts
+    if alone and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}
     given = Batch(
         verb=verb,
@@ -160,6 +190,7 @@ def batch(
         models=found(texts),
         values=asked,
         typed=typed,
+        hosts=hosts,
         configure=configure,
     )
     return given, asked

@@ -26,6 +26,7 @@ class Job:
         label: The model among the others, for the progress line.
         verb: The command.
         model: The model.
+        host: The name of the machine that runs it; "" for this one.
         values: Its options, by name.
         configured: What a project's file has added to them.
         resumes: Whether an interrupted session of this model may go on.
@@ -36,6 +37,7 @@ class Job:
     label: str
     verb: str
     model: str
+    host: str = ""
     values: dict[str, Any]
     configured: Configured | None = None
     resumes: bool = False

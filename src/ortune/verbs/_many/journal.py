@@ -20,7 +20,7 @@ from ortune.records import Envelope, ManyResult, ModelRow
 from ortune.show.verb_modules import MANY, module_of
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
-from ortune.verbs._many.batch import Batch
+from ortune.verbs._many.batch import Batch, Item
 from ortune.verbs._shared.spelling import path, words
 
 BEGUN, ROW, DOCUMENT = "model-begun", "model-row", "model-document"
@@ -30,11 +30,13 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """A model whose run began.
 
     Attributes:
+        host: The machine that runs it; "" for this one.
         budget: Its share of the time, as the command line has it; "" for the usual one.
         state: The file as it was then, as ``state`` returns.
     """
 
     model: str
+    host: str = ""
     budget: str = ""
     state: str = ""
 
@@ -74,10 +76,10 @@ class Journal:
 
     def __init__(self, batch: Batch, template: Any, watcher: Watcher) -> None:
         self.log = SessionLog(None, "")
-        self.rows: dict[str, ModelRow] = {}
-        self.begun: dict[str, Begun] = {}
+        self.rows: dict[Item, ModelRow] = {}
+        self.begun: dict[Item, Begun] = {}
         self._batch, self._store = batch, None
-        self._documents: dict[str, bytes] = {}
+        self._documents: dict[Item, bytes] = {}
         resume = batch.values.get("resume")
         self._store = _opened(path(template.store), watcher)
         if self._store is None:
@@ -112,17 +114,18 @@ class Journal:
     def documents(self) -> Iterator[tuple[ModelRow, Envelope[Any]]]:
         """Yield the documents of an interrupted session with their rows."""
         result = get_type_hints(module_of(self._batch.verb, "run").run)["return"]
-        for model, row in self.rows.items():
-            body = self._documents[model]
+        for item, row in self.rows.items():
+            body = self._documents[item]
             kind: Any = Envelope[None] if row.status == "error" else result
             yield row, msgspec.json.decode(body, type=kind)
 
     def _forget_changed(self) -> None:
         """Forget the answers about files that were written again since."""
-        for model, begun in list(self.begun.items()):
-            if begun.state != state(model):
-                for kept in (self.begun, self.rows, self._documents):
-                    kept.pop(model, None)
+        for item, begun in list(self.begun.items()):
+            if begun.state != state(begun.model):
+                self.begun.pop(item)
+                self.rows.pop(item, None)
+                self._documents.pop(item, None)
 
     def _go_on(self, store: Store, key: str, session: str) -> None:
         """Read the newest interrupted session of these models, or the one that is named."""
@@ -137,13 +140,14 @@ class Journal:
                 for event in events:
                     if event.kind == BEGUN:
                         begun = msgspec.json.decode(event.body, type=Begun)
-                        self.begun[begun.model] = begun
+                        self.begun[begun.model, begun.host] = begun
                     elif event.kind == DOCUMENT:
                         document = event.body
                     elif event.kind == ROW:
                         row = msgspec.json.decode(event.body, type=ModelRow)
                         if row.status != "interrupted":
-                            self.rows[row.path], self._documents[row.path] = row, document
+                            self.rows[row.path, row.host] = row
+                            self._documents[row.path, row.host] = document
                 self._forget_changed()
             except UNREADABLE as error:
                 raise UsageError(
@@ -171,5 +175,9 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
 
 def _key(batch: Batch, template: Any) -> str:
     """Return what a session of several models is about: the models and the options, whatever the budget."""
-    question = (__version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")))
+    question: tuple[Any, ...] = (
+        __version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")),
+    )  # fmt: skip
+    if batch.hosts:
+        question = (*question, [(host.name, host.script) for host in batch.hosts])
     return hashlib.sha256(repr(question).encode()).hexdigest()[:16]

@@ -19,7 +19,7 @@ from ortune.show.verb_modules import MANY, module_of
 from ortune.step import Step
 from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
-from ortune.verbs._many.batch import Batch
+from ortune.verbs._many.batch import Batch, Item
 from ortune.verbs._many.executor import Executor, Job, here
 from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
@@ -75,7 +75,7 @@ class _Run:
     ) -> None:
         self.batch, self.template, self.watch, self.journal = batch, template, watch, journal
         self.exported, self.page = exported, page
-        self.rows: dict[str, ModelRow] = {}
+        self.rows: dict[Item, ModelRow] = {}
         self.stopped = False
         self._pages: set[str] = set()
         self._spent_s = 0.0
@@ -85,10 +85,12 @@ class _Run:
         """Run what is missing, and return the whole."""
         for row, envelope in self.journal.documents():
             self._keep(row, envelope)
-        models = self.batch.models
-        missing = [model for model in models if model not in self.rows]
+        items = self.batch.items
+        missing = [item for item in items if item not in self.rows]
         total_s, each_s = self.batch.total_s, getattr(self.template, "budget_s", None)
-        self.watch.say(many_words.plan(len(models), len(missing), total_s, each_s))
+        self.watch.say(
+            many_words.plan(len(self.batch.models), len(self.batch.hosts), len(missing), total_s, each_s)
+        )
         try:
             for done in execute(self._jobs(missing), self.watch):
                 self._spent_s += done.spent_s
@@ -99,20 +101,20 @@ class _Run:
             self.stopped = True
         return self._document()
 
-    def _jobs(self, missing: list[str]) -> Iterator[Job]:
+    def _jobs(self, missing: list[Item]) -> Iterator[Job]:
         """Yield a job for each model that has no answer, until the command is stopped or no time is left."""
-        for number, model in enumerate(missing):
+        for number, item in enumerate(missing):
             if self.watch.stop():
                 self.stopped = True
                 return
             total_s = self.batch.total_s
             if total_s is not None and self._spent_s >= total_s:
                 return
-            known = self.journal.begun.get(model)
+            known = self.journal.begun.get(item)
             budget = self._budget(len(missing) - number)
             if known is not None and known.budget:
                 budget = known.budget  # an interrupted session goes on with the same one alone
-            yield self._job(model, budget, len(missing) - number - 1, resumes=known is not None)
+            yield self._job(item, budget, len(missing) - number - 1, resumes=known is not None)
 
     def _budget(self, n_left: int) -> str:
         """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
@@ -131,11 +133,13 @@ class _Run:
         each_s: float | None = getattr(self.template, "budget_s", None)
         return None if each_s is None else each_s * n_later
 
-    def _job(self, model: str, budget: str, n_later: int, *, resumes: bool) -> Job:
-        number, n_models = self.batch.models.index(model) + 1, len(self.batch.models)
-        self.watch.say(many_words.begun(number, n_models, model))
-        self.watch.step(Step(what=many_words.label(number, n_models, model)))
-        values = self.batch.of(model)
+    def _job(self, item: Item, budget: str, n_later: int, *, resumes: bool) -> Job:
+        model, host = item
+        number, n_items = self.batch.items.index(item) + 1, len(self.batch.items)
+        label = many_words.label(number, n_items, model, host)
+        self.watch.say(many_words.begun(number, n_items, model, host))
+        self.watch.step(Step(what=label))
+        values = self.batch.of(model, host)
         configured, trouble = None, None
         if self.batch.configure is not None:
             try:
@@ -144,9 +148,9 @@ class _Run:
                 trouble = error
         if budget:
             values["budget"] = budget
-        self.journal.begin(Begun(model=model, budget=budget, state=state(model)))
+        self.journal.begin(Begun(model=model, host=host, budget=budget, state=state(model)))
         return Job(
-            label=many_words.label(number, n_models, model), verb=self.batch.verb, model=model, values=values,
+            label=label, verb=self.batch.verb, model=model, host=host, values=values,
             configured=configured, resumes=resumes, spent_s=self._spent_s, later_s=self._later_s(n_later),
             error=trouble,
         )  # fmt: skip
@@ -172,14 +176,14 @@ class _Run:
                 row = msgspec.structs.replace(row, page=str(place))
             else:
                 self.watch.say(many_words.incomplete(row.path, f"its page is missing: {trouble}"))
-        self.exported.add(row.path, envelope)
-        self.rows[row.path] = row
+        self.exported.add(f"{row.path} on {row.host}" if row.host else row.path, envelope)
+        self.rows[row.path, row.host] = row
         return row
 
     def _document(self) -> Envelope[ManyResult]:
         """Return the answer of all models, and write its page and its exports."""
-        missing = [model for model in self.batch.models if model not in self.rows]
-        rows = tuple(self.rows.get(model) or self._missing(model) for model in self.batch.models)
+        missing = [item for item in self.batch.items if item not in self.rows]
+        rows = tuple(self.rows.get(item) or self._missing(item) for item in self.batch.items)
         cut = bool(missing) or any(row.status == "interrupted" for row in rows)
         resumable = cut and self.journal.log.id
         result = ManyResult(
@@ -199,12 +203,14 @@ class _Run:
             write_page(envelope, self.page, self.watch)
         return envelope
 
-    def _missing(self, model: str) -> ModelRow:
+    def _missing(self, item: Item) -> ModelRow:
         """Return the row of a model that was not reached."""
         reason: OrtuneError = Interrupted(many_words.NOT_REACHED)
         if not self.stopped:
             reason = MeasurementError(many_words.NO_TIME, code="budget")
-        return ModelRow(path=model, status="missing", error=_error(reason), exit_code=reason.exit_code)
+        return ModelRow(
+            path=item[0], host=item[1], status="missing", error=_error(reason), exit_code=reason.exit_code
+        )
 
 
 def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
@@ -215,7 +221,16 @@ def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
         row = ModelRow(path=job.model, status=answered.status, error=answered.error)
     else:
         row = module_of(job.verb, "row").row(answered)
-    return msgspec.structs.replace(row, path=job.model, exit_code=code)
+    row = msgspec.structs.replace(row, path=job.model, host=job.host, exit_code=code)
+    return _placed(row, answered) if job.host else row
+
+
+def _placed(row: ModelRow, answered: Envelope[Any]) -> ModelRow:
+    """Return a row with the machine and the ONNX Runtime of its host."""
+    side = getattr(answered.result, "side", None) or getattr(answered.result, "base", None)
+    runtime = side.runtime.build if side is not None else ""
+    machine = many_words.machine(answered.host) if answered.host is not None else ""
+    return msgspec.structs.replace(row, machine=machine, runtime=runtime)
 
 
 def _write_page(envelope: Envelope[Any], place: Path) -> None:
@@ -233,6 +248,8 @@ def _error(error: OrtuneError) -> ErrorInfo:
 
 def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
     """Return the row and the document of a model that has no answer."""
+    if job.host and error.where.startswith("--runtime"):
+        error.where = f"--host {job.host}"
     stopped = isinstance(error, Interrupted)
     verdict = "invalid" if error.code == "invalid" else None
     envelope: Envelope[Any] = Envelope(
@@ -245,6 +262,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
     )
     row = ModelRow(
         path=job.model,
+        host=job.host,
         status=envelope.status,
         verdict=verdict or "",
         headline=error.what,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ortune.durations import in_words
 from ortune.printable import visible
-from ortune.records import Envelope, ManyResult, ModelRow, RowFigure, RowUnit
+from ortune.records import Envelope, Host, ManyResult, ModelRow, RowFigure, RowUnit
 from ortune.show.answer_commands import lines, told_line
 from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.headline import PROVEN, count
@@ -25,10 +25,10 @@ LONGEST = 120
 """Characters of a remark in a terminal; the page and the JSON have all."""
 
 
-def plan(n_models: int, n_missing: int, total_s: float | None, each_s: float | None) -> str:
-    """Say how many models there are, and how long all take at most."""
-    models = count(n_models, "model")
-    if n_missing < n_models:
+def plan(n_models: int, n_hosts: int, n_missing: int, total_s: float | None, each_s: float | None) -> str:
+    """Say how many models there are, on how many hosts, and how long all take at most."""
+    models = count(n_models, "model") + (f" on {count(n_hosts, 'host')}" if n_hosts else "")
+    if n_missing < n_models * max(1, n_hosts):
         models = f"{models}, {n_missing} left"
     if total_s is not None:
         return f"{models} in {in_words(total_s)}"
@@ -37,9 +37,9 @@ def plan(n_models: int, n_missing: int, total_s: float | None, each_s: float | N
     return f"{models}, {in_words(each_s)} each: at most {in_words(each_s * n_missing)} (--budget TIME is for all)"
 
 
-def begun(number: int, n_models: int, model: str) -> str:
-    """Say which model is run."""
-    return f"model {number} of {n_models}: {visible(model)}"
+def begun(number: int, n_models: int, model: str, host: str = "") -> str:
+    """Say which model is run, and where."""
+    return f"{'run' if host else 'model'} {number} of {n_models}: {visible(model)}{f' on {host}' if host else ''}"
 
 
 def incomplete(model: str, what: str) -> str:
@@ -47,20 +47,26 @@ def incomplete(model: str, what: str) -> str:
     return f"{visible(model)}: {what}"
 
 
-def label(number: int, n_models: int, model: str) -> str:
+def label(number: int, n_models: int, model: str, host: str = "") -> str:
     """Name a model in the progress line."""
-    return f"{number}/{n_models} {Path(model).name}"
+    return f"{number}/{n_models} {Path(model).name}{f' on {host}' if host else ''}"
+
+
+def machine(host: Host) -> str:
+    """Describe a machine for its row."""
+    return f"{visible(host.cpu)}, {count(host.effective_cpus, 'CPU')}"
 
 
 def headline(result: ManyResult) -> str:
     """How many models have which answer, the most important first."""
-    n = len(result.models)
+    n, hosts = len(result.models), len({row.host for row in result.models if row.host})
     alarms = sum(row.alarm for row in result.models)
     said = [f"{alarms} with wrong or different outputs"] if alarms else []
     counts = Counter(_verdict(row) for row in result.models)
     for name in sorted(counts, key=lambda name: (name not in PROVEN, -counts[name], name)):
         said.append(f"{counts[name]} {name}")
-    return f"{count(n, 'model')}: {', '.join(said)}"
+    what = f"{count(len({row.path for row in result.models}), 'model')} on {count(hosts, 'host')}"
+    return f"{what if hosts else count(n, 'model')}: {', '.join(said)}"
 
 
 def document(envelope: Envelope[ManyResult]) -> Document:
@@ -80,15 +86,30 @@ def document(envelope: Envelope[ManyResult]) -> Document:
             Line(headline(result), tone),
             *(Line(text) for text in dict.fromkeys(titles)),
             _table(result, Path(_page_folder(result))),
-            Pairs(title="no answer", rows=[(row.path, _trouble(row)) for row in result.models if row.error]),
+            Pairs(
+                title="no answer", rows=[(_name(row), _trouble(row)) for row in result.models if row.error]
+            ),
+            Pairs(title="hosts", rows=_machines(result)),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[
-            Pairs(title="answers", rows=[(row.path, row.headline) for row in result.models if not row.error]),
+            Pairs(
+                title="answers", rows=[(_name(row), row.headline) for row in result.models if not row.error]
+            ),
             Pairs(title="bundles", rows=bundles),
             Pairs(title="files", rows=[(file.partition(": ")[0], file.partition(": ")[2]) for file in files]),
         ],
     )
+
+
+def _name(row: ModelRow) -> str:
+    return f"{row.path} on {row.host}" if row.host else row.path
+
+
+def _machines(result: ManyResult) -> list[tuple[str, str]]:
+    """Return the processor and the ONNX Runtime of each host that answered."""
+    described = {row.host: f"{row.machine}; {visible(row.runtime)}" for row in result.models if row.machine}
+    return list(described.items())
 
 
 def _table(result: ManyResult, folder: Path) -> Table:
@@ -97,7 +118,8 @@ def _table(result: ManyResult, folder: Path) -> Table:
     names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
     needs = any(row.needs for row in rows)
     remarks = any(row.remarks for row in rows)
-    columns = [Column("model", "name"), Column("answer", "text"), *(Column(name) for name in names)]
+    hosts = [Column("host", "name")] if any(row.host for row in rows) else []
+    columns = [Column("model", "name"), *hosts, Column("answer", "text"), *(Column(name) for name in names)]
     columns += [Column("needs", "text")] if needs else []
     columns += [Column("remarks", "text")] if remarks else []
     return table(
@@ -110,7 +132,8 @@ def _cells(
 ) -> list[Cell | str]:
     figures = {figure.name: figure for figure in row.figures}
     link = os.path.relpath(row.page, folder) if row.page else ""
-    cells: list[Cell | str] = [Cell(row.path, link=link), Cell(_verdict(row), tone=_tone(row))]
+    host: list[Cell | str] = [Cell(row.host)] if row.host else []
+    cells: list[Cell | str] = [Cell(row.path, link=link), *host, Cell(_verdict(row), tone=_tone(row))]
     for name in names:
         figure = figures.get(name)
         if figure is None:

@@ -246,6 +246,16 @@ Export = Annotated[
         again=False,
     ),
 ]
+Hosts = Annotated[
+    Sequence[str],
+    Option(
+        "--host",
+        "NAME=SCRIPT",
+        "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another.",
+        RUN,
+        again=False,
+    ),
+]
 BudgetEach = Annotated[
     str | float | None,
     Option(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Pairs, Rewrites
 from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.hosts import HostOption
+from ortune.verbs._shared.hosts import parse as parse_hosts
 from ortune.verbs._shared.quantities import pairs
 from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option, named
 
 if TYPE_CHECKING:
     from ortune.measuring.sides import SideText
+    from ortune.measuring.terms import Terms
 
 LETTERS = "abcdefgh"
 
@@ -44,19 +47,23 @@ _ALTERING = {
     "ort_web": _Altering(str | None, None, "PATH|VERSION", "The onnxruntime-web"),
 }
 
+_MACHINE = {"host": _Altering(str | None, None, "NAME=SCRIPT", "The machine")}
+"""What is said of a side where machines are compared."""
 _OF_A_RUNTIME = ("runtime", "target", "ort_web")
 
 OptionsType = TypeVar("OptionsType", bound=type)
 
 
-def _for_sides(letters: str) -> Callable[[OptionsType], OptionsType]:
+def _for_sides(
+    letters: str, what: Mapping[str, _Altering] = _ALTERING
+) -> Callable[[OptionsType], OptionsType]:
     """Adds fields for what may be said of each of these sides alone (``a_set``, ``a_rewrite``, ...) to options.
 
     They follow the fields of the class, and are added before ``dataclass`` reads it. The help shows those of A and B.
     """
 
     def add(options: OptionsType) -> OptionsType:
-        for name, altering in _ALTERING.items():
+        for name, altering in what.items():
             for letter in letters:
                 spelling = Option(
                     f"--{letter}-{name.replace('_', '-')}",
@@ -107,19 +114,37 @@ class TwoSides(_Named):
         """The sides as they are named, in order."""
         return [self.a, self.b]
 
+    @cached_property
+    def machines(self) -> dict[str, HostOption]:
+        """The machines of the sides that name one, by letter.
+
+        Raises:
+            UsageError: One is no ``NAME=SCRIPT``, or its side also names a runtime.
+        """
+        hosts = {}
+        for letter in LETTERS:
+            text, flag = getattr(self, f"{letter}_host", None), f"--{letter}-host"
+            if text and getattr(self, f"{letter}_runtime"):
+                raise UsageError("a host has a runtime of its own", where=flag, do=f"omit --{letter}-runtime")
+            if text:
+                (hosts[letter],) = parse_hosts([text], flag)
+        return hosts
+
     @property
     def _is_bundle(self) -> bool:
         return str(self.a).rstrip("/").endswith(".ortune")
 
     def alters(self, letter: str) -> str:
         """Return the first thing that is said of a side alone, "" for nothing."""
-        return next((name for name in _ALTERING if getattr(self, f"{letter}_{name}")), "")
+        names = (*_ALTERING, *_MACHINE)
+        return next((name for name in names if getattr(self, f"{letter}_{name}", None)), "")
 
     def side(self, letter: str) -> SideText:
         """Return one side as it was written."""
         from ortune.measuring.sides import SideText
 
         place = LETTERS.index(letter)
+        host = self.machines.get(letter)
         text = self.positions[place] if place < len(self.positions) else None
         if text is None and self._is_bundle:
             text = self.a
@@ -128,13 +153,14 @@ class TwoSides(_Named):
             settings=tuple(getattr(self, f"{letter}_set")),
             option=f"--{letter}-set",
             rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
-            runtime=named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
+            runtime=host.script if host else named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
             target=getattr(self, f"{letter}_target"),
             ort_web=getattr(self, f"{letter}_ort_web"),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
+@_for_sides(LETTERS, _MACHINE)
 @_for_sides(LETTERS[2:])
 class Sides(TwoSides):
     """A base and the sides compared with it."""
@@ -145,6 +171,11 @@ class Sides(TwoSides):
             "[C]", "Further sides, up to H, each compared with A; --c-set and the like change a single side."
         ),
     ] = ()
+
+    @property
+    def terms(self) -> Terms:
+        """The terms of the measurement, and whether it compares machines."""
+        return replace(super().terms, machines=bool(self.machines))
 
     @property
     def positions(self) -> list[AnyPath | None]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ortune.verbs._shared.common import ModelsOfRecording
-from ortune.verbs._shared.groups import Each, Load, OneBench
+from ortune.verbs._shared.groups import Load, OneBench
+from ortune.verbs._shared.hosts import Hosted
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -16,7 +17,7 @@ EXAMPLE = 'ortune.bench("model.onnx", dim={"batch": 8}).result.rows[0].p50_ms'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Load, OneBench):
+class Options(Hosted, Load, OneBench):
     """How fast is this model with these settings?
 
     Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over

@@ -103,6 +103,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
             them.
         enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
+        machines: The machine of each side, if machines are compared; () otherwise.
         app: Of an application with and without a bundle, by whole runs; None for models.
     """
 
@@ -130,4 +131,5 @@ class CompareResult(Record, frozen=True, kw_only=True):
     elapsed_s: float = 0.0
     enough_s: float | None = None
     exact: ExactCheck | None = None
+    machines: tuple[str, ...] = ()
     app: AppComparison | None = None

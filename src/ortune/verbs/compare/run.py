@@ -30,6 +30,7 @@ from ortune.show.difference_words import no_reason, worded
 from ortune.show.finding_words import functional_only
 from ortune.show.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.show.sides import compared_ns
+from ortune.targets.machine import Machine
 from ortune.verbs._shared.common import NON_FINITE, require_allowed
 from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.facts import facts_of
@@ -41,6 +42,7 @@ from ortune.verbs.compare.comparing import Comparing
 from ortune.verbs.compare.options import Options
 from ortune.verbs.compare.ranking import Contender, MeasuredSides, rank, wrong_sides
 from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.compare.words import machine
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
@@ -254,6 +256,19 @@ class _Run:
         arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
         return frames_lost({name: [t.done for t in measured(blocks, arm)] for name, arm in arms.items()})
 
+    def _machines(self) -> tuple[str, ...]:
+        """Return the machine of each side in words, if machines are compared."""
+        named = self.options.machines
+        sides = {"A": self.a, **{new.name: new.side for new in self.news}} if named else {}
+        return tuple(
+            machine(
+                name,
+                named[name.lower()].name if name.lower() in named else "",
+                side.runtime.host or Machine().host,
+            )
+            for name, side in sides.items()
+        )
+
     def _envelope(self) -> Envelope[CompareResult]:
         comparing, state, baseline = self.comparing, self.comparing.state, self.baseline
         blocks = state.blocks if state else []
@@ -309,6 +324,7 @@ class _Run:
             session=self.experiment.log.id,
             elapsed_s=self.experiment.elapsed_s,
             enough_s=comparing.enough_s(),
+            machines=self._machines(),
         )
         interrupted = state is not None and state.ended == "stopped"
         return self.experiment.document(

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from ortune.durations import as_option, in_words
-from ortune.records import Envelope, Gate, Guard, OutputDifference, Plan, ReadBack, VerdictName
+from ortune.printable import visible
+from ortune.records import Envelope, Gate, Guard, Host, OutputDifference, Plan, ReadBack, VerdictName
 from ortune.show import (
     difference_tables,
     difference_words,
@@ -52,6 +53,12 @@ def guard(item: Guard) -> str:
     if not item.known or item.ratio is None:
         return f"{name} {item.note or 'not known'}"
     return f"{name} {change(item.ratio)} {guard_state(item)}"
+
+
+def machine(side: str, name: str, host: Host) -> str:
+    """Return the machine of a side: "B on board (Cortex-A76, 4 CPUs)"."""
+    cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
+    return f"{side} on {name or 'this machine'} ({visible(host.cpu)}, {cpus})"
 
 
 def noise(result: CompareResult) -> str:
@@ -133,6 +140,11 @@ def document(envelope: Envelope[CompareResult]) -> Document:
             *(Line(line, "strong") for line in gate(result)),
             *stopped(envelope),
             Line(headline(result), _tone(result)),
+            *(
+                [Line(f"a comparison of machines: {'; '.join(result.machines)}", "look")]
+                if result.machines
+                else []
+            ),
             *others_words.lines(compared(result)),
             _figures(result),
             cases(result.cases, "A", result.name, f"{result.name} against A"),
@@ -263,14 +275,15 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     again: list[str] = []
     open_question = result.enough_s or (c and c.verdict == "inconclusive")
     quiet = others_words.wait_options(c)
-    if (open_question or quiet) and not result.candidates:
+    if (open_question or quiet) and not result.candidates and not result.machines:
         said = work and as_said(work)
         again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
         # On a busy machine more time is unlikely to settle it.
         longer = open_question and (bool(result.enough_s) or not others_words.hidden(c))
         more = [*(_longer(result) if longer else []), *quiet]
         again += [*_accepting(result.outputs), *_of_gate(result.gate), *more] if again else []
-    return lines(again, why_line(result.base, result.new, work), told_line(result.session, envelope.store))
+    why = () if result.machines else why_line(result.base, result.new, work)
+    return lines(again, why, told_line(result.session, envelope.store))
 
 
 def _accepting(compared: OutputDifference) -> list[str]:

@@ -18,7 +18,8 @@ from ortune.verbs._shared.common import (
     Tolerance,
     WriteBundle,
 )
-from ortune.verbs._shared.groups import Each, Load, Resumable, with_tolerance
+from ortune.verbs._shared.groups import Load, Resumable, with_tolerance
+from ortune.verbs._shared.hosts import Hosted
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ WITHIN = "0.01"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Resumable, Load):
+class Options(Hosted, Resumable, Load):
     """Which layers can be quantized, and how much faster does that make the model?
 
     Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in

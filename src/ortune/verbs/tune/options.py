@@ -11,7 +11,7 @@ from typing import Annotated
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.verbs._shared.common import BundleFolder, ModelsOfRecording, ReplaceBundle, WriteBundle
-from ortune.verbs._shared.groups import Each
+from ortune.verbs._shared.hosts import Hosted
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 from ortune.verbs.tune.searched import Searched
@@ -30,7 +30,7 @@ EXAMPLE = 'ortune.tune("model.onnx", budget="3m").result.bundle'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Searched):
+class Options(Hosted, Searched):
     """Find the fastest correct way to run a model on this machine.
 
     Measures settings one by one against the default, combines those that help, drops those that do not, and confirms
