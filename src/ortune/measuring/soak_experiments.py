@@ -24,10 +24,13 @@ SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
     "arena-shrinkage": (named.MEMORY_ARENA_SHRINKAGE, "cpu:0"),
     "exact-arena": (named.ARENA_EXTEND_STRATEGY, "same_as_requested"),
     "no-pattern": (named.ENABLE_MEM_PATTERN, False),
+    "no-kleidiai": (named.DISABLE_KLEIDIAI, True),
     "no-prepacking": (named.DISABLE_PREPACKING, True),
     "one-thread": (named.INTRA_OP_NUM_THREADS, 1),
 }
 """Changes that are one setting."""
+ARM = ("aarch64", "arm64")
+"""Machines that have KleidiAI."""
 ALLOCATORS = ("mimalloc", "jemalloc", "tcmalloc")
 LEAST_ROUNDS = 6
 """Of a latency, for an interval."""
@@ -65,7 +68,9 @@ def arms(
         arm("kept-sessions", recreate=0)
     arm("trim", trim=True)
     settings: list[tuple[SoakChange, Knob, Value]] = [
-        (change, knob, value) for change, (knob, value) in SETTINGS.items()
+        (change, knob, value)
+        for change, (knob, value) in SETTINGS.items()
+        if change != "no-kleidiai" or measuring.host.machine in ARM
     ]
     allocator = next((name for name in ALLOCATORS if name in measuring.machine.allocators), None)
     if allocator is not None:

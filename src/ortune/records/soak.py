@@ -128,7 +128,7 @@ class SoakDone(Record, frozen=True, kw_only=True, tag="soak-done", tag_field="me
 
 SoakChange = Literal[
     "as-is", "same-values", "one-size", "kept-sessions", "no-arena", "exact-arena", "arena-shrinkage", "no-pattern",
-    "no-prepacking", "one-thread", "trim", "allocator",
+    "no-kleidiai", "no-prepacking", "one-thread", "trim", "allocator",
 ]  # fmt: skip
 """What a process of a soak's experiments does differently; "as-is" is nothing."""
 

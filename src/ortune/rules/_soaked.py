@@ -15,6 +15,7 @@ _NAMES: dict[SoakChange, str] = {
     "no-arena": "no arena",
     "exact-arena": "an arena that grows as requested",
     "arena-shrinkage": "an arena that shrinks after each run",
+    "no-kleidiai": "no KleidiAI",
     "no-pattern": "no memory pattern",
     "no-prepacking": "no prepacked weights",
     "one-thread": "one thread",

@@ -2,7 +2,8 @@
 
 What it is: something keeps memory for each input that it has not seen before: a cache whose key is made of the values.
 Why it costs: a service whose inputs never repeat keeps memory for each call, until it is killed.
-Evidence: a soak in which memory rises with new values in each call, and not with the same values.
+Evidence: a soak in which memory rises with new values in each call, and not with the same values, or not without the
+    kernels of KleidiAI on ARM.
 Fix and its safety: advice: find the release in which it began, and use another one; bound or remove the cache of a
     custom operator.
 Example: ``ortune soak model.onnx``
@@ -26,5 +27,5 @@ def find(facts: Facts) -> Iterator[Finding]:
         CODE,
         "memory is kept for each input that was not seen before",
         "use another release of ONNX Runtime, or bound the cache of the custom operator",
-        flattening(facts, "same-values"),
+        flattening(facts, "no-kleidiai") or flattening(facts, "same-values"),
     )

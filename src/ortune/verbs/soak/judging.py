@@ -86,7 +86,7 @@ def made(
             SoakProcess(arm=each.wanted.arm.name, done=each.done, failure=each.failure)
             for each in soak.soaked
         ),
-        points=tuple(_row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
+        points=tuple(row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
         notes=(*baseline.work.notes, *baseline.notes),
         reproduce=command("soak", options),
         session=opened.log.id,
@@ -229,7 +229,8 @@ def _raised_by(soaked: Sequence[Soaked], names: Sequence[str]) -> str:
     return most.size if most is not None and most.raised_bytes else ""
 
 
-def _row(arm: str, point: SoakPoint) -> PointRow:
+def row(arm: str, point: SoakPoint) -> PointRow:
+    """Return a point as a row of the document."""
     return PointRow(
         arm=arm,
         calls=point.calls,

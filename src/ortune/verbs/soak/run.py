@@ -39,7 +39,7 @@ from ortune.verbs._shared.spelling import named
 from ortune.verbs.soak import judging, words
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
-from ortune.verbs.soak.result import SoakResult
+from ortune.verbs.soak.result import PointRow, SoakResult
 
 PROCESSES = 3
 """Of the model as it is: what all of them do is no accident of one."""
@@ -126,12 +126,13 @@ class _Run:
         self._require_answer(soaked)
         result = made(self.options, opened, baseline, soak, rate_per_s=self._rate())
         if rises and result.verdict in judging.RISES:
-            found, going = self._causes(result, fresh, budget)
+            found, points, going = self._causes(result, fresh, budget)
             facts = replace(baseline.facts(), soak=found)
             findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
             result = msgspec.structs.replace(
                 result,
                 experiments=tuple(found),
+                points=(*result.points, *points),
                 findings=(*result.findings, *findings),
                 elapsed_s=opened.elapsed_s,
             )
@@ -139,18 +140,19 @@ class _Run:
 
     def _causes(
         self, result: SoakResult, fresh: tuple[FreshInput, ...], budget: Budget
-    ) -> tuple[list[SoakExperiment], bool]:
-        """Return what changes do to the rise, and whether nobody has stopped them."""
+    ) -> tuple[list[SoakExperiment], list[PointRow], bool]:
+        """Return what changes do to the rise, the memory of their processes, and whether nobody has stopped them."""
         opened, baseline = self.opened, self.baseline
         sizes = [size.size for size in result.sizes]
         largest = sizes.index(result.raised_by) if result.raised_by else 0
         wanted = soak_experiments.arms(baseline, fresh, self.options.recreate, largest)
         if baseline.executor.most_alive < 2:
             baseline.note(words.NO_EXPERIMENTS)
-            return [], True
+            return [], [], True
         parts = soak_experiments.groups(wanted, baseline.executor.most_alive)
         opened.watch.say(words.causes(len(wanted) - 1))
         found: list[SoakExperiment] = []
+        points: list[PointRow] = []
         for number, part in enumerate(parts):
             left = budget.share(1 / (len(parts) - number))
             soak = Soak(opened, baseline, [arm for arm, _, _ in part], left.left_s, self._schedule())
@@ -161,9 +163,10 @@ class _Run:
                 soaked = soak.close()
             changes = [(change, plan) for _, change, plan in part]
             found += soak_experiments.experiments(soaked, changes, growing=result.verdict == "growing")
+            points += [judging.row(each.wanted.arm.name, point) for each in soaked for point in each.points]
             if not going:
-                return found, False
-        return found, True
+                return found, points, False
+        return found, points, True
 
     def _progress(self, calls: int, held_bytes: float) -> None:
         budget = self.opened.budget.running

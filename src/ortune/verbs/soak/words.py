@@ -17,6 +17,15 @@ from ortune.verbs.soak.result import GrowthFigure, LimitForecast, SoakResult
 
 STOPPED = "stopped before the first call; there is no result"
 NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"
+AS_IS, EXPERIMENT = "as-is-", "experiment-"
+"""Beginnings of the names of processes."""
+PAGE_NOTE = (
+    "Memory of each process and its children that is no page of a file, before loading, between turns of calls, "
+    "and after the sessions are deleted."
+)
+CHANGES_NOTE = (
+    "Memory between turns of calls: one process for each change, and the unchanged model next to them."
+)
 TONES: dict[str, Tone] = {"flat": "good", "bounded": "good", "undecided": "unsure"}
 CHANGES: dict[SoakChange, str] = {
     "as-is": "unchanged",
@@ -26,6 +35,7 @@ CHANGES: dict[SoakChange, str] = {
     "no-arena": "arena off",
     "exact-arena": "arena grows as requested",
     "arena-shrinkage": "arena shrinks after each run",
+    "no-kleidiai": "KleidiAI off",
     "no-pattern": "memory pattern off",
     "no-prepacking": "prepacking off",
     "one-thread": "one thread",
@@ -73,6 +83,19 @@ def most(figure: GrowthFigure | None) -> str:
         factor = figure.per_session / figure.per_1000_calls
         return f", at most +{size(factor * figure.high)} per session (95 %)"
     return f", at most +{size(figure.high)} per 1,000 calls (95 %)"
+
+
+def arm_name(arm: str) -> str:
+    """Return the name of a process of an experiment: "arena off", "unchanged (2)"."""
+    change = arm.removeprefix(EXPERIMENT)
+    number = change.removeprefix("as-is-")
+    known = {str(each): text for each, text in CHANGES.items()}
+    return known.get(change, f"{CHANGES['as-is']} ({number})")
+
+
+def calls(n: int) -> str:
+    """Return a number of calls."""
+    return counted(n, "call")
 
 
 def causes(n: int) -> str:
@@ -124,13 +147,19 @@ def forecast(found: LimitForecast) -> str:
     return f"passes {memory(found.limit_bytes)} after {waiting(found.after_s)} ({interval})"
 
 
+def _per_s(calls_per_s: float) -> str:
+    """Return a rate with three digits: "17.3 calls/s", "5,150 calls/s"."""
+    digits = f"{calls_per_s:.3g}" if calls_per_s < 1000 else f"{float(f'{calls_per_s:.3g}'):,.0f}"
+    return f"{digits} calls/s"
+
+
 def document(envelope: Envelope[SoakResult]) -> Document:
     """Return the verdict, its figures, and what each size added."""
     result = envelope.result
     assert result is not None
     blocks = [*stopped(envelope), Line(headline(result), TONES.get(result.verdict, "bad"))]
     if result.forecast is not None:
-        blocks.append(Line(f"{forecast(result.forecast)} at {result.calls_per_s:.3g} calls/s", "bad"))
+        blocks.append(Line(f"{forecast(result.forecast)} at {_per_s(result.calls_per_s)}", "bad"))
     rows = [
         (size_row.size, f"{size_row.calls:,}", _raised(size_row.raised_bytes)) for size_row in result.sizes
     ]
