@@ -113,8 +113,7 @@ class Experiment:
     @property
     def played_notes(self) -> list[str]:
         """Says that the session went on with an earlier one, or waited for a quiet machine; [] where it did neither."""
-        played = self.replay.played
-        resumed = [f"resumed an earlier session: {played} trials reused"] if played else []
+        resumed = [f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n]
         return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
@@ -172,9 +171,8 @@ class Experiment:
         if host is None or self._elsewhere is not None or compares:
             return
         if self.terms.feeds.pod is not None:
-            raise UsageError(
-                "the runtime is on another machine", where="--cpus, --memory", do="set limits there"
-            )
+            what, do = "the runtime is on another machine", "set the limits there"
+            raise UsageError(what, where="--cpus, --memory", do=do)
         self._elsewhere = Machine(browser=self.terms.browser, elsewhere=host)
 
     @contextlib.contextmanager
