@@ -134,7 +134,7 @@ def test_what_an_earlier_way_of_judging_said_is_asked_again(
 
 def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path) -> None:
     for path in (gemm(tmp_path / "wrong.onnx"), not_finite(tmp_path / "nan.onnx", "weight")):
-        spent = iter([0.0, 60e9])  # when the outputs are questioned, and after that
+        spent = iter([0.0, 60e9, 60e9])  # when the outputs are questioned, and after that
         budget = Budget(total_s=60.0, spent_ns=lambda spent=spent: next(spent))
         baseline = asked(path, tmp_path / "store", budget=budget)
         (alert,) = baseline.alerts

@@ -68,6 +68,7 @@ from ortune.measuring.soak_experiments import SETTINGS
 from ortune.platform import Topology
 from ortune.records import (
     BrokenLevel,
+    ClippedActivation,
     NonFiniteOutput,
     OutputDifference,
     PageSeen,
@@ -426,6 +427,15 @@ EXAMPLES = {
     "MSR017": Example(
         bad=lambda _: Facts(level_check=rounded_level("int8-activations")),
         good=lambda _: Facts(level_check=rounded_level("")),
+    ),
+    "QNT019": Example(
+        bad=lambda _: Facts(
+            clipped=(
+                ClippedActivation(side="A", name="h", low=-1.28, high=1.27, least=-3.0, most=7.1, share=0.69),
+            )
+        ),
+        where=("h",),
+        good=lambda _: Facts(),
     ),
     "MOB009": Example(
         bad=lambda folder: replace(set_to(folder, coreml_format="mlprogram"), target="coreml"),

@@ -11,8 +11,9 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from ortune.engines.bisection.levels import first_decisive, first_not_finite, made_from
+from ortune.engines.bisection.levels import clipped_activations, first_decisive, first_not_finite, made_from
 from ortune.graph.failing_nodes import named_node, sources_by_name
+from ortune.graph.nodes import with_operator
 from ortune.inputs import feed_files
 from ortune.measuring import output_check
 from ortune.measuring.broken_levels import Lowered, lower, require_as_given, unoptimised
@@ -41,6 +42,7 @@ from ortune.rules.measurement import (
     rounded_activations,
     wrong_when_optimised,
 )
+from ortune.rules.quantization import clipped_activations as clipped_beyond_range
 from ortune.search.phases import LEVEL_TIMES
 
 R = TypeVar("R", bound=Record)
@@ -89,7 +91,34 @@ def settle(
     if check is not None:
         facts = replace(baseline.facts(), level_check=check)
         baseline.findings += rule_of(rounded_activations).findings(facts)
+    _question_range(baseline, side, baseline.refs, line, name, first_ns, budget)
     baseline.executor.last = first  # what a run costs is told from it
+
+
+def _question_range(
+    baseline: Measuring,
+    side: Resolved,
+    refs: Sequence[FeedRef],
+    line: Callable[[str], None],
+    name: str,
+    run_ns: float,
+    budget: Budget,
+) -> None:
+    """Add a finding if activations of a quantized side exceed their calibrated range; left out without time for it."""
+    quantized = side.levels and any(with_operator(side.model.ir, "QuantizeLinear"))
+    if not quantized or not budget.holds(LEVEL_TIMES, run_ns):
+        return
+    place = baseline.scratch / f"clipped{name and '-'}{name}"
+    clipped = clipped_activations(side, refs[0], baseline.executor, place, line=line)
+    found = rule_of(clipped_beyond_range).findings(replace(baseline.facts(), clipped=clipped))
+    if baseline.work.inputs_path:  # with generated inputs it may not be true of real ones
+        baseline.alert(found, name)
+    else:
+        own = side is baseline.side
+        baseline.check.clipped = clipped if own else baseline.check.clipped
+        baseline.findings += (
+            found if own else [msgspec.structs.replace(f, what=f"{name}: {f.what}") for f in found]
+        )
 
 
 def question_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
@@ -147,6 +176,8 @@ def question_side(
     levels = Levels(side, refs, baseline.executor, baseline.work, folder)
     last = baseline.executor.last
     side_ns = last.elapsed_ns if last is not None else 0
+    _question_range(baseline, side, refs, line, name, side_ns, budget)
+    baseline.executor.last = last
     # The store may know it from an earlier session: the same model, settings, inputs and build.
     check = levels.known(baseline.host, baseline.log.folder)
     if check is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ortune.measuring.levels import Levels
 from ortune.outputs import rounding
 from ortune.outputs.exact import Evaluations
-from ortune.records import ExactCheck, LevelCheck, NonFiniteOutput, OutputDifference, Plan
+from ortune.records import ClippedActivation, ExactCheck, LevelCheck, NonFiniteOutput, OutputDifference, Plan
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class KnownOutputs:
         levels: The side by level of optimisation; not set before inputs are settled.
         folder: Outputs of the side as it runs; they may have gone with an interrupted session.
         nonfinite: Outputs that hold NaN or infinities.
+        clipped: Activations of a quantized base that exceed the range of their quantization.
         wrong_plan: The requested plan, if another level runs in its place because its outputs are wrong or it
             does not run.
         level_asked: Whether the outputs were to be compared with those of the model without optimisation.
@@ -39,6 +40,7 @@ class KnownOutputs:
     levels: Levels = field(init=False)
     folder: Path = Path("-")
     nonfinite: tuple[NonFiniteOutput, ...] = ()
+    clipped: tuple[ClippedActivation, ...] = ()
     wrong_plan: Plan | None = None
     level_asked: bool = False
     level_check: LevelCheck | None = None

@@ -14,6 +14,7 @@ from ortune.records import (
     BrokenLevel,
     CaseTimes,
     CategoryName,
+    ClippedActivation,
     ExactCheck,
     Host,
     LevelCheck,
@@ -59,6 +60,7 @@ class Facts:
         wrong_when_optimised: With all graph optimisations, which the plan limits, the outputs are known to be wrong, or
             the model does not run.
         nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
+        clipped: Activations far beyond the range of their quantization, as a run with these inputs showed.
         kinds: Times of one process by kind of invented feed.
         rows: Latency at each size of the inputs, as a bench measured it.
         soak: Changes that were soaked next to a model whose memory rises.
@@ -91,6 +93,7 @@ class Facts:
     wrong_when_optimised: bool = False
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None
+    clipped: Sequence[ClippedActivation] = ()
     kinds: Sequence[CaseTimes] = ()
     rows: Sequence[BenchRow] = ()
     soak: Sequence[SoakExperiment] = ()

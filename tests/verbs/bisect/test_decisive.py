@@ -237,4 +237,4 @@ def test_activations_outside_of_the_calibrated_range_are_the_cause(
     assert place.at is not None and place.at.name == at
     assert (found.side, found.high) == ("B", pytest.approx(ranges[int(at[-1])], rel=0.02))
     assert found.share > 0.1 and not place.weights
-    facts(" ".join(answer.summary().split()), "outside the calibrated range", "calibrate")
+    facts(" ".join(answer.summary().split()), "outside the calibrated range", "--inputs")

@@ -16,6 +16,8 @@ from ortune.records import ClippedActivation
 
 EXPLAINS = 0.25
 """Share of a difference that clipping has to make up: ordinary calibration leaves out a few values too."""
+MUCH = 0.1
+"""Share of the norm of an activation whose loss is named where no difference is to be explained."""
 
 
 def clipped(
@@ -23,20 +25,20 @@ def clipped(
     side: Literal["A", "B"],
     seen: Mapping[str, ValueStatistics],
     feeds: Mapping[str, object],
-    apart: float,
+    least: float,
 ) -> Iterator[ClippedActivation]:
-    """Find the activations that these nodes clip by so much that it explains a difference.
+    """Find the activations that these nodes clip.
 
     Args:
         nodes: The nodes of one side between values that are equal and values that differ.
         side: The side.
         seen: The values of that side, by name.
         feeds: Its inputs.
-        apart: The relative L2 distance to be explained.
+        least: Share of an activation's L2 norm that clipping takes away from it, from which on it is found.
     """
     for node in nodes:
         value = node.inputs[0] if is_op(node, "QuantizeLinear") else None
-        limits = None if value is None else _range(node)
+        limits = None if value is None else range_of(node)
         if value is None or limits is None:
             continue
         sample = seen.get(str(value.name))
@@ -46,7 +48,7 @@ def clipped(
         values = values[np.isfinite(values)].astype(np.float64)
         norm = float(np.linalg.norm(values))
         lost = float(np.linalg.norm(values - np.clip(values, *limits)))
-        if norm and lost > EXPLAINS * apart * norm:
+        if norm and lost > least * norm:
             low, high = limits
             yield ClippedActivation(
                 side=side,
@@ -59,7 +61,7 @@ def clipped(
             )
 
 
-def _range(node: ir.Node) -> tuple[float, float] | None:
+def range_of(node: ir.Node) -> tuple[float, float] | None:
     """Return the least and the largest number that a node can represent; None if it has several ranges, or unknown."""
     scale, zero = scalar(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)

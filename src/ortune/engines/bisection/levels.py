@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
+from ortune.engines.bisection.clipping import MUCH, clipped, range_of
 from ortune.engines.bisection.find import OFF, Side, find
 from ortune.engines.bisection.looked_at import Eyes
 from ortune.engines.bisection.not_finite import first_of
@@ -19,9 +20,11 @@ from ortune.errors import Interrupted, OrtuneError
 from ortune.graph.failing_nodes import NamedNode, sources_by_name
 from ortune.graph.mapping import originals
 from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.nodes import with_operator
+from ortune.inputs import feed_files
 from ortune.measuring.executor import Executor
 from ortune.measuring.sides import Resolved
-from ortune.records import FeedRef, GraphNode, NotFinite, Plan
+from ortune.records import ClippedActivation, FeedRef, GraphNode, NotFinite, Plan
 
 
 def first_decisive(
@@ -93,6 +96,43 @@ def first_not_finite(
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return None
     return first_of(running, values, "A")
+
+
+def clipped_activations(
+    side: Resolved,
+    feed: FeedRef,
+    executor: Executor,
+    folder: Path,
+    *,
+    line: Callable[[str], None] = lambda text: None,
+) -> tuple[ClippedActivation, ...]:
+    """Return the activations of a quantized model that reach far beyond the range of their quantization.
+
+    Args:
+        side: The model with its plan and its runtime.
+        feed: The inputs.
+        executor: Its processes run the model, at level none.
+        folder: To be made for models and samples; it may go afterwards.
+        line: Callback for progress messages.
+
+    Returns:
+        The activation that loses most first; () if there is none, or where the values cannot be looked at.
+    """
+    quantizing = [node for node in with_operator(side.model.ir, "QuantizeLinear") if range_of(node)]
+    wanted = {str(node.inputs[0].name) for node in quantizing if node.inputs[0] is not None}
+    if not wanted:
+        return ()
+    try:
+        running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        folder.mkdir(parents=True)
+        values = Eyes(executor, folder / "values", line).look(running, side.label, wanted)
+    except Interrupted:
+        raise
+    except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
+        return ()
+    found = clipped(quantizing, "A", values, feed_files.read_feeds(Path(feed.path)), MUCH)
+    unique = {activation.name: activation for activation in found}
+    return tuple(sorted(unique.values(), key=lambda activation: -activation.share))
 
 
 def made_from(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -83,10 +83,12 @@ class Eyes:
         self._count = self._failures = 0
         folder.mkdir()
 
-    def look(self, running: Running, what: str) -> dict[str, ValueStatistics]:
-        """Return a sample of every value that can be an output, by name."""
+    def look(
+        self, running: Running, what: str, wanted: Collection[str] | None = None
+    ) -> dict[str, ValueStatistics]:
+        """Return a sample of every value that can be an output, or of those that are wanted, by name."""
         values: dict[str, ValueStatistics] = {}
-        parts = _parts(running)
+        parts = _parts(running, wanted)
         for i, names in enumerate(parts):
             self._line(f"reading the values of {what}: part {i + 1} of {len(parts)}")
             values |= self._part(running, names)
@@ -133,12 +135,14 @@ def nudged(running: Running, folder: Path, seed: int) -> Running:
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 
 
-def _values(running: Running) -> list[tuple[ir.Node, list[str]]]:
+def _values(running: Running, wanted: Collection[str] | None) -> list[tuple[ir.Node, list[str]]]:
     """Return values to look at, node by node."""
     values = []
     for node in running.nodes:
         names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
-        values.append((node, names))
+        kept = [name for name in names if wanted is None or name in wanted]
+        if kept or wanted is None:
+            values.append((node, kept))
     return values
 
 
@@ -146,12 +150,12 @@ def _no_tensor(value: ir.Value) -> bool:
     return value.type is not None and not isinstance(value.type, ir.TensorType)
 
 
-def _parts(running: Running) -> list[list[str]]:
+def _parts(running: Running, wanted: Collection[str] | None) -> list[list[str]]:
     """Return the values, in order, in parts that memory holds."""
     sizes = _sizes(running)
     parts: list[list[str]] = []
     room = 0
-    for node, names in _values(running):
+    for node, names in _values(running, wanted):
         size = sizes.get(node, UNKNOWN_BYTES)
         if not parts or size > room or len(parts[-1]) + len(names) > MOST_AT_ONCE:
             parts.append([])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune.engines.bisection.clipping import clipped
+from ortune.engines.bisection.clipping import EXPLAINS, clipped
 from ortune.engines.bisection.differences import SHOWN, Compared, explained_by_rounding
 from ortune.engines.bisection.looked_at import Running, described
 from ortune.engines.bisection.matching import CARRIERS, paired_before
@@ -75,8 +75,8 @@ def partings(
         after, before_it = _worst(pair), max(map(_worst, goes_in), default=0.0)
         whole = min(_whole(pair), 1.0)
         out_of_range = (
-            *clipped([node, *before], "A", seen_a, feeds[0], whole),
-            *clipped([theirs, *before_b], "B", seen_b, feeds[1], whole),
+            *clipped([node, *before], "A", seen_a, feeds[0], EXPLAINS * whole),
+            *clipped([theirs, *before_b], "B", seen_b, feeds[1], EXPLAINS * whole),
         )
         ours = sorted({node, *before}, key=places[0].__getitem__)
         others = sorted({theirs, *before_b}, key=places[1].__getitem__)

@@ -222,8 +222,7 @@ def clipping(of: ClippedActivation) -> str:
     share = percent(of.share, 0 if of.share >= 0.02 else 2)
     return (
         f"{of.side}: {share} of the values of {shorten(of.name, 60)} are {beyond} the calibrated range "
-        f"{of.low:.3g} to {of.high:.3g}, and are clipped (they reach from {of.least:.3g} to {of.most:.3g}); "
-        "calibrate with inputs like these"
+        f"{of.low:.3g} to {of.high:.3g}, and are clipped (they reach from {of.least:.3g} to {of.most:.3g})"
     )
 
 
@@ -311,6 +310,8 @@ def document(envelope: Envelope[BisectResult]) -> Document:
     """The first node, why, and what is around it."""
     result = envelope.result
     tone: Tone = "bad" if result.partings or result.wrong else "good" if result.outputs.ok else "unsure"
+    real = envelope.workload is not None and bool(envelope.workload.inputs_path)
+    advice = "calibrate with inputs like these" if real else "pass real inputs with --inputs"
     rows = [("outputs", outputs(result.outputs, wrong=bool(result.wrong)).removeprefix("outputs "))]
     changes, further = [], []
     if result.graphs:
@@ -321,7 +322,7 @@ def document(envelope: Envelope[BisectResult]) -> Document:
         answer = result.partings[0]
         changes = [change(entry) for entry in answer.changes] + [
             *map(weight_fault, answer.weights),
-            *map(clipping, answer.clipped),
+            *(f"{clipping(of)}; {advice}" for of in answer.clipped),
         ]
         if result.first is not None:
             rows.append(("first difference", f"at {_place(result.first)}: {_apart(result.first.value)}"))

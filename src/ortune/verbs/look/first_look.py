@@ -28,6 +28,7 @@ from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.row_check import check_base
 from ortune.measuring.sides import Resolved
 from ortune.records import (
+    ClippedActivation,
     FeedRef,
     Headroom,
     LevelCheck,
@@ -69,6 +70,7 @@ class FirstLook:
         wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
             model does not run.
         level_check: The outputs compared with the model without optimisation.
+        clipped: Activations that exceed the range of their quantization.
         row_check: One row alone against the same in a batch, and with and without padding; None if not compared.
         emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
         times: Nanoseconds a node of the user's.
@@ -99,6 +101,7 @@ class FirstLook:
         self.wrong_when_optimised = False
         self.row_check: RowCheck | None = None
         self.level_check: LevelCheck | None = None
+        self.clipped: tuple[ClippedActivation, ...] = ()
         self.emulated = ""
         self.times: dict[str, float] = {}
         self.left_out: list[str] = []
@@ -144,7 +147,7 @@ class FirstLook:
         limit_s = min(LOOK_EXACT_S, most_s(self.budget))
         question_right(baseline, limit_s, self.watch.line)
         self._take_notes(baseline)
-        self.level_check = baseline.check.level_check
+        self.level_check, self.clipped = baseline.check.level_check, baseline.check.clipped
         self.row_check = check_base(baseline, self._spare_ns())
         assert self.timing is not None and self._timed is not None
         self.watch.line("measuring memory")

@@ -163,6 +163,7 @@ class _Look:
             level_check=self._right_level(),
             wrong_when_optimised=self.look.wrong_when_optimised,
             row_check=self.look.row_check,
+            clipped=self.look.clipped,
             emulated=self.look.emulated,
             begins=pace.begins,
         )
