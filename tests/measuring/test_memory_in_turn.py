@@ -10,6 +10,9 @@ import onnx.parser
 import pytest
 
 import ortune
+from ortune.graph.model.open import open_model
+from ortune.inputs import workload
+from ortune.inputs.sizes_in_turn import sizes_in_turn
 from ortune.records import PeakInTurn
 from ortune.show import memory_words
 
@@ -42,6 +45,8 @@ def test_bench_times_one_size_and_feeds_three_for_the_peak(tmp_path: Path, place
     assert peak is not None and peak.peak_bytes and not peak.one_size
     sizes = [int(name.partition("=")[2]) for name in peak.sizes]
     assert sizes[0] * 2 == sizes[1] and sizes[1] * 2 == sizes[2]
+    assert peak.largest == peak.sizes[2] and peak.largest_bytes
+    assert f"cold start with {peak.largest}" in memory_words.beside(peak)
     assert [row.case for row in result.rows] == ["default"]
     assert {process.case for process in result.processes} == {"default"}
 
@@ -93,3 +98,17 @@ def test_a_diagnosis_of_memory_feeds_them_to_what_it_compares(
     found = ortune.diagnose(model(tmp_path), objective="memory", budget="1s", **place)
     assert found.result is not None and found.result.peak_in_turn is not None
     assert len(found.workload.cases) == 3 == len(found.result.peak_in_turn.sizes)
+
+
+def test_all_sizes_grow_together_and_a_batch_of_one_with_them_if_asked(tmp_path: Path) -> None:
+    path = model(tmp_path, "float[batch,seq,width] x) => (float[batch,seq,width] y")
+    opened = open_model(path)
+    work = workload.propose(opened.ir)
+    plain, with_batch = sizes_in_turn(opened.ir, work), sizes_in_turn(opened.ir, work, batch=True)
+    dims = [case.dims for case in plain[0].cases]
+    assert [each["batch"] for each in dims] == [1, 1, 1]
+    for name in ("seq", "width"):
+        assert dims[0][name] * 4 == dims[1][name] * 2 == dims[2][name]
+    assert [case.dims["batch"] for case in with_batch[0].cases] == [1, 1, 2]
+    assert "batch=2" in with_batch[0].cases[2].name
+    assert with_batch[-len(plain) :] == plain  # if the model runs with a batch of 1 only

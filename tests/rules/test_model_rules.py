@@ -349,3 +349,19 @@ def test_of_a_sum_of_dimensions_each_part_is_named_as_dim_takes_it(tmp_path: Pat
         found = findings_of(known)["guessed-dimensions"]
         assert found.fix is not None and all(option in found.fix for option in offered), found
         assert found.fix.count("--dim") == len(offered)
+
+
+def test_a_batch_of_one_is_named_with_the_sizes_that_were_guessed(tmp_path: Path) -> None:
+    inputs = [info("x", TensorProto.FLOAT, ["batch", "rows", 96])]
+
+    def of(*guessed: int, origin: str = "name") -> list[Finding]:
+        choice = InputChoice(name="x", dtype="float", shape=(1, 8, 96), guessed_axes=guessed, origin=origin)
+        facts = plain(tmp_path, work=work(choice), inputs=inputs)
+        return rules.find_rule("SHP001").findings(facts)
+
+    (found,) = of(1)
+    assert found.where == ("rows", "batch")
+    assert "batch=1" in found.what and "--dim batch=N" in found.fix and "--dim rows=N" in found.fix
+    (own,) = of(1, origin="user")
+    assert "batch" not in own.what
+    assert of() == []

@@ -73,38 +73,6 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
     return None
 
 
-def sizes_in_turn(ir_model: ir.Model, workload: Workload) -> list[Workload]:
-    """Return the workload with its guessed sizes halved and doubled, all in turn, then with one of them alone.
-
-    Returns:
-        The first to try first; none where no size was guessed.
-    """
-    if workload.inputs_path or len(workload.cases) != 1:
-        return []
-    inputs, case = inspect_inputs(ir_model), workload.cases[0]
-    free = sorted(_free_symbols(inputs, case))
-    cases = {1.0: case}
-    for factor in (0.5, 2.0):
-        change = _Change(sizes={s: max(1, int(case.dims[s] * factor)) for s in free})
-        cases[factor] = _changed(ir_model, inputs, case, change)
-    mixes = [(0.5, 1.0, 2.0), (1.0, 2.0), (0.5, 1.0)]
-    return [
-        msgspec.structs.replace(
-            workload,
-            cases=tuple(
-                msgspec.structs.replace(
-                    cases[factor],
-                    name=",".join(f"{s}={cases[factor].dims[s]}" for s in free),
-                    weight=1 / len(mix),
-                )
-                for factor in mix
-            ),
-        )
-        for mix in mixes
-        if free and len({cases[factor].inputs for factor in mix}) == len(mix)
-    ]
-
-
 def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
     """Return what the error suggests, best first, then the rest of the ladder."""
     case = workload.cases[0]

@@ -21,6 +21,7 @@ class InputOptions:
         sessions, callers: Sessions in one process, and threads that call each.
         pod: The container that is emulated, None for none.
         in_turn: Sizes that were guessed are varied from call to call: an arena grows when sizes change.
+        batch_too: A batch of 1 that nobody chose is varied with them.
         allow_nonfinite: Outputs may be NaN or infinite.
         image: How a folder of images is read.
         data: Further inputs of the user's, to calibrate quantized models on and to see their error.
@@ -44,6 +45,7 @@ class InputOptions:
     data: Path | None = None
     allow_nonfinite: bool = False
     in_turn: bool = False
+    batch_too: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:

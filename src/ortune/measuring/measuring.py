@@ -14,7 +14,8 @@ from ortune import targets
 from ortune.errors import MeasurementError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
-from ortune.inputs.trial_fixes import node_at_fault, sizes_in_turn
+from ortune.inputs.sizes_in_turn import sizes_in_turn
+from ortune.inputs.trial_fixes import node_at_fault
 from ortune.measuring import failures, feeding
 from ortune.measuring.broken_levels import Lowered
 from ortune.measuring.executor import Arm, Executor
@@ -269,7 +270,7 @@ class Measuring:
     def _vary_sizes(self) -> None:
         """Feeds several sizes in turn where sizes were guessed: memory that grows with a change shows only then."""
         first = self.executor.last
-        tries = sizes_in_turn(self.side.model.ir, self.work)
+        tries = sizes_in_turn(self.side.model.ir, self.work, batch=self.options.batch_too)
         mix = self.first_that_runs(tries, runs=0, keep_outputs=not self.side.plan.is_web)
         if mix is not None:
             self.work = mix[0]
@@ -290,6 +291,7 @@ class Measuring:
         keep_outputs: bool = False,
         fresh: bool = False,
         begins: Callable[[], bool] = lambda: True,
+        folder: str = "in-turn",
     ) -> tuple[Workload, Measured] | None:
         """Return the first of several mixes of sizes that runs, with its trial; None where none does.
 
@@ -299,11 +301,12 @@ class Measuring:
             keep_outputs: Whether the trial's outputs stay.
             fresh: Whether it runs whatever was recorded.
             begins: Asked before each trial, whether there is time for it.
+            folder: Name of the folder for the inputs.
         """
         for number, mix in enumerate(mixes):
             if not begins():
                 return None
-            refs = feeding.write_case_feeds(self.side.model.ir, mix, self.scratch / f"in-turn-{number}")
+            refs = feeding.write_case_feeds(self.side.model.ir, mix, self.scratch / f"{folder}-{number}")
             outcome = self.executor.trial(
                 self.arm(BASE, refs=refs), runs=runs, keep_outputs=keep_outputs, fresh=fresh
             )

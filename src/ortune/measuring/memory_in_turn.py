@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from ortune.inputs.declared import inspect_inputs
-from ortune.inputs.trial_fixes import sizes_in_turn
+from ortune.inputs.sizes_in_turn import sizes_in_turn
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pilot import run_ns
-from ortune.records import Measured, OneSize, PeakInTurn, Workload
+from ortune.records import Case, Measured, OneSize, PeakInTurn, Workload
 from ortune.search.phases import LOOK_SHARE, ROUND_RUNS
 
 MOST_ROUNDS = 5
@@ -24,18 +27,49 @@ def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
     measuring.peak_in_turn = opened.replay.once(
         "peak-in-turn",
         PeakInTurn | None,
-        lambda: peak(measuring, alone, lambda: budget.left_ns),
+        lambda: _with_largest(measuring, alone, lambda: budget.left_ns),
     )
     opened.replay.pass_on()
 
 
-def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
+def _with_largest(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
+    """Return the peak over several sizes, and that of a process which runs the largest of them once."""
+    mixes: list[Workload] = []
+    found = peak(measuring, alone, left_ns, mixes)
+    cases = mixes[0].cases if mixes else ()
+    if found is None or found.peak_bytes is None or len(cases) < 2:
+        return found
+    start_ns = alone.elapsed_ns - alone.done.wall_ns
+    if start_ns + ROUND_RUNS * _run_ns(alone) > left_ns():
+        return found
+    largest = max(cases, key=_elements)
+    work = msgspec.structs.replace(mixes[0], cases=(msgspec.structs.replace(largest, weight=1.0),))
+    last = measuring.executor.last
+    run = measuring.first_that_runs([work], runs=0, fresh=True, folder="largest")
+    measuring.executor.last = last
+    if run is None:
+        return found
+    bytes_ = run[1].done.peak_bytes
+    return msgspec.structs.replace(found, largest=largest.name, largest_bytes=bytes_)
+
+
+def _elements(case: Case) -> int:
+    return sum(math.prod(choice.shape) for choice in case.inputs)
+
+
+def peak(
+    measuring: Measuring,
+    alone: Measured,
+    left_ns: Callable[[], float],
+    mixes_that_ran: list[Workload] | None = None,
+) -> PeakInTurn | None:
     """Return the peak of a process of its own, so that what is timed stays as it is.
 
     Args:
         measuring: What runs, its inputs settled.
         alone: A trial of it.
         left_ns: What the process may take; asked before each that is tried.
+        mixes_that_ran: Receives the sizes that were fed.
 
     Returns:
         None if all sizes are fixed, the system does not report memory, or a page runs the model.
@@ -43,7 +77,9 @@ def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) ->
     model, work = measuring.side.model.ir, measuring.work
     if alone.done.peak_bytes is None or measuring.side.plan.is_web:
         return None
+    ran = [] if mixes_that_ran is None else mixes_that_ran
     if len(work.cases) > 1:  # each trial runs all of them, in turn
+        ran.append(work)
         return PeakInTurn(sizes=tuple(case.name for case in work.cases), peak_bytes=alone.done.peak_bytes)
     if not any(axis.terms for spec in inspect_inputs(model).inputs for axis in spec.shape):
         return None
@@ -68,6 +104,7 @@ def peak(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) ->
     measuring.executor.last, measuring.executor.timing = last, timing
     if mix is None:
         return PeakInTurn(one_size="refused" if enough else "budget")
+    ran.append(mix[0])
     return PeakInTurn(sizes=tuple(case.name for case in mix[0].cases), peak_bytes=mix[1].done.peak_bytes)
 
 

@@ -344,24 +344,6 @@ class BrokenLevel(Record, frozen=True, kw_only=True):
     made_from: tuple[str, ...] = ()
 
 
-OneSize = Literal["", "given", "unguessed", "refused", "budget"]
-"""Why only one size was fed: sizes were given, none was guessed, no other runs, or the budget is too small."""
-
-
-class PeakInTurn(Record, frozen=True, kw_only=True):
-    """Peak memory of a process that is fed several sizes in turn: memory can grow when sizes change between calls.
-
-    Attributes:
-        sizes: Their names, in the order of feeding; () if only one size was fed.
-        peak_bytes: A single observation; None if only one size was fed.
-        one_size: Why only one size was fed; "" if several were fed.
-    """
-
-    sizes: tuple[str, ...] = ()
-    peak_bytes: int | None = None
-    one_size: OneSize = ""
-
-
 class Figures(Record, frozen=True, kw_only=True):
     """Medians over a side's trials: descriptions. The claim is in ``Comparison``.
 

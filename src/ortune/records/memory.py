@@ -92,3 +92,26 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     n_unknown: int = 0
     resident_bytes: int | None = None
     points: tuple[MemoryPoint, ...] = ()
+
+
+OneSize = Literal["", "given", "unguessed", "refused", "budget"]
+"""Why only one size was fed: sizes were given, none was guessed, no other runs, or the budget is too small."""
+
+
+class PeakInTurn(Record, frozen=True, kw_only=True):
+    """Peak memory of a process that is fed several sizes in turn: memory can grow when sizes change between calls.
+
+    Attributes:
+        sizes: Their names, in the order of feeding; () if only one size was fed.
+        peak_bytes: A single observation; None if only one size was fed.
+        one_size: Why only one size was fed; "" if several were fed.
+        largest: The largest of them, with all dimensions at their largest size; "" if it was not run alone.
+        largest_bytes: Peak of a fresh process that runs it once: a cold start with a large request. A single
+            observation.
+    """
+
+    sizes: tuple[str, ...] = ()
+    peak_bytes: int | None = None
+    one_size: OneSize = ""
+    largest: str = ""
+    largest_bytes: int | None = None

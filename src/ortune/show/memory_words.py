@@ -26,7 +26,14 @@ def beside(peak: PeakInTurn | None) -> str:
         return ""
     if peak.peak_bytes is None:
         return _ONE_SIZE[peak.one_size]
-    return f"{memory(peak.peak_bytes)} with {sizes(peak)}"
+    return f"{memory(peak.peak_bytes)} with {sizes(peak)}{largest(peak)}"
+
+
+def largest(peak: PeakInTurn) -> str:
+    """Return the peak of a cold start with the largest size; "" if it was not run."""
+    if peak.largest_bytes is None:
+        return ""
+    return f"; {memory(peak.largest_bytes)} for a cold start with {peak.largest}"
 
 
 def size(n_bytes: int) -> str:

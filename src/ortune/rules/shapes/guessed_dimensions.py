@@ -50,6 +50,11 @@ def find(facts: Facts) -> Iterator[Finding]:
             of_axes = [terms[axis].terms for axis in symbols if terms is not None]
             named |= dict.fromkeys(symbol for parts in of_axes for symbol, _ in parts)
     if sizes:
+        # A batch of 1 is no guess that is worth a finding of its own, but nobody has asked for it either.
+        ones = _batches_of_one(facts) - named.keys()
+        sizes |= dict.fromkeys(sorted(ones), 1)
+        named |= dict.fromkeys(sorted(ones))
+    if sizes:
         yield Finding(
             code=CODE,
             what=f"sizes of dynamic dimensions were guessed: "
@@ -58,3 +63,18 @@ def find(facts: Facts) -> Iterator[Finding]:
             fix="pass the sizes you use: "
             + " ".join([*(f"--dim {shlex.quote(f'{name}=N')}" for name in named), *shapes]),
         )
+
+
+def _batches_of_one(facts: Facts) -> set[str]:
+    """Return names of dynamic dimensions that are 1 because a batch is by convention."""
+    assert facts.model is not None and facts.work is not None
+    found = set()
+    for choice in facts.work.cases[0].inputs:
+        value = next((each for each in facts.model.ir.graph.inputs if each.name == choice.name), None)
+        if value is None or value.shape is None or choice.origin == "user":
+            continue
+        for axis, size in enumerate(choice.shape[: len(value.shape)]):
+            name = getattr(value.shape[axis], "value", None)
+            if isinstance(name, str) and name and size == 1 and axis not in choice.guessed_axes:
+                found.add(name)
+    return found

@@ -141,7 +141,8 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
         return [("peak memory", value, interval), *_kept(row)]
     if peak.peak_bytes is None:
         return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}"), *_kept(row)]
-    in_turn = (IN_TURN, gibibytes(peak.peak_bytes), f"{SINGLE}, {memory_words.sizes(peak)}")
+    about = f"{SINGLE}, {memory_words.sizes(peak)}{memory_words.largest(peak)}"
+    in_turn = (IN_TURN, gibibytes(peak.peak_bytes), about)
     return [("peak memory", value, interval), in_turn, *_kept(row)]
 
 

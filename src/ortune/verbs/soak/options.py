@@ -45,8 +45,8 @@ class Options(Load, Budgeted, OnePlan):
     budget: Budget = "10m"
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and load; sizes that were guessed are varied."""
-        return replace(super().read_feeds(), in_turn=True)
+        """Read inputs and load; sizes that were guessed are varied, a batch of 1 among them."""
+        return replace(super().read_feeds(), in_turn=True, batch_too=True)
 
     def __post_init__(self) -> None:
         """Read all options.
