@@ -58,7 +58,7 @@ class ModelFacts:
         gelu: Gelu, as an operator or by Erf.
         float16: A float16 input, weight or Cast.
         conv1d: A convolution over one axis.
-        external_data: Weights in a file beside the model.
+        external_data: Weights in a file of their own, next to the model.
         branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
         parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
     """

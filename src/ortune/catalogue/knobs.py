@@ -197,12 +197,12 @@ def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
     return UsageError(f"{text!r} is not a value of {knob.name}", where=where, do=f"allowed: {allowed}")
 
 
-def lower_precisions(provider: str, features: Collection[str]) -> list[dict[str, Value]]:
+def lower_precisions(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
     """Return settings with which a provider computes float models in fewer bits, each with a setting that is tried.
 
     Args:
         provider: By ONNX Runtime's name.
-        features: Instruction sets of the processor: values without effect there are left out.
+        features: Instruction sets of the processor: values without effect there are left out. None is any processor.
     """
     strict = strict_settings(provider)
     return [
@@ -210,7 +210,7 @@ def lower_precisions(provider: str, features: Collection[str]) -> list[dict[str,
         for knob in all_knobs().values()
         if knob.strict and knob.provider == provider
         for value in knob.tries
-        if value != knob.strict and takes_effect(knob, value, features)
+        if value != knob.strict and (features is None or takes_effect(knob, value, features))
     ]
 
 

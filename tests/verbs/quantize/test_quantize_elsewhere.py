@@ -15,13 +15,16 @@ from onnx import TensorProto, helper, numpy_helper
 import made_runtimes
 from facts import facts
 from onnx_text import assemble
+from ortune import targets
 from ortune.catalogue.knobs import lower_precisions
 from ortune.records import OutputDifference, Plan, ProviderSpec, RewriteSpec
 from ortune.verbs.quantize import words
+from ortune.verbs.quantize.elsewhere import planned
 from ortune.verbs.quantize.precision import Model
 from ortune.verbs.quantize.race import MOST_ELSEWHERE, contestants
 from ortune.verbs.quantize.result import FrontRow, QuantizeResult
 from simulated_machine import Lab, measuring_on
+from targets_here import runtimes_here
 from within import program
 
 pytestmark = pytest.mark.xdist_group("quantize")
@@ -124,3 +127,26 @@ def test_models_of_other_providers_take_no_place_of_the_users_own() -> None:
     assert sum(bool(one.plan.providers) for one in chosen) == MOST_ELSEWHERE
     assert sum(not one.plan.providers for one in chosen) >= MOST_ELSEWHERE
     assert own[0] in chosen
+
+
+def test_a_target_that_does_not_run_here_is_planned_and_the_others_are_measured(tmp_path: Path) -> None:
+    report = targets.find("tensorrt").discover(runtimes_here()[0])
+    if report.usable:
+        pytest.skip("TensorRT runs here")
+    result = quantized(tmp_path, "--no-bundle", "--targets", "tensorrt,openvino")
+    (planned,) = result.planned
+    assert planned.target == "tensorrt" and planned.why == report.why
+    files = [plan.rewrites[-1] for plan in planned.plans if plan.rewrites]
+    assert RewriteSpec(name="float32-to-float16") in files
+    assert any(spec.params.get("activations") == "s8" for spec in files if spec.name == "static-int8")
+    assert all(plan.provider_names == ("TensorrtExecutionProvider",) for plan in planned.plans)
+    facts(words.planned_words(planned), "tensorrt", report.why, "float32-to-float16", "activations=s8")
+    assert any(row.plan.provider_names == (OPENVINO,) for row in result.methods)
+
+
+def test_number_types_of_another_machine_are_planned() -> None:
+    """CUDA's default is TF32 where the GPU has it; OpenVINO's types are set."""
+    plans = {each.target: each.plans for each in planned({"cuda": "no GPU", "openvino": "none"}, [], {})}
+    assert [plan.settings for plan in plans["cuda"] if not plan.rewrites] == [{}, {"cuda_tf32": "0"}]
+    types = [plan.settings["openvino_precision"] for plan in plans["openvino"]]
+    assert types == ["bf16", "f32"]

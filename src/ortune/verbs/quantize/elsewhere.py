@@ -10,12 +10,15 @@ import msgspec
 from ortune import rewrites, targets
 from ortune.catalogue.knobs import lower_precisions, strict_settings
 from ortune.engines.quantizing.quantizing import STATIC, changed
-from ortune.records import Plan, Value
+from ortune.records import Measured, Plan, Value
 from ortune.verbs.quantize.precision import Model, Precision
 from ortune.verbs.quantize.race import is_right
+from ortune.verbs.quantize.result import PlannedTarget
 
 FIRST = 2
 """Methods of the CPU provider that are tested before another provider, and files that each of those is given first."""
+FLOAT16 = "float32-to-float16"
+EMULATED = "its device is emulated by the CPU here"
 MOST_MORE = 3
 """Files that another provider is given after these: the fastest ones that keep the tolerance on the CPU provider."""
 
@@ -45,11 +48,16 @@ class Elsewhere:
     Args:
         precision: Makes, runs and compares models.
         names: Their targets.
+        absent: Targets that were requested and do not run here, with the reason.
+
+    Attributes:
+        absent: The same, with those whose device turned out to be emulated.
     """
 
-    def __init__(self, precision: Precision, names: Sequence[str]) -> None:
+    def __init__(self, precision: Precision, names: Sequence[str], absent: Mapping[str, str]) -> None:
         self._precision, self._names = precision, names
         self._providers: list[OtherProvider] = []
+        self.absent = dict(absent)
 
     def models(self, files: Iterable[Model]) -> list[Model]:
         """Return the float model in each provider's own number types, and the first files there.
@@ -65,10 +73,10 @@ class Elsewhere:
         first = list(files)[:FIRST]
         static = next((model.plan for model in first if model.plan.rewrites[-1].name == STATIC), None)
         own = [
-            provider.plan(changed(static, **rewrites.parse(f"{STATIC}:{params}").params))
+            provider.plan(file)
             for provider in self._providers
-            for params in targets.find(provider.target).provider.static_int8
             if static is not None
+            for file in _of_its_kind(static, provider.target)
         ]
         return [*found, *self._given(first), *self._precision.whole_models(own)]
 
@@ -89,19 +97,77 @@ class Elsewhere:
         settings = precision.baseline.side.plan.settings
         provider = target.provider.name
         strict = strict_settings(provider)
-        types = [*lower_precisions(provider, precision.baseline.host.features), strict]
+        types = _number_types(provider, precision.baseline.host.features)
         plans = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
+        if targets.find(name).provider.hardware == "gpu" and self._is_emulated(plans[-1], name):
+            return None
         ran = {model.plan.id: model for model in precision.whole_models(plans)}
         found += ran.values()
         if not ran:
             return None
+        found += precision.whole_models(_in_float16(plans[-1], name))
         chosen = (own for plan, own in zip(plans, types, strict=True) if is_right(ran.get(plan.id)))
         return OtherProvider(target=name, settings=next(chosen, strict))
+
+    def _is_emulated(self, plan: Plan, name: str) -> bool:
+        """Return whether the CPU computes what a GPU should, so that times mean nothing."""
+        baseline = self._precision.baseline
+        trial = baseline.executor.trial(baseline.arm(f"{name}, first run", plan=plan), runs=0)
+        if not isinstance(trial, Measured) or not targets.of(plan).emulated(trial):
+            return False
+        self.absent[name] = EMULATED
+        return True
 
     def _given(self, files: Sequence[Model]) -> list[Model]:
         kept = {provider.plan(model.plan).id: model.kept for model in files for provider in self._providers}
         plans = [provider.plan(model.plan) for model in files for provider in self._providers]
         return [replace(model, kept=kept[model.plan.id]) for model in self._precision.whole_models(plans)]
+
+
+def planned(
+    absent: Mapping[str, str], files: Sequence[Plan], settings: Mapping[str, Value]
+) -> tuple[PlannedTarget, ...]:
+    """Return what is tried on targets that do not run here, in the order of ``Elsewhere``.
+
+    Args:
+        absent: The targets, with the reason.
+        files: Plans of the CPU provider's methods, the likeliest first.
+        settings: Of the float model.
+    """
+    found = []
+    for name, why in absent.items():
+        target = targets.find(name)
+        provider = target.provider.name
+        # Which instruction sets the other machine has is not known: all number types are in the plan.
+        types = _number_types(provider, None)
+        floats = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
+        static = next((plan for plan in files if plan.rewrites[-1].name == STATIC), None)
+        given = [*files[:FIRST], *(_of_its_kind(static, name) if static is not None else [])]
+        last = OtherProvider(target=name, settings=types[-1])
+        plans = [*floats, *_in_float16(floats[-1], name), *map(last.plan, given)]
+        found.append(PlannedTarget(target=name, why=why, plans=tuple(plans)))
+    return tuple(found)
+
+
+def _number_types(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
+    """Return a provider's settings of fewer bits, its default if that is the only way to them, then the exact ones."""
+    strict = strict_settings(provider)
+    lower = lower_precisions(provider, features)
+    has_settings = bool(lower_precisions(provider, None))
+    return [*lower, *([{}] if strict and not has_settings else []), strict]
+
+
+def _in_float16(of: Plan, target: str) -> list[Plan]:
+    """Return the float model's plan with a float16 file, if that is of use to a target."""
+    if target not in rewrites.find(FLOAT16).targets:
+        return []
+    return [msgspec.structs.replace(of, rewrites=(*of.rewrites, rewrites.parse(FLOAT16)))]
+
+
+def _of_its_kind(static: Plan, target: str) -> list[Plan]:
+    """Return the statically quantized files that suit a target better than the CPU provider's."""
+    kinds = targets.find(target).provider.static_int8
+    return [changed(static, **rewrites.parse(f"{STATIC}:{params}").params) for params in kinds]
 
 
 def shippable(plan: Plan, named: Collection[str]) -> bool:

@@ -94,13 +94,24 @@ class Options(Hosted, Resumable, Load):
 
         return named(self.targets)
 
-    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
-        """Return the side with a runtime for each further target on which models are raced."""
+    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> tuple[Resolved, dict[str, str]]:
+        """Return the side with a runtime for each further target on which models are raced.
+
+        Returns:
+            The side, and why each target that was named does not run here.
+        """
+        from ortune.errors import RuntimeNotFound
         from ortune.verbs._shared.other_runtimes import ALL, AUTO, usable_here, with_targets
 
-        if self.targets not in (None, AUTO, ALL):
-            return with_targets(side, self.others, say)
-        return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL)
+        if self.targets in (None, AUTO, ALL):
+            return usable_here(side, say, alone=self.runtime is not None, install=self.targets == ALL), {}
+        found, absent = dict(side.elsewhere), {}
+        for name in self.others:
+            try:
+                found |= with_targets(side, [name], say).elsewhere
+            except RuntimeNotFound as error:
+                absent[name] = error.what
+        return replace(side, elsewhere=found), absent
 
     @property
     def directory(self) -> Path | None:

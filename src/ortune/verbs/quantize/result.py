@@ -88,6 +88,19 @@ class FrontRow(Record, frozen=True, kw_only=True):
     failed: str = ""
 
 
+class PlannedTarget(Record, frozen=True, kw_only=True):
+    """A requested target that cannot be measured here, and what is tried on a machine that has it.
+
+    Attributes:
+        why: Why it does not run here.
+        plans: The configurations, in the order in which they are tried.
+    """
+
+    target: str
+    why: str
+    plans: tuple[Plan, ...]
+
+
 class QuantizeResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune quantize --json``.
 
@@ -115,6 +128,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
             faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
         elsewhere_needs: What running it takes; None if it needs no package.
         adoption: What running the winner takes; None if it runs in the user's own runtime.
+        planned: Requested targets that cannot be measured here.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
     """
@@ -136,6 +150,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     elsewhere: FrontRow | None = None
     elsewhere_needs: Adoption | None = None
     adoption: Adoption | None = None
+    planned: tuple[PlannedTarget, ...] = ()
     budget_s: float = 0.0
     no_time: str = ""
     enough_s: float = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -43,7 +43,7 @@ from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.quantize import race as precision_race
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.document import make_result
-from ortune.verbs.quantize.elsewhere import FIRST, Elsewhere, shippable
+from ortune.verbs.quantize.elsewhere import FIRST, Elsewhere, planned, shippable
 from ortune.verbs.quantize.held_out import HeldOut
 from ortune.verbs.quantize.layer_times import layer_times
 from ortune.verbs.quantize.likely import LikelyMethods
@@ -78,7 +78,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         require_writable(options.directory)
     with experiment("quantize", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
-        side = options.elsewhere(replace(side, plan=options.plan), watch.say)
+        side, absent = options.elsewhere(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
         plans, model = means(side.model.ir, side.plan, opened.machine.host)
@@ -89,7 +89,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             if said:
                 watch.say(said)
             go_on(opened, options, [side], options.resume, model=side.label)
-            session = _Quantization(options, opened, side, plans, model)
+            session = _Quantization(options, opened, side, plans, model, absent)
             envelope = session.go()
         return keep(opened, options, envelope)
 
@@ -142,8 +142,15 @@ class _Quantization:
     """One session of the verb."""
 
     def __init__(
-        self, options: Options, opened: Experiment, side: Resolved, plans: Sequence[Plan], model: ir.Model
+        self,
+        options: Options,
+        opened: Experiment,
+        side: Resolved,
+        plans: Sequence[Plan],
+        model: ir.Model,
+        absent: Mapping[str, str],
     ) -> None:
+        self.absent = absent
         self.options, self.experiment, self.plans, self.model = options, opened, plans, model
         self.watch, self.budget = opened.watch, opened.budget
         self.baseline = opened.base(side)
@@ -167,7 +174,7 @@ class _Quantization:
         task = None if asked else precision.judge_by_task()
         likely = LikelyMethods(precision)
         first, others = likely.split(self.plans)
-        elsewhere = Elsewhere(precision, list(baseline.side.elsewhere))
+        elsewhere = Elsewhere(precision, list(baseline.side.elsewhere), self.absent)
         models, walks = self._models(precision, first, elsewhere)
         if others and not any(precision_race.is_right(model) for model in models):
             # The model is of another kind after all.
@@ -209,6 +216,7 @@ class _Quantization:
                 *([quantize_words.left_out(len(others))] if others else []),
                 *opened.played_notes,
             ),
+            planned=planned(elsewhere.absent, self.plans, baseline.side.plan.settings),
             budget_s=self.options.budget_s,
             no_time=no_time,
             enough_s=enough_s,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ortune.catalogue.providers import find as of_provider
 from ortune.catalogue.providers import short
 from ortune.durations import as_option
-from ortune.records import Envelope, PrecisionRow, VerdictName
+from ortune.records import Envelope, Plan, PrecisionRow, VerdictName
 from ortune.show import finding_words, others_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, with_budget, words_of
@@ -25,11 +25,12 @@ from ortune.show.document import (
 )
 from ortune.show.numbers import factor, listed, percent, size
 from ortune.show.output_words import limit_missed
+from ortune.show.precision_words import model
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, rests_on, saturation
-from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
+from ortune.verbs.quantize.result import FrontRow, LayerRow, PlannedTarget, QuantizeResult
 
 MOST_NAMED = 12
 """Layers in float that are named one by one; the page and the JSON have all."""
@@ -207,6 +208,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         Points(title="kept in float", items=named if result.changes else ()),
         *([] if result.changes else unfinished),
         sections.models_by_error(result) if raced else whole,
+        Points(title="not run here", items=[planned_words(target) for target in result.planned]),
         *checks(result.controls, result.against_default, result.findings),
         *([Line(f"bundle: {result.bundle}", "good")] if result.bundle else []),
         Code(title="next", lines=_next(envelope), commands=True),
@@ -261,6 +263,14 @@ def on_target(result: QuantizeResult) -> list[str]:
         return []
     target = of_provider(result.elsewhere.plan.provider_names[0]).target
     return [*words_of(result.reproduce), "--targets", target]
+
+
+def planned_words(target: PlannedTarget) -> str:
+    """Return why a target was not measured, and what is tried on a machine that has it."""
+    files = [model(Plan(rewrites=plan.rewrites)) for plan in target.plans if plan.rewrites]
+    types = [", ".join(plan.assignments) or "the default" for plan in target.plans if not plan.rewrites]
+    tried = "; ".join(dict.fromkeys([*types, *files]))
+    return f"{target.target}: {target.why}. Where it runs, --targets {target.target} tries: {tried}"
 
 
 def _full_names(result: QuantizeResult) -> list[str]:
