@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,18 +11,22 @@ import msgspec
 from ortune.bundle import digests
 from ortune.bundle.readme import README
 from ortune.bundle.shared import INDEX
-from ortune.bundle.write import fresh_folder, goal_of, put
+from ortune.bundle.write import copy_model, fresh_folder, goal_of, put
 from ortune.errors import UsageError
+from ortune.graph.model.open import open_model
 from ortune.records import AppBundle
 
 
-def write_app_bundle(bundle: AppBundle, workload: Path, directory: Path, *, text: str, force: bool) -> Path:
+def write_app_bundle(
+    bundle: AppBundle, workload: Path, directory: Path, *, models: Mapping[str, Path], text: str, force: bool
+) -> Path:
     """Write ``NAME.ortune`` of a recording ``NAME.workload``.
 
     Args:
         bundle: Its index.
         workload: The recording.
         directory: Where the bundle goes; made if needed.
+        models: The models that it opens instead of others, by their places inside it.
         text: Its README.
         force: Whether an existing bundle is replaced; else the new one gets another name.
 
@@ -38,6 +43,8 @@ def write_app_bundle(bundle: AppBundle, workload: Path, directory: Path, *, text
         index = msgspec.json.format(msgspec.json.encode(bundle), indent=2)
         (work / INDEX).write_bytes(index + b"\n")
         (work / README).write_text(text, encoding="utf-8")
+        for place, model in models.items():
+            copy_model(open_model(model), work / place, ours=True)
         digests.write(work)
         return put(work, goal, force)
     except OSError as error:

@@ -30,6 +30,15 @@ def write(folder: Path) -> None:
     (folder / SUMS).write_text(text, encoding="utf-8")
 
 
+def of_file(path: Path) -> str:
+    """Return the digest of a file, as text.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    return _digest(path)
+
+
 def require_intact(folder: Path, model: str, plain_model: str | None) -> None:
     """Compare what a comparison reads of a bundle with its digests: the model, the plan, the proof, inputs, outputs.
 

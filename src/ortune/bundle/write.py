@@ -164,14 +164,14 @@ def _copy_models(
     clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *locations(shipped))} & ours
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in ours else own
-    _copy_model(shipped, work / place, ours=rewritten is not None)
+    copy_model(shipped, work / place, ours=rewritten is not None)
     _require_same(work / place, shipped)
     # The untouched model is what the bundle is proven against again, and what a bound one
     # falls back to elsewhere.
     plain = open_model(model) if rewritten is not None else shipped
     plain_place = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
     if plain_place:
-        _copy_model(plain, work / plain_place, ours=False)
+        copy_model(plain, work / plain_place, ours=False)
         _require_same(work / plain_place, plain)
     plan = portable(delivery.winner)
     info = BundleInfo(
@@ -209,7 +209,7 @@ def _requirements(delivery: Delivery) -> tuple[str, ...]:
     return (f"{provider.wheel}{provider.extras}=={runtime.ort_version}",)
 
 
-def _copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
+def copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
     """The model file, and its external data at the same places relative to it."""
     _copy(opened.path, goal, ours=ours)
     for location in locations(opened):

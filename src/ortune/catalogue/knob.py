@@ -124,7 +124,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         triton: Its name among the parameters of Triton's ONNX Runtime backend, "" if that has none.
         triton_values: How that spells ONNX Runtime's values, where they differ: "" needs no line, and one that is not
             there cannot be set. Empty where they are the same.
-        packaged: A model package holds it, as the entry ``session.KEY``.
+        packaged: Whether a model package can contain it, as the entry ``session.KEY``.
     """
 
     name: str

@@ -57,6 +57,8 @@ class Variant:
     Attributes:
         settings: Of all sessions, over those that were recorded.
         share: Whether equal requests of a process get one session.
+        variables: Environment variables of all processes.
+        models: The files that are opened in the place of models, by their index in the recording.
         forms: What is changed of the calls: "lists" are arrays, arrays with "strides" are contiguous, and single calls
             that follow each other closely are one call in "batches".
     """
@@ -64,6 +66,8 @@ class Variant:
     name: str
     settings: Mapping[str, Value] = field(default_factory=dict)
     share: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[int, Path] = field(default_factory=dict)
     forms: frozenset[str] = frozenset()
 
 
@@ -215,7 +219,7 @@ class Application:
             for number, script in enumerate(played.scripts)
         ]
         variables = [
-            recorded_settings.variables_of(self.recording.processes[script.process])
+            recorded_settings.variables_of(self.recording.processes[script.process], variant.variables)
             for script in played.scripts
         ]
         # One process that never ends must not keep the command for ever.
@@ -271,7 +275,7 @@ class Application:
         # As a hook does: requests that are equal in what the program asks share a session.
         asked = (session.model, sorted(own.items()), [each.name for each in providers])
         return PlayedSession(
-            model=str(Path(self.paths[session.model]).absolute()),
+            model=str(Path(variant.models.get(session.model, self.paths[session.model])).absolute()),
             applied=recorded_settings.applied({**own, **variant.settings}),
             providers=providers,
             shared=repr(asked) if variant.share and not session.inherited else "",

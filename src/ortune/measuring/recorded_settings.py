@@ -52,11 +52,16 @@ def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[
     return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
 
 
-def variables_of(process: RecordedProcess) -> tuple[Applied, ...]:
-    """Return the environment variables of a process that a replay sets: numbers of threads, and a flag."""
+def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[Applied, ...]:
+    """Return the environment variables of a process that a replay sets: numbers of threads, and a flag.
+
+    Args:
+        process: As it was recorded.
+        changed: Variables that a variant sets instead.
+    """
     return tuple(
         Applied(knob=name, channel="env", key=name, value=value)
-        for name, value in sorted(process.variables.items())
+        for name, value in sorted({**process.variables, **changed}.items())
         if (name in _NUMBERS and re.fullmatch(r"\d{1,4}", value)) or (name in _FLAGS and value in ("0", "1"))
     )
 

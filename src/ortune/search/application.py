@@ -50,6 +50,7 @@ class Seen:
         arena_off: Whether a session was created without the arena.
         many_shapes: Whether a session is called with several shapes.
         forms: What else of the calls a replay can change.
+        models: For each model that is rewritten, the number of sets of rewrites.
     """
 
     cpus: int
@@ -59,6 +60,7 @@ class Seen:
     arena_off: bool
     many_shapes: bool = False
     forms: frozenset[Form] = frozenset()
+    models: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,8 @@ def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
 
 def n_plays(seen: Seen) -> int:
     """Return the number of plays that a budget should hold: a pilot, the stages, a confirmation, and the forms."""
-    stages_plays = sum(SCREEN_BLOCKS * (1 + len(stage)) for stage in stages(seen))
+    sizes = [*map(len, stages(seen)), *seen.models]
+    stages_plays = sum(SCREEN_BLOCKS * (1 + size) for size in sizes)
     return 2 + stages_plays + 3 * LEAST_BLOCKS + 2 * LEAST_BLOCKS * len(seen.forms)
 
 

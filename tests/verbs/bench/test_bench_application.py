@@ -161,7 +161,9 @@ def test_recorded_settings_are_those_that_a_plan_could_have() -> None:
 def test_a_recording_sets_no_variable_but_numbers_of_threads() -> None:
     variables = {"ORT_INTRA_OP_NUM_THREADS": "2", "OMP_NUM_THREADS": "x", "LD_PRELOAD": "/tmp/evil.so"}
     process = RecordedProcess(pid=1, variables=variables, cpus=(0,))
-    assert [(each.key, each.value) for each in variables_of(process)] == [("ORT_INTRA_OP_NUM_THREADS", "2")]
+    assert [(each.key, each.value) for each in variables_of(process, {})] == [
+        ("ORT_INTRA_OP_NUM_THREADS", "2")
+    ]
     assert [each.value for each in affinity_of(process, {0, 1})] == ["0"]
     assert affinity_of(process, {0}) == () == affinity_of(RecordedProcess(pid=1), {0, 1})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ from ortune.verbs._app_tune.result import AppTuneResult
 from within import program
 
 MS = 1_000_000
+VARIABLE = "ORT_INTRA_OP_NUM_THREADS"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -86,7 +88,9 @@ class Lab:
         one: float = 1.0,
         others: float = 0.0,
         arrays: float = 1.0,
+        rewritten: float = 1.0,
     ) -> None:
+        self.rewritten = rewritten
         self.share, self.one, self.arrays, self.rng = share, one, arrays, np.random.default_rng(1)
         self.failing = ""
         patch.setattr(Application, "play", self.play)
@@ -99,7 +103,9 @@ class Lab:
             return TrialError(reason="run-error", what="drawn")
         factor = self.share if variant.share else 1.0
         factor *= self.arrays if variant.forms else 1.0
-        factor *= self.one if variant.settings.get("intra_op_num_threads") == 1 else 1.0
+        one = variant.settings.get("intra_op_num_threads") == 1 or variant.variables.get(VARIABLE) == "1"
+        factor *= self.one if one else 1.0
+        factor *= self.rewritten if variant.models else 1.0
         cpu, wall = (int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal())) for _ in range(2))
         play = AppPlay(
             variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
@@ -183,6 +189,75 @@ def test_a_pool_is_a_finding_only_if_its_gain_is_confirmed(
     (finding,) = result.findings
     assert (finding.code, finding.fix) == ("APP010", "set intra_op_num_threads=1")
     facts(finding.evidence, "shared sessions")
+
+
+def with_recorded(workload: Path, folder: Path, version: str, model: str = "") -> Path:
+    """The recording with one session of an ONNX Runtime of this version, perhaps of another model."""
+    saved = msgspec.json.decode(workload.read_bytes(), type=RecordedWorkload)
+    assert saved.recording is not None
+    recording = saved.recording
+    models = recording.models
+    if model:
+        onnx.save(model_of(model), folder / "m.onnx")
+        size, sha256 = (folder / "m.onnx").stat().st_size, open_model(folder / "m.onnx").sha256
+        models = (RecordedModel(path=str(folder / "m.onnx"), sha256=sha256, size_bytes=size),)
+    first = recording.sessions[0]
+    calls = (msgspec.structs.replace(first.calls[0], count=3, total_ns=3 * MS),)
+    arrivals = tuple(
+        msgspec.structs.replace(call, key=first.calls[0].key) for call in recording.processes[0].arrivals
+    )
+    process = msgspec.structs.replace(recording.processes[0], onnxruntime=version, arrivals=arrivals)
+    changed = msgspec.structs.replace(
+        recording,
+        models=models,
+        processes=(process,),
+        sessions=(msgspec.structs.replace(first, calls=calls),),
+    )
+    files.write(folder / "app.workload", msgspec.json.encode(RecordedWorkload(cases=(), recording=changed)))
+    return folder / "app.workload"
+
+
+@pytest.mark.parametrize("version", ["1.32.0", "1.20.0"])
+def test_a_number_of_threads_alone_is_a_line_of_the_dockerfile_where_the_variable_is_known(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    Lab(monkeypatch, one=0.7)
+    result = tuned(with_recorded(workload, tmp_path, version), tmp_path)
+    assert result.verdict == "faster"
+    bundle = app.read(Path(result.bundle))
+    if version == "1.32.0":
+        assert (result.variables, bundle.variables, bundle.sessions) == ({VARIABLE: "1"}, {VARIABLE: "1"}, ())
+        _, out, _ = program(["report", result.session, "--store", str(tmp_path / "store")])
+        facts(out, f"ENV {VARIABLE}=1")
+    else:
+        assert (result.variables, bundle.variables) == ({}, {})
+        assert bundle.sessions[0].settings == {"intra_op_num_threads": "min(1, cpus)"}
+    assert [finding.code for finding in result.findings] == ["APP010"]
+
+
+CHAIN = "g (float[n,3] x) => (float[n,3] y) { a = Relu (x) b = Relu (x) c = Add (a, b) d = Identity (c) y = Neg (d) }"
+
+
+def test_a_rewritten_model_is_in_the_bundle_and_guarded_by_its_shape(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, rewritten=0.6)
+    result = tuned(with_recorded(workload, tmp_path, "1.32.0", CHAIN), tmp_path)
+    assert result.verdict == "faster", result.candidates
+    (model,) = result.models
+    bundle = app.read(Path(result.bundle))
+    (session,) = bundle.sessions
+    placed = Path(result.bundle) / session.replacement
+    assert hashlib.sha256(placed.read_bytes()).hexdigest() == session.replacement_sha256
+    assert session.sha256 == (open_model(tmp_path / "m.onnx").sha256,)
+    facts(result.headline, "m.onnx rewritten")
+    tried = {each.rewrites for each in result.candidates if each.model}
+    assert ("fixed-dimensions",) in tried
+    if model.guarded:
+        assert session.only_shapes == ((RecordedInput(name="x", shape=(1, 3)),),)
+        assert [(value.name, value.type, value.shape) for value in session.inputs] == [
+            ("x", "tensor(float)", ("n", 3))
+        ]
 
 
 def test_without_a_gain_nothing_is_written(

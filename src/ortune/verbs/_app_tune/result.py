@@ -26,6 +26,8 @@ class AppCandidate(Record, frozen=True, kw_only=True):
     Attributes:
         settings: Settings of all sessions.
         share: Whether equal requests of a process get one session.
+        model: The model that is rewritten instead; "" for a change of sessions.
+        rewrites: Its rewrites.
         form: What is changed of the calls instead: "lists" become arrays, arrays with "strides" contiguous, and single
             calls "batches"; "" for a change of sessions. It is measured in blocks of its own.
         cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to what was kept before.
@@ -35,11 +37,21 @@ class AppCandidate(Record, frozen=True, kw_only=True):
 
     settings: dict[str, Value] = {}
     share: bool = False
+    model: str = ""
+    rewrites: tuple[str, ...] = ()
     form: str = ""
     cpu: AppRatio | None = None
     wall: AppRatio | None = None
     status: Literal["kept", "confirmed", "dropped", "failed"] = "dropped"
     why: str = ""
+
+
+class RewrittenModel(Record, frozen=True, kw_only=True):
+    """A model that is replaced: its file's name, its rewrites, and whether it is for the recorded shape alone."""
+
+    name: str
+    rewrites: tuple[str, ...]
+    guarded: bool = False
 
 
 class AppConfirmation(Record, frozen=True, kw_only=True):
@@ -69,6 +81,8 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
         verdict: "nothing-tested" if there was nothing to try (``enough_s`` is 0), or no time for it.
         busy: Whether other programs used the CPUs, so that CPU time alone decides; ``used_cpus`` is how many.
         candidates: In the order in which they were tried.
+        variables: Environment variables that were kept in place of settings, because they reach every session.
+        models: The models that are replaced.
         confirmation: None if nothing was kept or the budget did not hold it.
         findings: What costs the application time, each with its gain in a replay.
         bundle: The folder of the bundle; "" for none.
@@ -85,6 +99,8 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     candidates: tuple[AppCandidate, ...] = ()
     settings: dict[str, Value] = {}
     share: bool = False
+    variables: dict[str, str] = {}
+    models: tuple[RewrittenModel, ...] = ()
     confirmation: AppConfirmation | None = None
     findings: tuple[Finding, ...] = ()
     bundle: str = ""

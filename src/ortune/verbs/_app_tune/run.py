@@ -7,19 +7,32 @@ from pathlib import Path
 import msgspec
 
 from ortune import rules
+from ortune.bundle import digests
 from ortune.bundle.app_write import write_app_bundle
+from ortune.bundle.format import portable_name
 from ortune.bundle.settings import portable
 from ortune.bundle.shared import APP_SCHEMA
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import MeasurementError, UsageError
 from ortune.measuring.application import Application
+from ortune.measuring.application_models import Rewritten, seen_values
 from ortune.measuring.opening import Experiment
 from ortune.measuring.watcher import Watcher
-from ortune.records import AppBundle, AppProof, AppSession, Envelope, ErrorInfo, Plan, Recording
+from ortune.records import (
+    AppBundle,
+    AppProof,
+    AppSession,
+    Envelope,
+    ErrorInfo,
+    Plan,
+    RecordedInput,
+    Recording,
+    Value,
+)
 from ortune.rules import Facts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
-from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult
+from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
 from ortune.verbs._app_tune.search import Search, Stopped
 from ortune.verbs._shared.applications import require_taken
 from ortune.verbs._shared.session import experiment, keep
@@ -62,9 +75,17 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         error = None
         if directory is not None and result.verdict == "faster" and result.confirmation is not None:
             bundle = _bundle(opened, application, search, result, result.confirmation)
+            made = {application.paths[index].name: each.path for index, each in search.rewritten.items()}
             try:
                 place = write_app_bundle(
-                    bundle, where, directory, text=words.readme(result), force=options.force
+                    bundle,
+                    where,
+                    directory,
+                    models={
+                        each.replacement: made[each.name] for each in bundle.sessions if each.replacement
+                    },
+                    text=words.readme(result),
+                    force=options.force,
                 )
                 result = msgspec.structs.replace(result, bundle=str(place))
             except UsageError as refused:
@@ -82,7 +103,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         rule for rule in rules.Selection(measured=True).rules(("application",)) if rule.tier == "if-measured"
     ]
     findings = rules.found_by(asked, Facts(recording=application.recording, gains=search.gains))
-    short = confirmation is None and bool(search.kept.share or search.kept.settings)
+    short = confirmation is None and search.keeps
     return AppTuneResult(
         label=Path(options.model).name,
         verdict=search.verdict,
@@ -93,6 +114,15 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         candidates=tuple(search.candidates),
         settings=dict(search.kept.settings),
         share=search.kept.share,
+        variables=dict(search.kept.variables),
+        models=tuple(
+            RewrittenModel(
+                name=application.paths[index].name,
+                rewrites=tuple(spec.name for spec in each.specs),
+                guarded=bool(each.only),
+            )
+            for index, each in sorted(search.rewritten.items())
+        ),
         confirmation=confirmation,
         findings=findings,
         command=application.recording.command,
@@ -116,19 +146,23 @@ def _bundle(
     settings = portable(Plan(settings=dict(search.kept.settings))).settings
     # One content may be the file of one session and the bytes of another.
     models = {recording.models[index].sha256: index for index in sorted(application.bases, reverse=True)}
+    rewritten = {recording.models[index].sha256: each for index, each in search.rewritten.items()}
     sessions = tuple(
-        AppSession(
-            name=application.paths[index].name,
-            sha256=(recording.models[index].sha256,),
-            sizes_bytes=(recording.models[index].size_bytes,) if recording.models[index].size_bytes else (),
-            settings=settings,
+        _session(
+            application,
+            index,
+            rewritten.get(recording.models[index].sha256),
+            settings,
             share=search.kept.share,
         )
         for index in sorted(models.values())
     )
+    if search.kept.variables:
+        sessions = ()  # the variable reaches all of them
     return AppBundle(
         schema=APP_SCHEMA,
         sessions=sessions,
+        variables=dict(search.kept.variables),
         command=recording.command,
         ort_versions=tuple(sorted({process.onnxruntime for process in recording.processes})),
         host=opened.machine.seen,
@@ -140,6 +174,39 @@ def _bundle(
         memory=confirmation.memory,
         contains=words.headline(result),
         session=opened.log.id,
+    )
+
+
+def _session(
+    application: Application,
+    index: int,
+    rewritten: Rewritten | None,
+    settings: dict[str, Value],
+    *,
+    share: bool,
+) -> AppSession:
+    model, path = application.recording.models[index], application.paths[index]
+    session = AppSession(
+        name=path.name,
+        sha256=(model.sha256,),
+        sizes_bytes=(model.size_bytes,) if model.size_bytes else (),
+        settings=settings,
+        share=share,
+    )
+    if rewritten is None:
+        return session
+    # A model with fixed sizes shows its sizes; the program sees those of its own model.
+    inputs, outputs = (
+        seen_values(application.bases[rewritten.model].side.model.ir) if rewritten.only else ((), ())
+    )
+    only = tuple(RecordedInput(name=name, shape=shape) for name, shape in rewritten.only)
+    return msgspec.structs.replace(
+        session,
+        replacement=f"models/{model.sha256[:12]}/{portable_name(path.stem + rewritten.path.suffix)}",
+        replacement_sha256=digests.of_file(rewritten.path),
+        only_shapes=(only,) if only else (),
+        inputs=inputs,
+        outputs=outputs,
     )
 
 

@@ -2,43 +2,46 @@
 
 from __future__ import annotations
 
-import math
 import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.errors import MeasurementError
+from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
+from ortune.catalogue.versions import too_old
+from ortune.errors import MeasurementError, OrtuneError
 from ortune.inputs.played import Played
 from ortune.measuring.application import RECORDED, Application, Trial, Variant
+from ortune.measuring.application_models import Rewriter, Rewritten, busiest, proposed
 from ortune.measuring.opening import Experiment
 from ortune.measuring.recorded_settings import settings_of
 from ortune.outputs.tolerance import worst_of
 from ortune.records import (
     AppPlay,
-    MemoryChange,
     OutputDifference,
     ReplayedGain,
-    ReplayedKind,
+    RewriteSpec,
     TrialError,
     Value,
     assignment,
 )
 from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
-from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, Verdict
+from ortune.verbs._app_tune import figures
+from ortune.verbs._app_tune.part import long_enough, seen_of
+from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
 LAST_PLAYS = 6
-MANY_SHAPES = 4
-"""Shapes of one session from which memory patterns may cost more than they save."""
 PILOT_NS = 1_000_000_000
 LEAST_NS = 200_000_000
 AGAIN = "again"
+REWRITING_SHARE = 0.1
+"""Of the time left, what one set of rewrites may take."""
 SPARE = 1.15
 """Plays take longer than the last ones on a machine that becomes busier."""
 
@@ -56,6 +59,7 @@ class Search:
         candidates: What was tried.
         used_cpus: CPUs that other programs used, of each play.
         n_stages: Stages that there were to try.
+        rewritten: The rewritten models that are kept, by their index.
     """
 
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
@@ -68,6 +72,8 @@ class Search:
         self.play_s = 0.0
         self._took_s: list[float] = []
         self.n_plays = self.n_stages = 0
+        self.rewriter = Rewriter(application)
+        self.rewritten: dict[int, Rewritten] = {}
         self.confirmation: AppConfirmation | None = None
 
     @property
@@ -87,37 +93,20 @@ class Search:
         trial = self._played(Variant(name=RECORDED))
         start_s = max(0.0, self.opened.elapsed_s - began_s - trial.play.wall_ns / 1e9)
         each_s = self.opened.budget.left_s / search.n_plays(self.seen())
-        self.played = self.application.script(max(LEAST_NS, 1e9 * (each_s - start_s)))
+        self.played = long_enough(self.application, max(LEAST_NS, 1e9 * (each_s - start_s)))
         self.play_s = start_s + self.played.span_ns / 1e9
         self._took_s.clear()  # of a shorter play
 
     def seen(self) -> search.Seen:
         """Return what the stages depend on."""
-        recording = self.application.recording
-        settings: list[Mapping[str, Value]] = []
-        shareable = False
-        for script in self.played.scripts:
-            sessions = [recording.sessions[index] for index in script.sessions]
-            own = [settings_of(session) for session in sessions]
-            settings += own
-            asked = [repr((s.model, sorted(o.items()))) for s, o in zip(sessions, own, strict=True)]
-            shareable = shareable or len(set(asked)) < len(asked)
-        forms: set[search.Form] = set()
-        feeds = [feed for script in self.played.scripts for feed in script.feeds]
-        forms |= {"lists"} if any(feed.lists for feed in feeds) else set()
-        forms |= {"strides"} if any(feed.strided for feed in feeds) else set()
-        single, joined = (_n_calls(each) for each in (self.played, self.application.batched(self.played)))
-        forms |= {"batches"} if 2 * joined <= single else set()
-        shapes = [len({each.inputs for each in session.calls}) for session in recording.sessions]
-        return search.Seen(
-            cpus=self.opened.machine.seen.effective_cpus,
-            processes=len(self.played.scripts),
-            shareable=shareable,
-            pools=any(own.get(THREADS.name) != 1 for own in settings),
-            arena_off=any(own.get(ARENA.name) is False for own in settings),
-            many_shapes=max(shapes, default=0) >= MANY_SHAPES,
-            forms=frozenset(forms),
-        )
+        cpus = self.opened.machine.seen.effective_cpus
+        return seen_of(self.application, self.played, cpus, [len(sets) for _, sets in self.model_stages])
+
+    @cached_property
+    def model_stages(self) -> list[tuple[int, list[tuple[RewriteSpec, ...]]]]:
+        """The sets of rewrites that are tried on each of the busiest models."""
+        found = [(index, proposed(self.application, index)) for index in busiest(self.application)]
+        return [(index, sets) for index, sets in found if sets]
 
     def run(self) -> None:
         """Try the stages, then confirm what was kept.
@@ -126,15 +115,21 @@ class Search:
             Stopped: The user stopped it.
         """
         stages = search.stages(self.seen())
-        self.n_stages = len(stages)
+        self.n_stages = len(stages) + len(self.model_stages)
         for number, stage in enumerate(stages):
             plays = search.SCREEN_BLOCKS * (1 + len(stage))
-            after = 3 * search.LEAST_BLOCKS if self.kept != Variant(name="kept") else 0
+            after = 3 * search.LEAST_BLOCKS if self.keeps else 0
             if not self._fits(plays + after):
                 break
-            self.opened.watch.line(f"stage {number + 1} of {len(stages)}")
+            self.opened.watch.line(f"stage {number + 1} of {self.n_stages}")
             self._stage(stage)
-        if self.kept.share or self.kept.settings:
+        for number, (index, sets) in enumerate(self.model_stages, len(stages)):
+            if not self._fits(search.SCREEN_BLOCKS * (1 + len(sets)) + 3 * search.LEAST_BLOCKS):
+                break
+            self.opened.watch.line(f"stage {number + 1} of {self.n_stages}")
+            self._model_stage(index, sets)
+        self._as_variable()
+        if self.keeps:
             n_blocks = min(search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.play_s)))
             if n_blocks >= search.LEAST_BLOCKS:
                 self._confirm(n_blocks)
@@ -149,9 +144,11 @@ class Search:
         confirmed = self.confirmation
         if confirmed is not None and self.verdict == "faster":
             settings = [(name, assignment(name, value)) for name, value in sorted(self.kept.settings.items())]
+            settings += [(THREADS.name, f"{name}={value}") for name, value in self.kept.variables.items()]
             every = [text for _, text in settings] + (["shared sessions"] if self.kept.share else [])
+            every += ["rewritten models"] if self.rewritten else []
             found += [
-                _gain(
+                figures.gain(
                     search.KINDS[name], text, confirmed.cpu, confirmed.wall, [o for o in every if o != text]
                 )
                 for name, text in settings
@@ -159,13 +156,13 @@ class Search:
             ]
         for each in self.candidates:
             if each.status == "confirmed" and each.cpu is not None and each.wall is not None:
-                found.append(_gain(each.form, "", each.cpu, each.wall, []))  # type: ignore[arg-type]
+                found.append(figures.gain(each.form, "", each.cpu, each.wall, []))  # type: ignore[arg-type]
         return found
 
     @property
     def verdict(self) -> Verdict:
         """The answer about the changes of sessions, in one word."""
-        confirmed, nothing = self.confirmation, self.kept == Variant(name="kept")
+        confirmed, nothing = self.confirmation, not self.keeps
         if confirmed is None:
             if not self.candidates:
                 return "nothing-tested" if nothing else "inconclusive"
@@ -188,11 +185,14 @@ class Search:
         if isinstance(own, str) or isinstance(base, str):
             self.candidates.append(AppCandidate(form=form, status="failed", why=str(own)))
             return
-        cpu, wall = _ratios(own, base)
+        cpu, wall = figures.ratios(own, base)
         gained = search.judged(cpu, wall, busy=self.busy) == "faster"
         self.candidates.append(
             AppCandidate(
-                form=form, cpu=_ratio(cpu), wall=_ratio(wall), status="confirmed" if gained else "dropped"
+                form=form,
+                cpu=figures.ratio(cpu),
+                wall=figures.ratio(wall),
+                status="confirmed" if gained else "dropped",
             )
         )
 
@@ -216,22 +216,73 @@ class Search:
         for name, own in plays.items():
             variant = arms[name]
             if isinstance(own, str):
-                self.candidates.append(_candidate(stage[int(name)], status="failed", why=own))
+                self.candidates.append(figures.candidate(stage[int(name)], status="failed", why=own))
                 continue
             assert not isinstance(base, str)
-            cpu, wall = _ratios(own, base)
+            cpu, wall = figures.ratios(own, base)
             found.append((search.score(cpu, wall, busy=self.busy), len(self.candidates), variant))
-            self.candidates.append(_candidate(stage[int(name)], cpu=_ratio(cpu), wall=_ratio(wall)))
+            self.candidates.append(
+                figures.candidate(stage[int(name)], cpu=figures.ratio(cpu), wall=figures.ratio(wall))
+            )
         best = min(found, default=None, key=lambda each: each[0])
         if best is not None and best[0] < 1 - search.WORTH:
             self.kept = best[2]
             changed = self.candidates[best[1]]
-            self.candidates[best[1]] = _kept(changed)
+            self.candidates[best[1]] = figures.kept(changed)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether something was kept."""
+        return self.kept != Variant(name="kept")
+
+    def _model_stage(self, index: int, sets: Sequence[Sequence[RewriteSpec]]) -> None:
+        """Try rewritten forms of a model on top of what is kept, and keep the best if it is better."""
+        name = self.application.paths[index].name
+        made: dict[str, Rewritten] = {}
+        for number, specs in enumerate(sets):
+            try:
+                limit_s = max(10.0, REWRITING_SHARE * self.opened.budget.left_s)
+                made[str(number)] = self.rewriter.rewritten(index, specs, limit_s)
+            except OrtuneError as error:
+                self.candidates.append(figures.rewriting(name, specs, status="failed", why=error.what))
+        arms = {
+            number: replace(self.kept, models={**self.kept.models, index: each.path})
+            for number, each in made.items()
+        }
+        plays = self._blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS) if arms else {}
+        base, best = plays.pop("kept", []), (1 - search.WORTH, -1, "")
+        for key, own in plays.items():
+            if isinstance(own, str) or isinstance(base, str):
+                self.candidates.append(
+                    figures.rewriting(name, made[key].specs, status="failed", why=str(own))
+                )
+                continue
+            cpu, wall = figures.ratios(own, base)
+            best = min(best, (search.score(cpu, wall, busy=self.busy), len(self.candidates), key))
+            self.candidates.append(
+                figures.rewriting(name, made[key].specs, cpu=figures.ratio(cpu), wall=figures.ratio(wall))
+            )
+        if best[2]:
+            self.kept, self.rewritten[index] = arms[best[2]], made[best[2]]
+            self.candidates[best[1]] = figures.kept(self.candidates[best[1]])
+
+    def _as_variable(self) -> None:
+        """Take the variable for a number of threads, if that is all that was kept and it reaches every session."""
+        versions = {process.onnxruntime for process in self.application.recording.processes}
+        versions |= {self.application.runtime.ort_version}
+        own = [settings_of(session) for session in self.application.recording.sessions]
+        alone = replace(self.kept, settings={}) == Variant(name="kept") and set(self.kept.settings) == {
+            THREADS.name
+        }
+        known = all(version and not too_old(VARIABLE, version) for version in versions)
+        if alone and known and not any(THREADS.name in each for each in own):
+            value = str(self.kept.settings[THREADS.name])
+            self.kept = Variant(name="kept", variables={VARIABLE.key: value})
 
     def _with(self, change: Mapping[str, Value]) -> Variant:
         if "share" in change:
-            return Variant(name="kept", settings=self.kept.settings, share=True)
-        return Variant(name="kept", settings={**self.kept.settings, **change}, share=self.kept.share)
+            return replace(self.kept, share=True)
+        return replace(self.kept, settings={**self.kept.settings, **change})
 
     def _blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
         """Play blocks of all arms, each in an order of its own; a failed arm has why."""
@@ -279,17 +330,16 @@ class Search:
             # A budget that a busier machine spends faster leaves fewer blocks, but never a part of one.
             if block + 1 >= search.LEAST_BLOCKS and not self._fits(3):
                 break
-        cpu, wall = _ratios(plays["kept"], plays[RECORDED])
-        same_cpu, same_wall = _ratios(plays[AGAIN], plays[RECORDED])
-        figures = [_figures(plays[name]) for name in (AGAIN, RECORDED)]
+        cpu, wall = figures.ratios(plays["kept"], plays[RECORDED])
+        same_cpu, same_wall = figures.ratios(plays[AGAIN], plays[RECORDED])
+        again, base = (figures.both(plays[name]) for name in (AGAIN, RECORDED))
         self.confirmation = AppConfirmation(
-            cpu=_ratio(cpu),
-            wall=_ratio(wall),
-            same_cpu=_ratio(same_cpu),
-            same_wall=_ratio(same_wall),
-            same_ok=search.same(figures[0][0], figures[1][0])
-            and (self.busy or search.same(figures[0][1], figures[1][1])),
-            memory=_memory(plays["kept"], plays[RECORDED]),
+            cpu=figures.ratio(cpu),
+            wall=figures.ratio(wall),
+            same_cpu=figures.ratio(same_cpu),
+            same_wall=figures.ratio(same_wall),
+            same_ok=search.same(again[0], base[0]) and (self.busy or search.same(again[1], base[1])),
+            memory=figures.memory(plays["kept"], plays[RECORDED]),
             outputs=self._difference(outputs[RECORDED], outputs["kept"]),
         )
 
@@ -339,53 +389,3 @@ class Search:
                 f"the recorded calls cannot be played: {trial.what}", where=str(self.where), code=trial.reason
             )
         return trial
-
-
-def _n_calls(played: Played) -> int:
-    return sum(step.do == "call" for script in played.scripts for step in script.steps)
-
-
-def _gain(
-    kind: ReplayedKind, change: str, cpu: AppRatio, wall: AppRatio, others: Sequence[str]
-) -> ReplayedGain:
-    ends = [(ratio.value, ratio.low or 0.0, ratio.high or math.inf) for ratio in (cpu, wall)]
-    return ReplayedGain(
-        kind=kind, change=change, cpu=ends[0], wall=ends[1], n_blocks=cpu.n_blocks, others=tuple(others)
-    )
-
-
-def _figures(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
-    """Return CPU time without the replay's own, and time in ONNX Runtime."""
-    return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
-
-
-def _ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
-    (new_cpu, new_wall), (base_cpu, base_wall) = _figures(new), _figures(base)
-    return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
-
-
-def _ratio(ratio: search.Ratio) -> AppRatio:
-    return AppRatio(value=ratio.value, low=ratio.low, high=ratio.high, n_blocks=ratio.n_blocks)
-
-
-def _memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:
-    peaks = [[play.peak_bytes for play in plays if play.peak_bytes is not None] for plays in (base, new)]
-    if len(peaks[0]) < len(base) or len(peaks[1]) < len(new):
-        return None
-    before, after = (math.floor(float(np.median(each))) for each in peaks)
-    return MemoryChange(before_bytes=before, after_bytes=after)
-
-
-def _candidate(change: Mapping[str, Value], **more: object) -> AppCandidate:
-    settings = {name: value for name, value in change.items() if name != "share"}
-    return AppCandidate(settings=settings, share="share" in change, **more)  # type: ignore[arg-type]
-
-
-def _kept(candidate: AppCandidate) -> AppCandidate:
-    return AppCandidate(
-        settings=candidate.settings,
-        share=candidate.share,
-        cpu=candidate.cpu,
-        wall=candidate.wall,
-        status="kept",
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ortune.catalogue import knobs
 from ortune.durations import as_option
@@ -23,7 +23,14 @@ SHARE = "one session for equal requests"
 def changes(result: AppTuneResult) -> str:
     """Return what was kept: "one session for equal requests, allow_spinning=0"."""
     parts = [SHARE] if result.share else []
-    return ", ".join(parts + [assignment(name, value) for name, value in sorted(result.settings.items())])
+    parts += [assignment(name, value) for name, value in sorted(result.settings.items())]
+    parts += [f"{name}={value}" for name, value in sorted(result.variables.items())]
+    parts += [_rewritten(model.name, model.rewrites) for model in result.models]
+    return ", ".join(parts)
+
+
+def _rewritten(model: str, rewrites: Sequence[str]) -> str:
+    return f"{model} rewritten ({', '.join(rewrites)})"
 
 
 def headline(result: AppTuneResult) -> str:
@@ -160,6 +167,8 @@ FORMS = {
 def _named(candidate: AppCandidate) -> str:
     if candidate.form:
         return FORMS[candidate.form]
+    if candidate.model:
+        return _rewritten(candidate.model, candidate.rewrites)
     parts = [SHARE] if candidate.share else []
     return ", ".join(parts + [assignment(name, value) for name, value in sorted(candidate.settings.items())])
 
@@ -183,6 +192,12 @@ def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
             "measured",
             "ONNX Runtime's part alone; the work of the application between its calls is not played",
         )
+    for model in result.models:
+        if model.guarded:
+            yield "only for its shape", f"{model.name}: calls with other shapes go to the original model"
+    if result.variables and result.verdict == "faster":
+        lines = ", ".join(f"ENV {name}={value}" for name, value in result.variables.items())
+        yield "without ortune", f"the same by a line in the Dockerfile: {lines}"
     for note in result.notes:
         yield "note", note
     if result.bundle:

@@ -11,12 +11,14 @@ class RunResult(AppliedRun, frozen=True, kw_only=True):
     Attributes:
         headline: What was changed where, in one sentence.
         bundle: The folder of the bundle.
+        variables: Environment variables that it set for the whole program.
         contains: The gain that the bundle states.
         memory: The peak memory that was measured when it was created.
     """
 
     headline: str = ""
     bundle: str = ""
+    variables: dict[str, str] = {}
     contains: str = ""
     memory: MemoryChange | None = None
     notes: tuple[str, ...] = ()

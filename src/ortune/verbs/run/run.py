@@ -41,6 +41,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]
     result = RunResult(
         **msgspec.structs.asdict(done),
         bundle=str(folder),
+        variables=bundle.variables,
         contains=bundle.contains,
         memory=bundle.memory,
         notes=notes,
@@ -51,7 +52,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]
 
 def verdict(result: RunResult) -> str:
     """Return the answer in one word."""
-    if any(model.created or model.shared for model in result.models):
+    if result.variables or any(model.created or model.shared for model in result.models):
         return "applied"
     return "missed" if result.missed else "nothing-applied"
 

@@ -18,7 +18,9 @@ SHOWN = 12
 def headline(result: RunResult) -> str:
     """Return what was changed where, in one sentence."""
     changed = [model for model in result.models if model.created or model.shared]
-    if changed:
+    if result.variables and not result.models:
+        text = f"applied: {', '.join(f'{name}={value}' for name, value in sorted(result.variables.items()))}"
+    elif changed:
         more = f" and {counted(len(changed) - 3, 'more model')}" if len(changed) > 3 else ""
         text = f"applied: {'; '.join(map(_changed, changed[:3]))}{more}"
     elif not result.processes:

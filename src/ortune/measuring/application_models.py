@@ -1,0 +1,120 @@
+"""Rewritten models of a recorded application: those that its calls may run on instead."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx_ir as ir
+
+from ortune import rewrites
+from ortune.errors import InputError
+from ortune.graph.shapes.symbols import feedable
+from ortune.inputs.recorded import Shapes, shapes_of
+from ortune.inputs.semantics import dtype_of
+from ortune.measuring.application import Application
+from ortune.measuring.rewriting import Models
+from ortune.records import AppValue, Plan, RewriteSpec
+
+FIXED = "fixed-dimensions"
+MOST_MODELS = 3
+"""Models that are rewritten, those with the most time in calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """One rewritten model.
+
+    Attributes:
+        model: Its index in the recording.
+        path: Its file.
+        specs: The rewrites.
+        only: The shapes that it is for; () for all.
+    """
+
+    model: int
+    path: Path
+    specs: tuple[RewriteSpec, ...]
+    only: Shapes = ()
+
+
+def busiest(application: Application) -> list[int]:
+    """Return the models with the most time in calls, the busiest first."""
+    spent: dict[int, int] = {}
+    for session in application.recording.sessions:
+        if session.model in application.bases:
+            total_ns = sum(calls.total_ns for calls in session.calls)
+            spent[session.model] = spent.get(session.model, 0) + total_ns
+    return sorted((index for index, ns in spent.items() if ns), key=lambda index: -spent[index])[:MOST_MODELS]
+
+
+def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ...]]:
+    """Return sets of rewrites for a model: all exact ones, fixed dimensions if it has one shape, and both."""
+    base = application.bases[index]
+    if not base.side.model.ir.graph or base.side.model.facts.format == "ort":
+        return []
+    found = rewrites.proposals(base.side.model.ir, (FIXED,), workload=base.work, objective="latency")
+    specs = [spec for spec, _ in found if not rewrites.find(spec.name).hardware_bound]
+    fixed = [spec for spec in specs if spec.name == FIXED][:1] if only_shapes(application, index) else []
+    exact = list({spec.name: spec for spec in specs if spec.name != FIXED}.values())
+    sets = [tuple(exact), tuple(fixed), (*exact, *fixed) if exact and fixed else ()]
+    return [rewrites.in_order(each) for each in sets if each]
+
+
+def only_shapes(application: Application, index: int) -> Shapes:
+    """Return the shapes of a model's calls, if all of them have the same ones."""
+    calls = [
+        shapes_of(calls)
+        for session in application.recording.sessions
+        if session.model == index
+        for calls in session.calls
+        if calls.count
+    ]
+    same = {tuple(sorted(shapes)) for shapes in calls}
+    return calls[0] if len(same) == 1 else ()
+
+
+class Rewriter:
+    """Makes the rewritten models of one application, each once."""
+
+    def __init__(self, application: Application) -> None:
+        self.application = application
+        self._models: dict[int, Models] = {}
+
+    def rewritten(self, index: int, specs: Sequence[RewriteSpec], limit_s: float) -> Rewritten:
+        """Return a model with these rewrites.
+
+        Raises:
+            OrtuneError: It could not be made.
+        """
+        base = self.application.bases[index]
+        if index not in self._models:
+            self._models[index] = Models(base.side, base.scratch, (), base.say)
+        path = self._models[index].path(Plan(rewrites=tuple(specs)), limit_s)
+        fixes = any(spec.name == FIXED for spec in specs)
+        only = only_shapes(self.application, index) if fixes else ()
+        return Rewritten(model=index, path=path, specs=tuple(specs), only=only)
+
+
+def seen_values(model: ir.Model) -> tuple[tuple[AppValue, ...], tuple[AppValue, ...]]:
+    """Return inputs and outputs as a program sees them; () for both if one is not a plain tensor."""
+    try:
+        inputs, outputs = (
+            [_value(value) for value in values] for values in (feedable(model), model.graph.outputs)
+        )
+    except InputError:
+        return (), ()
+    if any("(" in value.type.removeprefix("tensor(") for value in itertools.chain(inputs, outputs)):
+        return (), ()
+    return tuple(inputs), tuple(outputs)
+
+
+def _value(value: ir.Value) -> AppValue:
+    return AppValue(name=value.name or "", type=f"tensor({dtype_of(value)})", shape=tuple(_sizes(value)))
+
+
+def _sizes(value: ir.Value) -> Iterator[int | str | None]:
+    for size in value.shape or ():
+        yield size if isinstance(size, int) else size.value

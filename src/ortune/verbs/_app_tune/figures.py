@@ -1,0 +1,70 @@
+"""Figures of plays and of candidates: pure functions of the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from ortune.inputs.played import Played
+from ortune.records import AppPlay, MemoryChange, ReplayedGain, ReplayedKind, RewriteSpec, Value
+from ortune.search import application as search
+from ortune.verbs._app_tune.result import AppCandidate, AppRatio
+
+
+def n_calls(played: Played) -> int:
+    """Return the number of calls that are played."""
+    return sum(step.do == "call" for script in played.scripts for step in script.steps)
+
+
+def gain(
+    kind: ReplayedKind, change: str, cpu: AppRatio, wall: AppRatio, others: Sequence[str]
+) -> ReplayedGain:
+    """Return a confirmed gain."""
+    ends = [(ratio.value, ratio.low or 0.0, ratio.high or math.inf) for ratio in (cpu, wall)]
+    return ReplayedGain(
+        kind=kind, change=change, cpu=ends[0], wall=ends[1], n_blocks=cpu.n_blocks, others=tuple(others)
+    )
+
+
+def both(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
+    """Return CPU time without the replay's own, and time in ONNX Runtime."""
+    return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
+
+
+def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
+    """Return the ratios of CPU time and of time in ONNX Runtime, over the same blocks."""
+    (new_cpu, new_wall), (base_cpu, base_wall) = both(new), both(base)
+    return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
+
+
+def ratio(of: search.Ratio) -> AppRatio:
+    """Return a ratio as the answer has it."""
+    return AppRatio(value=of.value, low=of.low, high=of.high, n_blocks=of.n_blocks)
+
+
+def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:
+    """Return the median peaks of memory; None if the system does not tell."""
+    peaks = [[play.peak_bytes for play in plays if play.peak_bytes is not None] for plays in (base, new)]
+    if len(peaks[0]) < len(base) or len(peaks[1]) < len(new):
+        return None
+    before, after = (math.floor(float(np.median(each))) for each in peaks)
+    return MemoryChange(before_bytes=before, after_bytes=after)
+
+
+def candidate(change: Mapping[str, Value], **more: object) -> AppCandidate:
+    """Return a tried change of sessions."""
+    settings = {name: value for name, value in change.items() if name != "share"}
+    return AppCandidate(settings=settings, share="share" in change, **more)  # type: ignore[arg-type]
+
+
+def rewriting(name: str, specs: Sequence[RewriteSpec], **more: object) -> AppCandidate:
+    """Return a tried rewriting of a model."""
+    return AppCandidate(model=name, rewrites=tuple(spec.name for spec in specs), **more)  # type: ignore[arg-type]
+
+
+def kept(candidate: AppCandidate) -> AppCandidate:
+    """Return the candidate as one that was kept."""
+    return msgspec.structs.replace(candidate, status="kept")

@@ -1,0 +1,80 @@
+"""The part of a recording that a search plays, and what is seen in it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
+from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.inputs.played import Played
+from ortune.measuring.application import Application
+from ortune.measuring.recorded_settings import settings_of
+from ortune.records import Recording, Value
+from ortune.search import application as search
+from ortune.verbs._app_tune import figures
+
+LEAST_CALLS = 5
+EQUAL_SESSIONS = 2
+LONGER = 1.3
+"""Factor by which a part of a recording grows that shows too little."""
+MANY_SHAPES = 4
+"""Shapes of one session from which memory patterns may cost more than they save."""
+
+
+def long_enough(application: Application, most_ns: float) -> Played:
+    """Return what is played in this time, or in the least time that shows what the application does.
+
+    A part with a single session cannot show what sharing saves.
+    """
+    whole = application.script(math.inf)
+    sharing = is_shareable(application.recording, whole)
+    while True:
+        played = application.script(most_ns)
+        shown = not sharing or is_shareable(application.recording, played)
+        if (played.calls >= LEAST_CALLS and shown) or played.calls == whole.calls:
+            return played
+        most_ns *= LONGER
+
+
+def is_shareable(recording: Recording, played: Played) -> bool:
+    """Return whether a process creates equal sessions several times."""
+    for script in played.scripts:
+        sessions = [recording.sessions[index] for index in script.sessions]
+        asked = Counter(repr((each.model, sorted(settings_of(each).items()))) for each in sessions)
+        if max(asked.values(), default=0) >= EQUAL_SESSIONS:
+            return True
+    return False
+
+
+def seen_of(application: Application, played: Played, cpus: int, sets: Sequence[int]) -> search.Seen:
+    """Return what the stages of a search depend on.
+
+    Args:
+        application: The application.
+        played: The part that is played.
+        cpus: CPUs of the machine.
+        sets: For each model that is rewritten, the number of sets of rewrites.
+    """
+    recording = application.recording
+    settings: list[Mapping[str, Value]] = []
+    for script in played.scripts:
+        settings += [settings_of(recording.sessions[index]) for index in script.sessions]
+    feeds = [feed for script in played.scripts for feed in script.feeds]
+    forms: set[search.Form] = set()
+    forms |= {"lists"} if any(feed.lists for feed in feeds) else set()
+    forms |= {"strides"} if any(feed.strided for feed in feeds) else set()
+    single, joined = (figures.n_calls(each) for each in (played, application.batched(played)))
+    forms |= {"batches"} if 2 * joined <= single else set()
+    shapes = [len({calls.inputs for calls in session.calls}) for session in recording.sessions]
+    return search.Seen(
+        cpus=cpus,
+        processes=len(played.scripts),
+        shareable=is_shareable(recording, played),
+        pools=any(own.get(THREADS.name) != 1 for own in settings),
+        arena_off=any(own.get(ARENA.name) is False for own in settings),
+        many_shapes=max(shapes, default=0) >= MANY_SHAPES,
+        forms=frozenset(forms),
+        models=tuple(sets),
+    )
