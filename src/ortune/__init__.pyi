@@ -100,6 +100,8 @@ class _BenchOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    price: Sequence[str] | str | Mapping[str, object]
+    "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     shared_pool: bool
     "One thread pool for all sessions."
     shared_arena: bool
@@ -388,6 +390,8 @@ class _CompareOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    price: Sequence[str] | str | Mapping[str, object]
+    "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     app: str | None
     "Compare whole runs of a program, without and with the bundle of b_with."
     b_with: str | Path | None
@@ -824,6 +828,8 @@ class _LookOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    price: Sequence[str] | str | Mapping[str, object]
+    "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     rewrite: Sequence[str] | str | Mapping[str, object]
     "A rewrite of the model. Repeatable."
     progress: bool
@@ -1014,6 +1020,8 @@ class _QuantizeOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    price: Sequence[str] | str | Mapping[str, object]
+    "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
     runtime: str | Path | None
@@ -1465,6 +1473,8 @@ class _TuneOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    price: Sequence[str] | str | Mapping[str, object]
+    "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     quick: bool
     "A quick look: budget='30s', and no bundle is written."
     models: Sequence[str | Path] | str | Mapping[str, object]

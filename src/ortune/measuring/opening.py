@@ -171,8 +171,7 @@ class Experiment:
         if host is None or self._elsewhere is not None or compares:
             return
         if self.terms.feeds.pod is not None:
-            what, do = "the runtime is on another machine", "set the limits there"
-            raise UsageError(what, where="--cpus, --memory", do=do)
+            raise UsageError("runs on another machine", where="--cpus, --memory", do="set limits there")
         self._elsewhere = Machine(browser=self.terms.browser, elsewhere=host)
 
     @contextlib.contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology, cpu_vendor
-from ortune.platform.elsewhere import host_elsewhere
+from ortune.platform.elsewhere import host_elsewhere, sensors_elsewhere
 from ortune.platform.gpu import cuda_driver
 from ortune.platform.group import GroupMemory, group_cpu_s, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
@@ -45,5 +45,6 @@ __all__ = [
     "memory_left_bytes",
     "process_memory_bytes",
     "read_sensors",
+    "sensors_elsewhere",
     "topology",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ortune import monotonic
@@ -19,7 +19,8 @@ from ortune.platform.reading import read_int, read_text
 from ortune.records import Sensors
 
 # Each clock or throttle file costs a kernel call to one CPU; a few stand for the rest.
-_CPUS_READ = 4
+CPUS_READ = tuple(range(4))
+_ZONES_READ = 16
 _CPUINFO_HEAD_BYTES = 8192
 _WORK = (0, 1, 2, 5, 6)
 """Columns of ``/proc/stat``: user, nice, system and interrupts; not idle, not waiting for disks."""
@@ -41,6 +42,7 @@ class Snapshot:
         governor: Clock governor, "" if there is none to see.
         swap_bytes: Swap in use on the machine.
         thermal_throttles: Times that heat lowered the clock, since boot.
+        temperature_c: The hottest zone, in degrees Celsius.
         at_ns: When it was read, on the monotonic clock; None of one that was not.
     """
 
@@ -54,24 +56,38 @@ class Snapshot:
     governor: str = ""
     swap_bytes: int | None = None
     thermal_throttles: int | None = None
+    temperature_c: float | None = None
     at_ns: int | None = field(default=None, compare=False)
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:
     """Return the current readings of this Linux."""
-    cpus = tuple(sorted(os.sched_getaffinity(0)))[:_CPUS_READ]
+    cpus = tuple(sorted(os.sched_getaffinity(0)))[: len(CPUS_READ)]
+    return replace(
+        read_gauges(root, cpus),
+        own_us=round(own_cpu_s() * 1e6),
+        throttling=cgroup.throttling(cgroup.groups_once(root)),
+    )
+
+
+def read_gauges(root: Path, cpus: tuple[int, ...]) -> Snapshot:
+    """Return the readings that need no process of that machine: load, pressure, steal, clocks, swap, heat.
+
+    Args:
+        root: The root of its files.
+        cpus: The CPUs whose clocks stand for the rest.
+    """
     ticks = _cpu_ticks(root)
     return Snapshot(
         load1=_load1(root),
         psi_cpu_some_us=_psi_cpu_some_us(root),
         busy_us=round(sum(ticks[at] for at in _WORK) * 1e6 / os.sysconf("SC_CLK_TCK")) if ticks else None,
-        own_us=round(own_cpu_s() * 1e6),
         steal_ticks=ticks[_STEAL] if ticks else None,
-        throttling=cgroup.throttling(cgroup.groups_once(root)),
         cpu_mhz=_cpu_mhz(root, cpus),
         governor=governor(cpus, root),
         swap_bytes=_swap_bytes(root),
         thermal_throttles=_thermal_throttles(root, cpus),
+        temperature_c=_temperature_c(root),
         at_ns=monotonic.now_ns(),
     )
 
@@ -106,6 +122,7 @@ def between(
         cpu_mhz=after.cpu_mhz,
         swap_bytes=after.swap_bytes,
         thermal_throttles=_difference(before.thermal_throttles, after.thermal_throttles),
+        temperature_c=after.temperature_c,
         cpu_over_wall=cpu_over_wall,
         elapsed_ns=_difference(before.at_ns, after.at_ns),
     )
@@ -174,6 +191,12 @@ def _swap_bytes(root: Path) -> int | None:
     if len(sizes) < 2:
         return None
     return (int(sizes["SwapTotal"]) - int(sizes["SwapFree"])) * 1024
+
+
+def _temperature_c(root: Path) -> float | None:
+    zones = [root / f"sys/class/thermal/thermal_zone{number}/temp" for number in range(_ZONES_READ)]
+    known = [millidegrees / 1000 for zone in zones if (millidegrees := read_int(zone)) is not None]
+    return max(known, default=None)
 
 
 def _thermal_throttles(root: Path, cpus: tuple[int, ...]) -> int | None:

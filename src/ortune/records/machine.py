@@ -139,7 +139,7 @@ class Sensors(Record, frozen=True, kw_only=True):
     """What was read around the turns of a trial and of those it shared them with; None: not readable here.
 
     Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings, ``others_cpu_us`` the
-    CPU time that whatever is not ortune's took meanwhile.
+    CPU time that whatever is not ortune's took meanwhile, ``temperature_c`` the hottest zone in degrees Celsius.
     """
 
     load1: float | None = None
@@ -153,6 +153,7 @@ class Sensors(Record, frozen=True, kw_only=True):
     cpu_mhz: float | None = None
     swap_bytes: int | None = None
     thermal_throttles: int | None = None
+    temperature_c: float | None = None
     cpu_over_wall: float | None = None
     elapsed_ns: int | None = None
 

@@ -7,8 +7,9 @@ from typing import Literal
 from ortune.records.base import Record
 from ortune.records.envelope import Configured, ErrorInfo
 
-RowUnit = Literal["ns", "bytes", "ratio", "per-second", "share", "count"]
-"""A "ratio" is the new value divided by the old one; a "share" is a part of 1."""
+RowUnit = Literal["ns", "bytes", "ratio", "per-second", "share", "count", "cost"]
+"""A "ratio" is the new value divided by the old one; a "share" is a part of 1; a "cost" has the currency of
+the prices."""
 RowStatus = Literal["ok", "interrupted", "error", "default-wrong", "missing"]
 
 
@@ -73,12 +74,39 @@ class ModelRow(Record, frozen=True, kw_only=True):
     configured: Configured | None = None
 
 
+class BestHost(Record, frozen=True, kw_only=True):
+    """The best machine for a model, against the next one.
+
+    Attributes:
+        path: The model.
+        figure: The figure by which machines are ordered: "cost per million" or "p50".
+        host, other: The best machine and the next.
+        ratio: Its figure over that of the next.
+        ratio_low, ratio_high: Its interval; None if one of the figures has none.
+    """
+
+    path: str
+    figure: str
+    host: str
+    other: str
+    ratio: float
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the machines differ beyond their intervals."""
+        return self.ratio_high is not None and self.ratio_high < 1
+
+
 class ManyResult(Record, frozen=True, kw_only=True):
     """``result`` of a command with several models and ``--json``.
 
     Attributes:
         verb: The command.
         models: A row for each model, in the order given.
+        best: The best machine for each model, if machines were named.
+        currency: That of ``--price``; "" without one.
         exports: Files written with ``--export``, by kind.
         session: The stored session of all models; each row has its own.
         resume: The command that continues with the missing models; "" if none is missing.
@@ -86,6 +114,8 @@ class ManyResult(Record, frozen=True, kw_only=True):
 
     verb: str
     models: tuple[ModelRow, ...]
+    best: tuple[BestHost, ...] = ()
+    currency: str = ""
     exports: dict[str, str] = {}
     session: str = ""
     resume: str = ""

@@ -19,8 +19,9 @@ from typing import IO, Annotated, Any
 
 import msgspec
 
-from ortune import launcher
+from ortune import launcher, platform
 from ortune.graph.model.open import open_model
+from ortune.platform import Snapshot
 from ortune.records import ToolRequest, TrialError, TrialRequest
 from ortune.runtimes.environment import clean_environment
 
@@ -142,6 +143,14 @@ class FarChild(launcher.Child):
             outputs_path=self._written(request.outputs_path),
             profile_path=self._written(request.profile_path),
         )
+
+    def sensors(self) -> Snapshot | None:
+        """Return the sensors of that machine now; None if it does not answer."""
+        self._tell("sensors")
+        try:
+            return platform.sensors_elsewhere(self._answer("sensors").texts)
+        except Gone:
+            return None
 
     def sleep(self, stop: bool) -> None:
         """Stop the worker there, or lets it go on."""

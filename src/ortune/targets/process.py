@@ -36,6 +36,7 @@ from ortune.records import (
     TurnOver,
     Warm,
 )
+from ortune.targets.far import FarChild
 from ortune.targets.ignored import ignored
 from ortune.targets.machine import Machine
 from ortune.targets.task import Task
@@ -59,6 +60,7 @@ class Process(Worker):
         super().__init__(task.runtime, task.folder, task.scratch, task.limits, machine.pod_bytes)
         self.task, self.settings, self.machine, self.group = task, settings, machine, group
         self._started_at = ""
+        self._there: list[Snapshot] = []
 
     @property
     def others_bytes(self) -> int:
@@ -108,6 +110,7 @@ class Process(Worker):
 
     def warm(self) -> None:
         """Runs once and warms up in its turn."""
+        self._look_there()
         self._turn(Warm())
 
     def batch(self, runs: int, unmeasured: int) -> None:
@@ -116,6 +119,7 @@ class Process(Worker):
 
     def finish(self) -> None:
         """Reports in its last turn."""
+        self._look_there()
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
@@ -136,6 +140,8 @@ class Process(Worker):
                 elapsed_ns=self.elapsed_ns,
             )
         assert isinstance(end, TrialDone)
+        if len(self._there) > 1:
+            before, after = self._there[0], self._there[-1]
         return Measured(
             plan=self.task.plan.id,
             done=end,
@@ -150,6 +156,11 @@ class Process(Worker):
             started_at=self._started_at,
             elapsed_ns=self.elapsed_ns,
         )
+
+    def _look_there(self) -> None:
+        """Read the sensors of another machine, whose process still lives."""
+        if self.live and isinstance(self.child, FarChild) and (snapshot := self.child.sensors()) is not None:
+            self._there.append(snapshot)
 
     def _require_options(self) -> None:
         """End it where its log says that an option of a provider was ignored: nothing is measured without it."""

@@ -28,6 +28,13 @@ OUTPUT = "output"
 KEPT_S = 86_400
 """Files are cached by content between trials, and removed if they are not used for so long."""
 CHUNK = 1 << 20
+CPUS_READ, ZONES_READ = 4, 16
+TEXT_BYTES = 8192
+SENSORS = ("proc/loadavg", "proc/pressure/cpu", "proc/stat", "proc/meminfo", "proc/cpuinfo")
+SENSORS_OF_CPUS = (
+    "cpufreq/scaling_cur_freq", "cpufreq/scaling_governor", "thermal_throttle/core_throttle_count",
+    "thermal_throttle/package_throttle_count",
+)  # fmt: skip
 
 
 class Relay:
@@ -61,6 +68,8 @@ class Relay:
             os.makedirs(self._path(command["path"]), exist_ok=True)
         elif command["relay"] == "start":
             self._start(command)
+        elif command["relay"] == "sensors":
+            say(relay="sensors", texts=sensor_texts())
         elif self.worker is not None and hasattr(os, "killpg"):
             with contextlib.suppress(OSError):
                 os.killpg(self.worker.pid, signal.SIGSTOP if command["relay"] == "sleep" else signal.SIGCONT)
@@ -169,6 +178,22 @@ class Relay:
             shutil.rmtree(self.folder, ignore_errors=True)
             sys.stdout.flush()
             os._exit(code)
+
+
+def sensor_texts() -> Dict[str, str]:
+    """Return the beginning of the files of /proc and /sys that tell of load, clocks and heat, as far as they exist."""
+    cpus = [
+        "sys/devices/system/cpu/cpu%d/%s" % (n, name) for n in range(CPUS_READ) for name in SENSORS_OF_CPUS
+    ]
+    zones = ["sys/class/thermal/thermal_zone%d/temp" % n for n in range(ZONES_READ)]
+    texts = {}
+    for name in [*SENSORS, *cpus, *zones]:
+        try:
+            with open("/" + name, "rb") as file:
+                texts[name] = file.read(TEXT_BYTES).decode("ascii", "replace")
+        except OSError:
+            pass
+    return texts
 
 
 def say(**message: Any) -> None:

@@ -14,6 +14,8 @@ from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.records import Configured
 from ortune.show.verb_modules import module_of
+from ortune.verbs._many.best import Prices
+from ortune.verbs._many.best import parse as parse_prices
 from ortune.verbs._shared.hosts import HostOption
 from ortune.verbs._shared.hosts import parse as parse_hosts
 from ortune.verbs._shared.model_files import found, names_several
@@ -24,7 +26,7 @@ EACH = "each"
 """The switch of a command whose files are otherwise sides of one answer."""
 HOST = "host"
 """The option that names machines: the command is run on each of them."""
-OF_ALL = ("report", "export", "resume", "budget_each", EACH, HOST)
+OF_ALL = ("report", "export", "resume", "budget_each", "price", EACH, HOST)
 """Options about the answer of all models, which the run of one does not get."""
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 Item = tuple[str, str]
@@ -64,6 +66,15 @@ class Batch:
         return tuple((model, name) for model in self.models for name in names)
 
     @property
+    def prices(self) -> Prices:
+        """What the hosts cost.
+
+        Raises:
+            UsageError: A price cannot be read, or is that of no host.
+        """
+        return parse_prices(self.values.get("price") or (), [host.name for host in self.hosts])
+
+    @property
     def options(self) -> Any:
         """The options of the command."""
         return module_of(self.verb, "options").Options
@@ -88,6 +99,7 @@ class Batch:
                 where="--budget-each",
                 do="pass one of them",
             )
+        _ = self.prices
         if self.values.get("quick") and (each is not None or "budget" in self.typed):
             raise UsageError("--quick has a budget of its own", where="--quick", do="omit it, or the budget")
         for name in ("save_workload", "workload"):
@@ -180,6 +192,8 @@ def batch(
         return None, asked
     texts = _texts(options, asked)
     hosts = parse_hosts(asked.get(HOST) or ())
+    if asked.get("price") and not hosts:
+        raise UsageError("prices are those of named machines", where="--price", do="add --host NAME=SCRIPT")
     alone = not always and not asked.get(EACH) and not hosts
     if alone and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}

@@ -20,6 +20,7 @@ from ortune.step import Step
 from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Batch, Item
+from ortune.verbs._many.best import best_hosts, with_cost
 from ortune.verbs._many.executor import Executor, Job, here
 from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
@@ -165,7 +166,7 @@ class _Run:
         error = answered.error.what if answered.error else ""
         if error:
             self.watch.say(many_words.incomplete(job.model, error))
-        return row, answered
+        return with_cost(row, self.batch.prices), answered
 
     def _keep(self, row: ModelRow, envelope: Envelope[Any]) -> ModelRow:
         """Add an answer to the rows, the pages and the exports."""
@@ -189,6 +190,8 @@ class _Run:
         result = ManyResult(
             verb=self.batch.verb,
             models=rows,
+            best=best_hosts(rows),
+            currency=self.batch.prices.currency,
             exports=self.exported.finish(),
             session=self.journal.log.id,
             resume=self.batch.command("--resume") if resumable else "",

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ortune.durations import in_words
 from ortune.printable import visible
-from ortune.records import Envelope, Host, ManyResult, ModelRow, RowFigure, RowUnit
+from ortune.records import BestHost, Envelope, Host, ManyResult, ModelRow, RowFigure, RowUnit
 from ortune.show.answer_commands import lines, told_line
 from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.headline import PROVEN, count
 from ortune.show.numbers import change, duration, memory, percent, shorten_end, span, three
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs._many.best import COST
 
 NOT_REACHED = "not run: the command was stopped before its turn"
 NO_TIME = "not run: the budget for all models was spent"
@@ -86,6 +87,7 @@ def document(envelope: Envelope[ManyResult]) -> Document:
             Line(headline(result), tone),
             *(Line(text) for text in dict.fromkeys(titles)),
             _table(result, Path(_page_folder(result))),
+            Pairs(title="best machine", rows=[(best.path, _best(best)) for best in result.best]),
             Pairs(
                 title="no answer", rows=[(_name(row), _trouble(row)) for row in result.models if row.error]
             ),
@@ -112,6 +114,17 @@ def _machines(result: ManyResult) -> list[tuple[str, str]]:
     return list(described.items())
 
 
+def _best(best: BestHost) -> str:
+    """Say which machine is best for a model, with the interval; or that the two best cannot be told apart."""
+    cost = best.figure == COST
+    if not best.told_apart:
+        return f"{best.host} and {best.other} cannot be told apart{' by cost' if cost else ''}"
+    assert best.ratio_low is not None and best.ratio_high is not None
+    gain, least, most = (percent(1 - ratio, 0) for ratio in (best.ratio, best.ratio_high, best.ratio_low))
+    better = "cheaper" if cost else "faster"
+    return f"{best.host} is {better} than {best.other} by {gain} ({least} to {most})"
+
+
 def _table(result: ManyResult, folder: Path) -> Table:
     """A row for each model; those with wrong or different outputs first."""
     rows = sorted(result.models, key=lambda row: not row.alarm)
@@ -119,7 +132,8 @@ def _table(result: ManyResult, folder: Path) -> Table:
     needs = any(row.needs for row in rows)
     remarks = any(row.remarks for row in rows)
     hosts = [Column("host", "name")] if any(row.host for row in rows) else []
-    columns = [Column("model", "name"), *hosts, Column("answer", "text"), *(Column(name) for name in names)]
+    heads = [f"{name} ({result.currency})" if name == COST and result.currency else name for name in names]
+    columns = [Column("model", "name"), *hosts, Column("answer", "text"), *map(Column, heads)]
     columns += [Column("needs", "text")] if needs else []
     columns += [Column("remarks", "text")] if remarks else []
     return table(
@@ -182,6 +196,10 @@ def _per_second(value: float) -> str:
     return f"{three(value) if value < 1000 else f'{value:,.0f}'}/s"
 
 
+def _cost(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
 def _counted(value: float) -> str:
     return f"{value:,.0f}"
 
@@ -193,6 +211,7 @@ _UNITS: dict[RowUnit, Callable[[float], str]] = {
     "per-second": _per_second,
     "count": _counted,
     "ratio": change,
+    "cost": _cost,
 }
 
 

@@ -256,6 +256,16 @@ Hosts = Annotated[
         again=False,
     ),
 ]
+Prices = Annotated[
+    Sequence[str],
+    Option(
+        "--price",
+        "[HOST=]AMOUNT/h",
+        "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable.",
+        RUN,
+        again=False,
+    ),
+]
 BudgetEach = Annotated[
     str | float | None,
     Option(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.common import Hosts
+from ortune.verbs._shared.common import Hosts, Prices
 from ortune.verbs._shared.groups import Each
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -55,3 +55,4 @@ class Hosted(Each):
     """A measurement that may run on several machines."""
 
     host: Hosts = ()
+    price: Prices = ()

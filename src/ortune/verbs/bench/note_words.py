@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ortune.records import Sensors
 from ortune.show.headline import count
 
 WEIGHTS_IGNORED = "shape weights are ignored: each shape is measured in its own processes"
@@ -42,6 +45,15 @@ def throttled(share_ratio: float) -> str:
 def stolen(share_ratio: float) -> str:
     """Return that the hypervisor took CPU time."""
     return f"CPU steal by the hypervisor {100 * share_ratio:.0f} %"
+
+
+def conditions(sensors: Sequence[Sensors]) -> str:
+    """Return the range of load and temperature over the processes; "" if neither is known."""
+    loads = [one.load1 for one in sensors if one.load1 is not None]
+    degrees = [one.temperature_c for one in sensors if one.temperature_c is not None]
+    said = [f"load {min(loads):.1f} to {max(loads):.1f}"] if loads else []
+    said += [f"hottest zone {min(degrees):.0f} to {max(degrees):.0f} °C"] if degrees else []
+    return ", ".join(said)
 
 
 def heat(events: int) -> str:

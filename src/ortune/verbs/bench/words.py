@@ -15,7 +15,7 @@ from ortune.show.placement_words import placed_or_why
 from ortune.show.side_rows import setting
 from ortune.show.sides import FIRST_LOAD
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs.bench import arrival_words
+from ortune.verbs.bench import arrival_words, note_words
 from ortune.verbs.bench.result import BenchResult
 
 MOST_DIGITS = 4
@@ -234,6 +234,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
     if host is not None:
         limit = f", {gibibytes(host.memory_limit_bytes or host.memory_bytes)}"
         rows.append(("machine", f"{host.cpu}, {host.effective_cpus} effective CPUs{limit}"))
+    rows.append(("load", note_words.conditions([process.sensors for process in result.processes])))
     rows += [("outputs", "; ".join(row.outputs)) for row in result.rows[:1] if row.outputs]
     rows += [("placement", text) for text in placed_or_why(side.placement, side.plan, runtime.build)]
     threads = f"{result.threads} added by each session, besides the calling thread"
