@@ -128,6 +128,14 @@ def test_spinning_is_said_of_pauses_and_not_of_calls_in_a_row() -> None:
     assert codes(between(11, 3, gap_ms=0)) == []
 
 
+def test_spinning_that_is_a_small_part_of_the_cpu_time_is_no_finding() -> None:
+    facts = between(400, 3)
+    assert facts.recording is not None
+    for seconds, expected in ((10, ["APP008"]), (100, [])):
+        busy = changed(facts.recording, cpu_ns=seconds * 1000 * MS)
+        assert codes(replace(facts, recording=busy)) == expected
+
+
 def test_padding_needs_several_calls_and_is_a_note() -> None:
     (finding,) = found(masked(0.02))
     assert (finding.code, finding.severity) == ("APP009", "note")

@@ -71,13 +71,13 @@ def _saved(gain: ReplayedGain) -> str:
     (cpu, _, cpu_high), (wall, _, wall_high) = gain.cpu, gain.wall
     parts = [f"{100 * (1 - cpu):.0f} % of its CPU time"] if cpu_high < 1 else []
     parts += [f"{100 * (1 - wall):.0f} % of its time"] if wall_high < 1 else []
-    return f"a replay without this saves {' and '.join(parts)}"
+    others = f" and with {', '.join(gain.others)}" if gain.others else ""
+    return f"a replay without this{others} saves {' and '.join(parts)}"
 
 
 def _evidence(gain: ReplayedGain) -> str:
     (cpu, *cpu_ends), (wall, *wall_ends) = gain.cpu, gain.wall
-    figures = (
+    return (
         f"CPU time x{cpu:.2f} ({cpu_ends[0]:.2f} to {cpu_ends[1]:.2f}), time in ONNX Runtime x{wall:.2f} "
         f"({wall_ends[0]:.2f} to {wall_ends[1]:.2f}), {gain.n_blocks} {plural(gain.n_blocks, 'block')}"
     )
-    return f"{figures}; measured together with {', '.join(gain.others)}" if gain.others else figures

@@ -188,7 +188,7 @@ def test_a_pool_is_a_finding_only_if_its_gain_is_confirmed(
     result = tuned(workload, tmp_path)
     (finding,) = result.findings
     assert (finding.code, finding.fix) == ("APP010", "set intra_op_num_threads=1")
-    facts(finding.evidence, "shared sessions")
+    facts(finding.what, "with shared sessions", "60 %")
 
 
 def with_recorded(workload: Path, folder: Path, version: str, model: str = "") -> Path:

@@ -20,6 +20,8 @@ from ortune.rules.facts import Facts
 CODE = "APP008"
 _LEAST_NS = 10_000_000
 """CPU time between sampled calls from which it is worth a sentence."""
+_LEAST_SHARE = 0.02
+"""Of the application's CPU time, from which it is worth one."""
 _LEAST_GAP_NS = 200_000
 """Below this, calls follow each other, and what lies between them is mostly the recorder."""
 
@@ -40,6 +42,9 @@ def find(facts: Facts) -> Iterator[Finding]:
         gaps_ns = sum(each.pool_between_wall_ns for each in calls)
         inspected = sum(each.inspected for each in calls)
         if between_ns < _LEAST_NS or between_ns <= inside_ns or gaps_ns < _LEAST_GAP_NS * inspected:
+            continue
+        of_all_ns = between_ns * sum(each.count for each in calls) / max(1, inspected)
+        if of_all_ns < _LEAST_SHARE * recording.cpu_ns:
             continue
         frames = frames_of(recording, sessions[0])
         name = model_name(recording.models[sessions[0].model])
