@@ -142,3 +142,13 @@ def test_padding_needs_several_calls_and_is_a_note() -> None:
     assert "98 %" in finding.what
     assert codes(masked(0.5)) == []
     assert codes(masked(0.02, inspected=3)) == []
+
+
+def test_python_s_own_library_is_not_the_caller() -> None:
+    facts = recorded(*short(8))
+    assert facts.recording is not None
+    inner, outer = facts.recording.places[0]
+    library = changed(outer, file="/usr/lib/python3.11/functools.py")
+    places = ((inner, library, outer), *facts.recording.places[1:])
+    (finding,) = found(replace(facts, recording=changed(facts.recording, places=places)))
+    assert "called from /srv/app.py:7" in finding.what

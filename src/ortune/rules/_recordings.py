@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,8 @@ from ortune.records import (
 )
 
 SHOWN_FRAMES = 4
+_STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen ")
+"""Files of Python's own library, which only pass a call on."""
 _SPIN = "session.intra_op.allow_spinning"
 
 
@@ -96,7 +99,7 @@ def place(frames: Sequence[Frame]) -> str:
     if not frames:
         return "an unknown place"
     inner = frames[0]
-    outer = next((frame for frame in frames if frame.package != inner.package), None)
+    outer = next((f for f in frames if f.package != inner.package and not _STANDARD.search(f.file)), None)
     text = frame_text(inner)
     return f"{text}, called from {frame_text(outer)}" if outer is not None else text
 
