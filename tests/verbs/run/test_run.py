@@ -68,6 +68,16 @@ def test_one_line_says_what_was_changed_and_the_program_keeps_its_streams(tmp_pa
     facts(lines[0], "applied", "sigmoid.onnx", "3 of 4 sessions shared")
 
 
+def test_a_variable_for_all_sessions_is_said_and_set(tmp_path: Path) -> None:
+    made = bundle(tmp_path)
+    index = {"schema": SCHEMA, "variables": {"ORT_INTRA_OP_NUM_THREADS": "1"}}
+    (made / "ortune.json").write_text(json.dumps(index), encoding="utf-8")
+    digests.write(made)
+    done = run(tmp_path, "print(os.environ['ORT_INTRA_OP_NUM_THREADS'])", made=made)
+    assert (done.returncode, done.stdout) == (0, "out: \n1\n")
+    assert done.stderr.splitlines()[-1] == "applied: ORT_INTRA_OP_NUM_THREADS=1"
+
+
 def test_an_updated_model_is_left_alone_and_said(tmp_path: Path) -> None:
     done = run(tmp_path, "", made=bundle(tmp_path, b"an older one"))
     assert done.returncode == 0

@@ -29,7 +29,8 @@ def headline(result: RunResult) -> str:
         text = "nothing was applied: the program created no session"
     else:
         text = "nothing was applied"
-    left = [*_unmatched(result)]
+    everywhere = bool(result.variables) and not result.models  # a variable leaves no session alone
+    left = [] if everywhere else [*_unmatched(result)]
     return f"{text}. {' '.join(left)}" if left else text
 
 
