@@ -57,6 +57,17 @@ def frames():
         frame = frame.f_back
 
 
+class Endless(LinearRegression):
+    def predict(self, rows):
+        while True:
+            pass
+
+
+def endless():
+    rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    return Endless().fit(rows, rows[:, 0])
+
+
 def talkative():
     link = next(f.f_locals["link"] for f in frames() if "link" in f.f_locals)
     while True:
@@ -170,6 +181,17 @@ def test_one_that_talks_without_an_answer_is_held_to_its_limits(python: str, tmp
         pytest.raises(SourceProcessFailed, match="opening the source took more than 1 s"),
     ):
         opened(process, tmp_path, "talkative")
+
+
+def test_a_run_that_does_not_end_has_a_limit_of_its_own(python: str, tmp_path: Path) -> None:
+    request = RunSource(
+        feeds=(FeedRef(name="", path=str(tmp_path / "feeds")),), inputs={}, output=str(tmp_path / "outputs")
+    )
+    with SourceProcess(python, tmp_path / "own", "fitted:endless", Limits(run_s=1.0)) as process:
+        opened(process, tmp_path, "endless")
+        with pytest.raises(SourceProcessFailed, match="running the source took more than 1 s") as error:
+            process.ask(request, SourceRan)
+    assert error.value.reason == "timeout" and "loops" in error.value.do
 
 
 def test_one_that_put_a_folder_in_place_of_its_log_has_ended(python: str, tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ _DO = {
 }
 _DOING = {OpenSource: "opening", ExportSource: "exporting", RunSource: "running"}
 _SMALLER = "use a smaller model, or smaller inputs: --shape, --inputs"
+RUN_S = 120.0
+"""Seconds for one run: a loop in a source may never end."""
+_ENDLESS = "check that its loops end; or use smaller inputs: --shape, --inputs"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
 """Folder for what torch.compile builds, which the trials of one invocation share."""
@@ -72,10 +75,10 @@ class SourceProcess:
         folder: Its working directory at first, which gets its log, and is all that it may write to. What it is
             started from is next to it: another process must not be started from files that this one wrote.
         where: What errors name.
-        limits: Memory, and ``load_s`` for each answer.
+        limits: Memory; ``run_s`` for each run, and ``load_s`` for any other answer.
     """
 
-    def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits()) -> None:  # noqa: B008
+    def __init__(self, python: str, folder: Path, where: str, limits: Limits = Limits(run_s=RUN_S)) -> None:  # noqa: B008
         self.folder = folder
         self._where, self._limits = where, limits
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,10 +113,11 @@ class SourceProcess:
         """
         self._child.sleep(False)
         self._child.send(msgspec.json.encode(request) + b"\n")
-        deadline = monotonic.now_s() + self._limits.load_s
+        most_s = self._limits.run_s if isinstance(request, RunSource) else self._limits.load_s
+        deadline = monotonic.now_s() + most_s
         while True:
             # Whoever goes on talking is held to the limits too.
-            reply = self._listen() or self._over_limits(deadline, _DOING[type(request)])
+            reply = self._listen() or self._over_limits(deadline, most_s, request)
             if isinstance(reply, SourceFailed):
                 self._child.sleep(True)
                 raise SourceProcessFailed(reply, self._where)
@@ -130,15 +134,16 @@ class SourceProcess:
                     shutil.copyfile(file, target / file.name)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def _over_limits(self, deadline: float, doing: str) -> SourceFailed | None:
+    def _over_limits(self, deadline: float, most_s: float, request: SourceRequest) -> SourceFailed | None:
         what = over_memory(held_bytes(self._child.pid), self._limits.memory_share)
         lacking: Lacking | None = ("out-of-memory", what) if what else self._room.lacking()
         failed = None
         if lacking is not None:
             failed = SourceFailed(reason=lacking[0], what=lacking[1], do=_DO[lacking[0]])
         elif monotonic.now_s() > deadline:
-            what = f"{doing} the source took more than {durations.in_words(self._limits.load_s)}"
-            failed = SourceFailed(reason="timeout", what=what, do=_SMALLER)
+            what = f"{_DOING[type(request)]} the source took more than {durations.in_words(most_s)}"
+            do = _ENDLESS if isinstance(request, RunSource) else _SMALLER
+            failed = SourceFailed(reason="timeout", what=what, do=do)
         if failed is not None:
             self._child.end()
         return failed
