@@ -468,7 +468,7 @@ EXAMPLES = {
     },
     "MSR010": Example(
         bad=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[2.0] * 9)]),
-        where=("found (NonZero)",),
+        where=("NonZero found",),
         good=lambda folder: facts_of(folder, NON_ZERO, kinds=[timed(*[1.0] * 9), timed(*[1.1] * 9)]),
     ),
     **{

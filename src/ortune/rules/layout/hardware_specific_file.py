@@ -32,7 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if blocked:
         yield Finding(
             code=CODE,
-            what="the file is already optimised for the kind of CPU it was saved on (NCHWc layout)",
+            what="the file already has the NCHWc layout of the kind of CPU it was saved on",
             where=tuple(name_of(node) for node in blocked),
             fix="use the originally exported model",
         )

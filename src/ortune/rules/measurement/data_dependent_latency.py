@@ -32,7 +32,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if len(facts.kinds) < 2:
         return
     suspects = outputs.value_dependent_ops(facts.model.ir)[:8] if facts.model else ()
-    where = tuple(f"{name or '?'} ({op})" for name, op in suspects)
+    where = tuple(f"{op} {name}".strip() for name, op in suspects)
     quantiles = [
         # The three quartiles, then the fastest tenth: q[0] to q[2] and q[3] below.
         np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1])

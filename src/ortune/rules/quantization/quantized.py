@@ -39,7 +39,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     slow = in_integers and lacks_it(facts.host)
     what = f"the model is quantized: {kinds}"
     if slow:
-        what = f"the model is quantized ({kinds}), but this CPU has no 8-bit dot product (VNNI, AMX, dotprod)"
+        what = f"the model is quantized, but this CPU has no 8-bit dot product such as VNNI or AMX: {kinds}"
     yield Finding(
         code=CODE,
         severity="warning" if slow else "note",
