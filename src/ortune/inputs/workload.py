@@ -210,9 +210,9 @@ def _symbols_named(inputs: InputSet, name: str) -> list[str]:
     matching = [s for s in symbols if kind and inputs.kinds[s] == kind]
     if matching:
         return matching
-    names = _listed(dict.fromkeys(symbols)) if symbols else "none: all its shapes are fixed"
+    named = f"; available: {_listed(dict.fromkeys(symbols))}" if symbols else ": all its shapes are fixed"
     raise InputError(
-        f"the model has no dynamic dimension with this name; available: {names}",
+        f"the model has no dynamic dimension with this name{named}",
         where=f"--dim {name}",
         do="use one of these names" if symbols else "omit --dim, or export the model with dynamic dimensions",
     )

@@ -43,7 +43,7 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
     if outputs is None:
         return f"FAIL, {name} does not run"
     if not outputs.comparable:
-        why = "cannot be compared, they have no elements" if outputs.empty else "are wrong"
+        why = "have no elements to compare" if outputs.empty else "are wrong"
         return f"FAIL, {name}'s outputs {why}"
     if not outputs.ok:
         return f"FAIL, {name}'s outputs differ from A's, {beyond(outputs)}"

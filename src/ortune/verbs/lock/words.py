@@ -101,7 +101,7 @@ def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
     """What could not be compared, or only in part, and why."""
     match missing.why:
         case "processor" if missing.part == "level all":
-            why = f"the lock was made on {_processor(was)}, this is {_processor(now)}"
+            why = f"the lock was made on {_processor(was)}, and this machine has {_processor(now)}"
         case "processor":
             why = "the processor differs"
         case "architecture":
