@@ -15,7 +15,7 @@ from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs
 from ortune.show.headline import PROVEN, count
 from ortune.show.numbers import change, duration, memory, percent, shorten_end, span, three
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs._many.best import COST
+from ortune.verbs._many.best import COST, RATE
 
 NOT_REACHED = "not run: the command was stopped before its turn"
 NO_TIME = "not run: the budget for all models was spent"
@@ -87,7 +87,7 @@ def document(envelope: Envelope[ManyResult]) -> Document:
             Line(headline(result), tone),
             *(Line(text) for text in dict.fromkeys(titles)),
             _table(result, Path(_page_folder(result))),
-            Pairs(title="best machine", rows=[(best.path, _best(best)) for best in result.best]),
+            Pairs(title="best machine", rows=[(Path(best.path).name, _best(best)) for best in result.best]),
             Pairs(
                 title="no answer", rows=[(_name(row), _trouble(row)) for row in result.models if row.error]
             ),
@@ -131,8 +131,10 @@ def _table(result: ManyResult, folder: Path) -> Table:
     names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
     needs = any(row.needs for row in rows)
     remarks = any(row.remarks for row in rows)
-    hosts = [Column("host", "name")] if any(row.host for row in rows) else []
-    heads = [f"{name} ({result.currency})" if name == COST and result.currency else name for name in names]
+    hosts = [Column("host", "label")] if any(row.host for row in rows) else []
+    if COST in names:  # which is the price over the throughput: both are too wide for a terminal
+        names = [name for name in names if name != RATE]
+    heads = [f"{result.currency or 'cost'}/million" if name == COST else name for name in names]
     columns = [Column("model", "name"), *hosts, Column("answer", "text"), *map(Column, heads)]
     columns += [Column("needs", "text")] if needs else []
     columns += [Column("remarks", "text")] if remarks else []
