@@ -689,8 +689,8 @@ class _HistoryOptions(TypedDict, total=False):
     "A release to test instead of the last six. Pass at least two."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
-    objective: Objective
-    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released or cpu; 'latency' by default."
+    objective: Literal['latency', 'p95', 'throughput', 'cold-start', 'first-result', 'main-thread', 'event-loop', 'memory', 'memory:idle', 'memory:released', 'cpu', 'memory-growth']
+    "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released, cpu or memory-growth; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."
     progress: bool

@@ -161,3 +161,27 @@ class SoakExperiment(Record, frozen=True, kw_only=True):
     latency_low: float | None = None
     latency_high: float | None = None
     failed: str = ""
+
+
+class GrowthFigure(Record, frozen=True, kw_only=True):
+    """How memory changes after the first calls, bytes.
+
+    Attributes:
+        of: "held": memory of the processes and their children; "used": what their allocators have in use.
+        per_1000_calls: Growth; ``low`` and ``high`` are its interval of 95 %, None if nothing bounds it.
+        per_session: The same for each set of sessions created; None if sessions are kept.
+        p: Chance of changes as large if memory only wanders.
+        n_changes: Changes from block to block of calls, of all processes.
+        from_call: Calls up to this one are the first ones.
+        why: Why the verdict is undecided: "few-calls", "steps", "slowing" or "noise"; "" if it is decided.
+    """
+
+    of: Literal["held", "used"]
+    per_1000_calls: float
+    low: float | None = None
+    high: float | None = None
+    per_session: float | None = None
+    p: float = 1.0
+    n_changes: int = 0
+    from_call: float = 0.0
+    why: str = ""

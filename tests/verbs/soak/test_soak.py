@@ -12,10 +12,10 @@ import ortune
 from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope
+from ortune.records import Envelope, GrowthFigure
 from ortune.verbs.soak import words
 from ortune.verbs.soak.options import Options
-from ortune.verbs.soak.result import GrowthFigure, LimitForecast, SoakKill, SoakResult
+from ortune.verbs.soak.result import LimitForecast, SoakKill, SoakResult
 from ortune.verbs.soak.run import run
 from within import program
 

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from golden import side
-from ortune.records import Envelope, SoakExperiment
+from ortune.records import Envelope, GrowthFigure, SoakExperiment
 from ortune.show.chart import Box, Chart, Segment
 from ortune.show.document import Section
 from ortune.show.html import pages
 from ortune.verbs.soak.page import charts
-from ortune.verbs.soak.result import GrowthFigure, LimitForecast, PointRow, SoakResult
+from ortune.verbs.soak.result import LimitForecast, PointRow, SoakResult
 
 MIB = 1 << 20
 

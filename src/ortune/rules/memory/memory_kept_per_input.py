@@ -6,7 +6,7 @@ Evidence: a soak in which memory rises with new values in each call, and not wit
     kernels of KleidiAI on ARM.
 Fix and its safety: advice: find the release in which it began, and use another one; bound or remove the cache of a
     custom operator.
-Example: ``ortune soak model.onnx``
+Example: ``ortune history model.onnx --objective memory-growth``
 References: microsoft/onnxruntime#6397.
 """
 
@@ -26,6 +26,6 @@ def find(facts: Facts) -> Iterator[Finding]:
     yield from first(
         CODE,
         "memory is kept for each input that was not seen before",
-        "use another release of ONNX Runtime, or bound the cache of the custom operator",
+        "find the release in which it began: ortune history model.onnx --objective memory-growth",
         flattening(facts, "no-kleidiai") or flattening(facts, "same-values"),
     )

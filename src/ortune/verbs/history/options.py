@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from ortune.errors import UsageError
-from ortune.objectives import OF_MEMORY
-from ortune.verbs._shared.common import Budget, Goal, Settings, Tolerance
+from ortune.objectives import OBJECTIVES, OF_MEMORY, Objective
+from ortune.verbs._shared.common import Budget, Settings, Tolerance
 from ortune.verbs._shared.groups import Each, Resumable, with_tolerance
-from ortune.verbs._shared.spelling import MODEL, AnyPath, Argument, Option
+from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
@@ -44,15 +44,18 @@ class Options(Each, Resumable):
         Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),
     ] = ()
     set: Settings = ()
-    objective: Goal = "latency"
+    objective: Annotated[
+        Literal[Objective, "memory-growth"],
+        Option("--objective", "WHAT", f"{', '.join(OBJECTIVES)} or memory-growth.", RUN),
+    ] = "latency"
     tolerance: Tolerance = None
     budget: Budget = "4m"
 
     def read_feeds(self) -> InputOptions:
         """Read inputs and tolerance."""
-        return replace(
-            with_tolerance(super().read_feeds(), self.tolerance), in_turn=self.objective in OF_MEMORY
-        )
+        growth = self.objective == "memory-growth"
+        feeds = with_tolerance(super().read_feeds(), self.tolerance)
+        return replace(feeds, in_turn=growth or self.objective in OF_MEMORY, batch_too=growth)
 
     @cached_property
     def releases(self) -> tuple[str, ...]:
@@ -65,7 +68,12 @@ class Options(Each, Resumable):
             raise UsageError(
                 "a history needs at least two releases", where="--release", do="pass two or more releases"
             )
-        require_objective(self.objective)
+        if self.objective != "memory-growth":
+            require_objective(self.objective)
+        elif self.resume is not None:
+            raise UsageError(
+                "the memory of a process cannot be resumed", where="--resume", do="omit --resume"
+            )
         releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
         for release in releases:
             require_recipes(f"onnxruntime=={release}")

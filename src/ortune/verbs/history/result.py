@@ -8,6 +8,7 @@ from ortune.records import (
     ExactCheck,
     Figures,
     Finding,
+    GrowthFigure,
     OutputDifference,
     Runtime,
     Side,
@@ -24,6 +25,8 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
             outputs.
         exact: The outputs compared with the model evaluated in float64; None if it did not run.
         since_previous: Compared with the previous release that ran; None for the oldest.
+        growth: How memory changes with calls, of ``--objective memory-growth``; None otherwise.
+        memory_verdict: Verdict of that soak: "flat", "bounded", "growing", "fragmented" or "undecided"; "" otherwise.
         failed: Why it was not measured with the others; "" if it was.
     """
 
@@ -33,6 +36,8 @@ class ReleaseRow(Record, frozen=True, kw_only=True):
     outputs: OutputDifference | None = None
     exact: ExactCheck | None = None
     since_previous: Comparison | None = None
+    growth: GrowthFigure | None = None
+    memory_verdict: str = ""
     failed: str = ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from ortune.errors import RuntimeNotFound
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
@@ -11,6 +13,7 @@ from ortune.records import Envelope, Runtime
 from ortune.runtimes import made
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, words
+from ortune.verbs.history import growth
 from ortune.verbs.history.options import Options
 from ortune.verbs.history.releases import Releases
 from ortune.verbs.history.result import HistoryResult
@@ -37,6 +40,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
                 options.resume,
                 model=side.label,
             )
+            if options.objective == "memory-growth":
+                soaked = growth.measure(opened, opened.base(side), runtimes, missing)
+                soaked = msgspec.structs.replace(soaked, reproduce=command("history", options))
+                document = opened.document(soaked, status="interrupted" if watch.stop() else "ok")
+                return keep(opened, options, document)
             releases = Releases(
                 opened,
                 opened.base(side),

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ortune.records import Comparison, Envelope
 from ortune.show import exact_words, finding_words, others_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, words_of
 from ortune.show.checks import checks, control_words
-from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Tone, stopped, table
-from ortune.show.numbers import change, duration, enough, listed, memory, span
+from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
+from ortune.show.numbers import change, duration, enough, listed, memory, span, waiting
 from ortune.show.stored_kind import StoredKind, both
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
+from ortune.verbs.soak.words import size
 
 _NOTHING = "-"
 NO_BLOCK = "no usable block"
 """Why a release that ran was not measured."""
+FEW_CALLS = "too few calls"
+STOPPED = "stopped before the first call; there is no result"
+
+
+def soaks(n: int, seconds: float) -> str:
+    """Return the sentence with the number of releases that are soaked, and for how long."""
+    return f"{n} releases, one process each with the same calls, for {waiting(seconds)} in all"
 
 
 def no_time(needed_s: float) -> str:
@@ -27,6 +36,8 @@ def no_time(needed_s: float) -> str:
 
 def headline(result: HistoryResult) -> str:
     """Return the newest release against the oldest, and where it changed."""
+    if any(row.growth is not None for row in result.rows):
+        return _growth(result)
     rows = {row.release: row.since_previous for row in result.rows}
     changes = [
         f"{name} is {_words(release)}" for name in result.changed if (release := rows[name]) is not None
@@ -42,6 +53,42 @@ def headline(result: HistoryResult) -> str:
         time = _time(result, changes, same)
     said = outputs(result)
     return f"{said}; {time}" if said else time
+
+
+def _growth(result: HistoryResult) -> str:
+    """Return the releases in which the growth of memory changed."""
+    known = [row for row in result.rows if row.growth is not None]
+    changes = []
+    for new, old in pairwise(known):
+        if new.release in result.changed and new.growth is not None and old.growth is not None:
+            more = "more" if new.growth.per_1000_calls > old.growth.per_1000_calls else "less"
+            changes.append(f"memory grows {more} in {new.release} than in {old.release}")
+    growing = [row.release for row in known if row.memory_verdict == "growing"]
+    if changes:
+        return "; ".join(changes)
+    if len(growing) == len(known):
+        return "memory grows in all releases, and none is confirmed to have changed the growth"
+    if growing:
+        return f"memory grows in {listed(growing)}; no release is confirmed to have changed the growth"
+    undecided = [row.release for row in known if row.memory_verdict == "undecided"]
+    if undecided:
+        return f"inconclusive: memory of {listed(undecided)} is undecided; use a larger --budget"
+    return "memory grows in no release"
+
+
+def _growth_rows(result: HistoryResult) -> Table:
+    """Return a row a release: its growth with the interval, and the verdict."""
+    columns = [Column("onnxruntime", "label"), Column("per 1,000 calls"), Column("95 % interval", "text")]
+    rows = []
+    for row in result.rows:
+        figure = row.growth
+        if figure is None:
+            rows.append((row.release, _NOTHING, row.failed, _NOTHING))
+            continue
+        ends = [None if end is None else size(end) for end in (figure.low, figure.high)]
+        interval = " to ".join("unbounded" if end is None else end for end in ends)
+        rows.append((row.release, size(figure.per_1000_calls), interval, row.memory_verdict))
+    return table([*columns, Column("memory", "text")], rows, dense=True)
 
 
 def outputs(result: HistoryResult) -> str:
@@ -76,6 +123,18 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
     """Return the sentence, a row a release, and what supports it."""
     result = envelope.result
     assert result is not None
+    if any(row.growth is not None for row in result.rows):
+        growing = any(row.memory_verdict == "growing" for row in result.rows)
+        return Document(
+            title=f"history of {result.side.label}",
+            blocks=[
+                *stopped(envelope),
+                Line(headline(result), "bad" if growing else "strong"),
+                _growth_rows(result),
+                Code(title="next", lines=lines(told_line(result.session, envelope.store)), commands=True),
+            ],
+            support=[Pairs(rows=_details(result))],
+        )
     tone: Tone = "bad" if outputs(result) else "strong" if result.changed else "unsure"
     columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
     columns += [Column("than the previous one", "text")]

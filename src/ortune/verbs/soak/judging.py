@@ -9,16 +9,15 @@ import numpy as np
 
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
+from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.soaking import Soak, Soaked
 from ortune.records import Failed, SoakPoint
 from ortune.stats import growth
 from ortune.stats import soak as soaks
-from ortune.stats.growth import Series
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.bench.words import load_words
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import (
-    GrowthFigure,
     LimitForecast,
     PointRow,
     SizeRow,
@@ -49,9 +48,9 @@ def made(
         soak: The processes, which have ended.
         rate_per_s: Calls a second of ``--rate``; None if each followed the one before.
     """
-    soaked = [each for each in soak.soaked if _called(each)]
+    soaked = [each for each in soak.soaked if was_called(each)]
     names = [case.name for case in baseline.work.cases]
-    judged = soaks.judge([_process(each) for each in soaked], settled_call(soaked)) if soaked else None
+    judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
     kill = _kill(soak.soaked, names, baseline)
     verdict: SoakVerdict = "killed" if kill else judged.verdict if judged else "undecided"
     calls = min((each.points[-1].calls for each in soaked), default=0)
@@ -65,14 +64,16 @@ def made(
         verdict=verdict,
         calls=calls,
         calls_per_s=per_s,
-        first_bytes=_median([float(_first(each)) for each in soaked]) or 0.0,
+        first_bytes=_median([float(first_bytes(each)) for each in soaked]) or 0.0,
         held_bytes=_median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
         children_bytes=_median([float(each.points[-1].children_bytes) for each in soaked]) or 0.0,
         returned_bytes=judged.returned_bytes if judged else None,
         base_bytes=_median_known([each.done.base_bytes if each.done else None for each in soaked]),
         released_bytes=_median_known([each.done.released_bytes if each.done else None for each in soaked]),
         raised_by=_raised_by(soaked, names),
-        growth=_figure(judged, options.recreate) if judged is not None and growing is not None else None,
+        growth=growth_figure(judged, options.recreate)
+        if judged is not None and growing is not None
+        else None,
         forecast=_forecast(judged, baseline, per_s) if judged is not None else None,
         killed=kill,
         enough_budget_s=judged.growth.longer * elapsed_s if judged is not None and undecided else None,
@@ -100,42 +101,8 @@ RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
 
 def rises(soaked: Sequence[Soaked]) -> bool:
     """Return whether the memory of processes that still run is known to rise."""
-    called = [each for each in soaked if _called(each)]
-    return bool(called) and soaks.judge([_process(each) for each in called]).verdict in RISES
-
-
-def settled_call(soaked: Sequence[Soaked]) -> float:
-    """Return the call by which each process had seen all of its sizes."""
-    return float(
-        max((step.first_call for each in soaked if each.done for step in each.done.steps), default=0)
-    )
-
-
-def _called(soaked: Soaked) -> bool:
-    return any(point.calls for point in soaked.points)
-
-
-def _first(soaked: Soaked) -> int:
-    """Return what was held after the first call."""
-    return next(point.held_bytes or 0 for point in soaked.points if point.calls)
-
-
-def _process(soaked: Soaked) -> soaks.Soaked:
-    points = [point for point in soaked.points if point.calls]
-    calls = np.array([point.calls for point in points], dtype=np.float64)
-    used = [point.used_bytes for point in points]
-    done = soaked.done
-    returned = None
-    if done is not None and done.idle_bytes is not None and done.trimmed_bytes is not None:
-        returned = float(done.idle_bytes - done.trimmed_bytes)
-    return soaks.Soaked(
-        held=Series(
-            calls=calls, held_bytes=np.array([point.held_bytes for point in points], dtype=np.float64)
-        ),
-        used=None if None in used else Series(calls=calls, held_bytes=np.array(used, dtype=np.float64)),
-        first_bytes=float(_first(soaked)),
-        returned_bytes=returned,
-    )
+    called = [each for each in soaked if was_called(each)]
+    return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
 
 
 def _rate(soaked: Soaked) -> float:
@@ -155,23 +122,6 @@ def _median(values: Sequence[float]) -> float | None:
 def _median_known(values: Sequence[int | None]) -> float | None:
     known = [float(value) for value in values if value is not None]
     return _median(known) if len(known) == len(values) else None
-
-
-def _figure(judged: soaks.Judged, recreate: int) -> GrowthFigure:
-    found = judged.growth
-    per_call = found.per_call or 0.0
-    undecided = found.trend == "undecided"
-    return GrowthFigure(
-        of="used" if judged.of_used else "held",
-        per_1000_calls=1000 * per_call,
-        low=1000 * found.low if math.isfinite(found.low) else None,
-        high=1000 * found.high if math.isfinite(found.high) else None,
-        per_session=recreate * per_call if recreate else None,
-        p=found.p,
-        n_changes=found.n_changes,
-        from_call=found.from_call,
-        why=found.why if undecided else "",
-    )
 
 
 def _forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ortune.records import Envelope, SoakChange
+from ortune.records import Envelope, GrowthFigure, SoakChange
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words
 from ortune.show.answer_commands import compare_line, lines, told_line
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Tone, stopped, table
 from ortune.show.numbers import counted, enough, memory, shorten_end, three, waiting
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs.soak.result import GrowthFigure, LimitForecast, SoakResult
+from ortune.verbs.soak.result import LimitForecast, SoakResult
 
 STOPPED = "stopped before the first call; there is no result"
 NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"

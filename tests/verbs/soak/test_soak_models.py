@@ -1,0 +1,36 @@
+"""Real models, ten minutes each: their memory does not grow, and four of them for an hour agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ortune
+import zoo
+
+MODELS = (
+    "silero-vad", "silero-vad-16k-sequence", "minilm-int8", "piper-joe", "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls",
+    "magika", "basic-pitch", "oww-melspectrogram", "oww-embedding", "light-squeezenet",
+)  # fmt: skip
+FOR_AN_HOUR = ("silero-vad", "minilm-int8", "ppocrv4-rec", "light-squeezenet")
+STAYS = ("flat", "bounded", "fragmented")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", MODELS)
+def test_memory_of_a_real_model_does_not_grow(name: str, tmp_path: Path) -> None:
+    result = ortune.soak(zoo.model_path(name), budget="10m", store=tmp_path).result
+    print(name, result.verdict, result.growth)
+    assert result.verdict in STAYS
+    assert result.fixed == ()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FOR_AN_HOUR)
+def test_an_hour_agrees_with_ten_minutes(name: str, tmp_path: Path) -> None:
+    short, long = (
+        ortune.soak(zoo.model_path(name), budget=budget, store=tmp_path).result for budget in ("10m", "1h")
+    )
+    print(name, short.verdict, long.verdict, short.growth, long.growth)
+    assert long.verdict in STAYS and short.verdict == long.verdict
