@@ -69,6 +69,16 @@ def test_too_few_calls_exclude_nothing():
     assert 3 < found.longer < 10  # 1 KiB a call is excluded by 256 calls and more
 
 
+@pytest.mark.parametrize("n_calls", [8, 40])
+def test_the_calls_that_are_missing_exclude_a_growth(n_calls):
+    """Of a few points, as of many: so many times as many calls are level."""
+    calls = np.arange(1.0, n_calls + 1)
+    found = growth([Series(calls=calls, held_bytes=np.full(n_calls, 30.0 * MIB))] * 3)
+    assert (found.trend, found.why) == ("undecided", "few-calls")
+    more = np.arange(1.0, found.longer * n_calls + 1)
+    assert growth([Series(calls=more, held_bytes=np.full(more.size, 30.0 * MIB))] * 3).trend == "level"
+
+
 def test_growth_that_slows_down_is_no_lasting_one():
     calls = np.arange(1.0, 97.0) * 100
     held = 100 * MIB + 40 * MIB * (1 - np.exp(-np.arange(96) / 30))

@@ -151,7 +151,9 @@ def _least_calls(processes: Sequence[Series]) -> float:
 def _judged(processes: Sequence[Series], from_call: float, granule_bytes: float) -> Growth:
     blocks = _blocks(processes, from_call)
     if blocks is None:
-        return Growth(trend="undecided", why="few-calls", longer=_points_missing(processes, from_call))
+        return Growth(
+            trend="undecided", why="few-calls", longer=_calls_missing(processes, from_call, granule_bytes)
+        )
     changes = blocks.changes
     interval = wilcoxon_interval(blocks.rates)
     found = Growth(
@@ -227,17 +229,17 @@ def _blocks(processes: Sequence[Series], from_call: float) -> _Blocks | None:
     return _Blocks(medians=medians, calls=(end_call - from_call) / n, from_call=from_call)
 
 
-def _points_missing(processes: Sequence[Series], from_call: float) -> float:
-    """Return how many times as many points would be enough."""
+def _calls_missing(processes: Sequence[Series], from_call: float, granule_bytes: float) -> float:
+    """Return how many times as many calls would be enough for blocks, and for a level that excludes a growth."""
     n = len(processes)
     blocks = 2 * math.ceil((LEAST_CHANGES / n + 1) / 2)
-    needed = blocks * LEAST_POINTS / (1 - LATER_PART)
-    have = min(process.calls.size for process in processes)
-    rare = 1.0
-    end = _least_calls(processes)
-    if end and from_call > LATER_PART * end:
-        rare = from_call / (LATER_PART * end)
-    return min(LONGEST_FACTOR, max(1.5, rare, needed / max(1, have)))
+    points = blocks * LEAST_POINTS / (1 - LATER_PART) / max(1, min(each.calls.size for each in processes))
+    end_call = max(1.0, _least_calls(processes))
+    rare = from_call / (LATER_PART * end_call)
+    ends = [float(each.held_bytes[-1]) for each in processes if each.calls.size]
+    least = max(LEAST_RATE * float(np.median(ends)), LEAST_RATE_BYTES) if ends else LEAST_RATE_BYTES
+    calls = granule_bytes / least / ((1 - FIRST_PART) * end_call)
+    return min(LONGEST_FACTOR, max(1.5, rare, points, 1.2 * calls))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,8 +10,10 @@ from ortune.records import Envelope, GrowthFigure, SoakExperiment
 from ortune.show.chart import Box, Chart, Segment
 from ortune.show.document import Section
 from ortune.show.html import pages
+from ortune.show.terminal import plain
 from ortune.verbs.soak.page import charts
 from ortune.verbs.soak.result import LimitForecast, PointRow, SoakResult
+from ortune.verbs.soak.words import document
 
 MIB = 1 << 20
 
@@ -84,6 +86,14 @@ def test_the_page_has_the_verdict_and_its_figures(result: SoakResult) -> None:
         "arena off",
     ):
         assert fact in page, fact
+
+
+def test_a_rise_without_experiments_names_the_budget_for_them(result: SoakResult) -> None:
+    late = msgspec.structs.replace(result, experiments=(), elapsed_s=300.0)
+    text = plain(document(Envelope(schema="ortune/soak/1", ortune="0.1.0", status="ok", result=late)))
+    assert "--budget 12m" in text
+    with_them = plain(document(Envelope(schema="ortune/soak/1", ortune="0.1.0", status="ok", result=result)))
+    assert "--budget 12m" not in with_them
 
 
 def test_without_points_nothing_is_drawn(result: SoakResult) -> None:

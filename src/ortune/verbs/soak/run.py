@@ -131,6 +131,7 @@ class _Run:
             findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
             result = msgspec.structs.replace(
                 result,
+                notes=(*baseline.work.notes, *baseline.notes),
                 experiments=tuple(found),
                 points=(*result.points, *points),
                 findings=(*result.findings, *findings),

@@ -147,6 +147,22 @@ def forecast(found: LimitForecast) -> str:
     return f"passes {memory(found.limit_bytes)} after {waiting(found.after_s)} ({interval})"
 
 
+def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
+    """Return why no cause was tested although memory rises."""
+    result = envelope.result
+    rises = result.verdict in ("growing", "bounded", "fragmented")
+    if not rises or result.experiments or envelope.status != "ok":
+        return []
+    if NO_EXPERIMENTS in result.notes:
+        return [Line(NO_EXPERIMENTS, "look")]
+    return [
+        Line(
+            f"causes were not tested: the verdict took the whole budget; rerun with {enough(2 * result.elapsed_s)}",
+            "look",
+        )
+    ]
+
+
 def _per_s(calls_per_s: float) -> str:
     """Return a rate with three digits: "17.3 calls/s", "5,150 calls/s"."""
     digits = f"{calls_per_s:.3g}" if calls_per_s < 1000 else f"{float(f'{calls_per_s:.3g}'):,.0f}"
@@ -169,6 +185,7 @@ def document(envelope: Envelope[SoakResult]) -> Document:
         blocks=[
             *blocks,
             *(Line(f"{found.sentence()}{finding_words.places(found)}", "look") for found in result.findings),
+            *_untested(envelope),
             Pairs(rows=list(_figures(result))),
             *_experiments(result),
             *([table(sizes, [tuple(map(Cell, row)) for row in rows])] if len(rows) > 1 else []),
