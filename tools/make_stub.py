@@ -13,7 +13,7 @@ from pathlib import Path
 from make_schemas import result_of
 from ortune.api import function, verbs
 from ortune.functions import grouped
-from ortune.objectives import Objective
+from ortune.objectives import HistoryObjective, Objective
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
 HEAD = '''"""Written by tools/make_stub.py from what each verb can be asked."""
@@ -26,7 +26,7 @@ from ortune.answer import Answer as Answer
 from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
-from ortune.objectives import Objective
+from ortune.objectives import HistoryObjective, Objective
 from ortune.records import ManyResult
 {results}
 
@@ -106,6 +106,8 @@ def about(options: type) -> str:
 def _text(annotation: object) -> str:
     if annotation == Objective:
         return "Objective"
+    if annotation == HistoryObjective:
+        return "HistoryObjective"
     text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     for prefix in ("pathlib._local.", "pathlib.", "collections.abc.", "typing."):
         text = text.replace(prefix, "")

@@ -8,7 +8,7 @@ from ortune.answer import Answer as Answer
 from ortune.errors import OrtuneError as OrtuneError
 from ortune.loader import load as load
 from ortune.measuring.watcher import Watcher as Watcher
-from ortune.objectives import Objective
+from ortune.objectives import HistoryObjective, Objective
 from ortune.records import ManyResult
 from ortune.records.profile import ProfileResult
 from ortune.verbs.bench.result import BenchResult
@@ -689,7 +689,7 @@ class _HistoryOptions(TypedDict, total=False):
     "A release to test instead of the last six. Pass at least two."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
-    objective: Literal['latency', 'p95', 'throughput', 'cold-start', 'first-result', 'main-thread', 'event-loop', 'memory', 'memory:idle', 'memory:released', 'cpu', 'memory-growth']
+    objective: HistoryObjective
     "latency, p95, throughput, cold-start, first-result, main-thread, event-loop, memory, memory:idle, memory:released, cpu or memory-growth; 'latency' by default."
     tolerance: str | float | None
     "Accepted output error: 0.01 (relative L2), cosine>=0.999, snr>=30dB, top1>=0.99."

@@ -18,6 +18,9 @@ Objective = Literal[
     "cpu",
 ]
 
+HistoryObjective = Literal[Objective, "memory-growth"]
+"""Of ``ortune history``, which also finds the release in which memory began to grow."""
+
 OF_MEMORY: tuple[Objective, ...] = ("memory", "memory:idle", "memory:released")
 """Objectives that are sizes: the peak, what is held between runs, and what stays when sessions are deleted."""
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

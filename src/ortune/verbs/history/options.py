@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.objectives import OBJECTIVES, OF_MEMORY, Objective
+from ortune.objectives import OBJECTIVES, OF_MEMORY, HistoryObjective
 from ortune.verbs._shared.common import Budget, Settings, Tolerance
 from ortune.verbs._shared.groups import Each, Resumable, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
@@ -45,7 +45,7 @@ class Options(Each, Resumable):
     ] = ()
     set: Settings = ()
     objective: Annotated[
-        Literal[Objective, "memory-growth"],
+        HistoryObjective,
         Option("--objective", "WHAT", f"{', '.join(OBJECTIVES)} or memory-growth.", RUN),
     ] = "latency"
     tolerance: Tolerance = None
