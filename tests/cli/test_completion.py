@@ -20,7 +20,7 @@ ORTUNE = str(Path(sys.executable).with_name("ortune"))
 CASES = [
     ("ortune qua", ["quantize"]),
     ("ortune compare a b --undecided ", ["fail", "pass"]),
-    ("ortune tune m.onnx --set spin", ["spin=", "spin_stop=", "spin_us="]),
+    ("ortune tune m.onnx --set spin", ["spin=", "spin_backoff=", "spin_stop=", "spin_us="]),
     ("ortune tune m.onnx --b", ["--browser", "--budget", "--budget-each", "--bundle"]),
     ("ortune m.onnx --bud", ["--budget", "--budget-each"]),
     ("ortune tune m.onnx --targets cpu,open", ["cpu,openvino"]),
