@@ -28,7 +28,7 @@ def player(model: Path, steps: list[list[Any]], shared: tuple[str, ...] = ("",),
     session = {"model": str(model), "applied": [applied], "providers": []}
     request = {
         "sessions": [{**session, "shared": name, "before": more.get("before", False)} for name in shared],
-        "feeds": [{"path": str(model.parent / "feed")}],
+        "feeds": [{"path": str(model.parent / "feed"), "batch": 1, "strided": False, "lists": []}],
         "steps": steps,
         "seed": 0,
         "open_loop": more.get("open_loop", False),
