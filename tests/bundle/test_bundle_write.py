@@ -67,6 +67,8 @@ def test_the_readme_says_what_it_is_and_names_files_that_are_there(
     assert {"ortune.json", "inputs", "outputs", "SHA256SUMS"} <= named
     own = {file.name for file in bundle.iterdir()}
     assert {name for name in named if ".onnx" not in name} <= own
+    loaders = {name for name in own if name.lower().startswith("load.")}
+    assert {name for name in own if ".onnx" not in name} - loaders - {"README.md"} <= named
     assert "`load.mjs`" in text and "README.md" in (bundle / "SHA256SUMS").read_text(encoding="utf-8")
 
 

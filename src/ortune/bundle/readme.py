@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from ortune.bundle.package import MANIFEST
 from ortune.bundle.shared import INDEX, WORKLOAD
 from ortune.printable import visible
 from ortune.records import BundleInfo
@@ -11,6 +12,7 @@ from ortune.records import BundleInfo
 README = "README.md"
 _FILES = (
     (INDEX, "the plan, the machine and the confirmation, for programs"),
+    (MANIFEST, "makes the folder a model package, which ONNX Runtime 1.32 opens with its settings"),
     ("report.html", "the whole answer: what was tested, with intervals"),
     (WORKLOAD, "the shapes and the load that were measured"),
     ("inputs", "the inputs of the measurement, as ONNX tensors"),
