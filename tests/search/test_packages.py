@@ -58,7 +58,8 @@ def search(*, foreign: float, own: float, least: float = 0.10, confirmed: bool =
     found.judgement = Judgement(statistic="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
     entries = [entry(FOREIGN, foreign), entry(OWN, own)]
     ranked = sorted(entries, key=lambda e: e.middle)
-    chosen = packages.leader(found, ranked, ranked[0])
+    chosen = found.leading(ranked)
+    assert chosen is not None
     found.winner = chosen
     other = packages.alternative(found, ranked, chosen)
     found.others = [other] if other is not None else []

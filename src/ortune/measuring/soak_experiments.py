@@ -12,11 +12,11 @@ import numpy as np
 from ortune.catalogue import named
 from ortune.catalogue.knob import Knob
 from ortune.measuring.measuring import Measuring
+from ortune.measuring.soaked import as_series
 from ortune.measuring.soaking import SoakArm, Soaked
 from ortune.records import FreshInput, Plan, SoakChange, SoakExperiment, Value
 from ortune.search.plan_edits import changed
 from ortune.stats import soak as soaks
-from ortune.stats.growth import Series
 from ortune.stats.pairs import wilcoxon_interval
 
 SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
@@ -48,25 +48,20 @@ def arms(
         largest: Index of the size that added most memory.
     """
     base = measuring.arm("as-is")
-    seed = measuring.work.seed
-
-    def arm(change: SoakChange, plan: Plan | None = None, **other: object) -> None:
-        own = replace(base, name=f"experiment-{change}", plan=plan or base.plan)
-        if change == "one-size":
-            own = replace(own, feeds=(base.feeds[largest],))
-        wanted = {"fresh": fresh, "seed": seed, "recreate": recreate, **other}
-        found.append((SoakArm(arm=own, **wanted), change, delta if plan else None))  # type: ignore[arg-type]
-
+    as_is = SoakArm(arm=base, fresh=fresh, seed=measuring.work.seed, recreate=recreate)
     found: list[tuple[SoakArm, SoakChange, Plan | None]] = []
-    delta: Plan | None = None
-    arm("as-is")
+
+    def add(change: SoakChange, wanted: SoakArm, delta: Plan | None = None) -> None:
+        found.append((replace(wanted, arm=replace(wanted.arm, name=f"experiment-{change}")), change, delta))
+
+    add("as-is", as_is)
     if fresh:
-        arm("same-values", fresh=())
+        add("same-values", replace(as_is, fresh=()))
     if len(base.feeds) > 1:
-        arm("one-size")
+        add("one-size", replace(as_is, arm=replace(base, feeds=(base.feeds[largest],))))
     if recreate:
-        arm("kept-sessions", recreate=0)
-    arm("trim", trim=True)
+        add("kept-sessions", replace(as_is, recreate=0))
+    add("trim", replace(as_is, trim=True))
     settings: list[tuple[SoakChange, Knob, Value]] = [
         (change, knob, value)
         for change, (knob, value) in SETTINGS.items()
@@ -80,7 +75,7 @@ def arms(
         plan = changed(base.plan, delta, Plan())
         # A value that the plan has already is no change.
         if plan is not None and plan != base.plan and base.plan.settings.get(knob.name) != value:
-            arm(change, plan)
+            add(change, replace(as_is, arm=replace(base, plan=plan)), delta)
     return found
 
 
@@ -113,7 +108,7 @@ def experiments(
     """
     if not _has_points(soaked[0]):
         return []
-    as_is = _series(soaked[0])
+    as_is = as_series(soaked[0]).held
     start = float(as_is.held_bytes[0])
     # What rose to a level is compared as a level: a change may hold more from the first call on.
     as_is_bytes = soaks.grown(as_is) if growing else soaks.level(as_is) - start
@@ -123,7 +118,7 @@ def experiments(
             failed = each.failure.what if each.failure is not None else ""
             found.append(SoakExperiment(change=change, plan=plan, failed=failed))
             continue
-        own = _series(each)
+        own = as_series(each).held
         rise_bytes = soaks.grown(own) if growing else soaks.level(own) - start
         share, flattens = soaks.explained(as_is_bytes, rise_bytes)
         made = SoakExperiment(
@@ -142,14 +137,6 @@ def experiments(
 
 def _has_points(soaked: Soaked) -> bool:
     return sum(point.calls > 0 for point in soaked.points) > 1
-
-
-def _series(soaked: Soaked) -> Series:
-    points = [point for point in soaked.points if point.calls]
-    return Series(
-        calls=np.array([point.calls for point in points], dtype=np.float64),
-        held_bytes=np.array([point.held_bytes or 0 for point in points], dtype=np.float64),
-    )
 
 
 def _with_latency(made: SoakExperiment, as_is: Soaked, changed_: Soaked) -> SoakExperiment:

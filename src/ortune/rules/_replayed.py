@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from ortune.records import Finding, RecordedCalls, ReplayedGain, ReplayedKind
+from ortune.records import Finding, Frame, RecordedCalls, ReplayedGain, ReplayedKind
 from ortune.rules._recordings import frames_of, place, stack
 from ortune.rules._words import plural
 from ortune.rules.facts import Facts
@@ -19,21 +19,13 @@ def of_sessions(facts: Facts, kind: ReplayedKind, code: str, what: str) -> Itera
         code: Of the rule.
         what: What costs.
     """
-    recording = facts.recording
-    if recording is None:
+    recording, gains = facts.recording, [gain for gain in facts.gains if gain.kind == kind]
+    if recording is None or not gains:
         return
-    for gain in facts.gains:
-        if gain.kind != kind:
-            continue
-        worst = max(recording.sessions, key=lambda session: sum(calls.total_ns for calls in session.calls))
-        frames = frames_of(recording, worst)
-        yield Finding(
-            code=code,
-            what=f"{what} ({place(frames)}): {_saved(gain)}",
-            where=stack(frames),
-            evidence=_evidence(gain),
-            fix=f"set {gain.change}",
-        )
+    worst = max(recording.sessions, key=lambda session: sum(calls.total_ns for calls in session.calls))
+    frames = frames_of(recording, worst)
+    for gain in gains:
+        yield _finding(gain, code, what, frames, f"set {gain.change}")
 
 
 def of_calls(
@@ -49,22 +41,24 @@ def of_calls(
         fix: What to do.
         weight: How much calls are concerned; the place with the most is named.
     """
-    recording = facts.recording
-    if recording is None:
+    recording, gains = facts.recording, [gain for gain in facts.gains if gain.kind == kind]
+    calls = [calls for session in recording.sessions for calls in session.calls] if recording else []
+    if recording is None or not calls:
         return
-    calls = [calls for session in recording.sessions for calls in session.calls]
-    for gain in facts.gains:
-        if gain.kind != kind or not calls:
-            continue
-        worst = max(calls, key=weight)
-        frames = recording.places[worst.place] if worst.place >= 0 else ()
-        yield Finding(
-            code=code,
-            what=f"{what} ({place(frames)}): {_saved(gain)}",
-            where=stack(frames),
-            evidence=_evidence(gain),
-            fix=fix,
-        )
+    worst = max(calls, key=weight)
+    frames = recording.places[worst.place] if worst.place >= 0 else ()
+    for gain in gains:
+        yield _finding(gain, code, what, frames, fix)
+
+
+def _finding(gain: ReplayedGain, code: str, what: str, frames: Sequence[Frame], fix: str) -> Finding:
+    return Finding(
+        code=code,
+        what=f"{what} ({place(frames)}): {_saved(gain)}",
+        where=stack(frames),
+        evidence=_evidence(gain),
+        fix=fix,
+    )
 
 
 def _saved(gain: ReplayedGain) -> str:

@@ -7,7 +7,6 @@ only if it is faster than the best plan without it by ``Search.worth_adopting``;
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,26 +14,7 @@ from ortune.records import Comparison, Plan
 from ortune.search.guards import waived
 from ortune.search.halving import Entry
 from ortune.search.refine import PAYS
-
-if TYPE_CHECKING:
-    from ortune.search.state import Search
-
-
-def leader(search: Search, ranked: Sequence[Entry], fastest: Entry) -> Entry:
-    """Return the plan that a race builds on: the fastest, or the fastest without another package.
-
-    Args:
-        search: What was measured.
-        ranked: Sound plans, the fastest first.
-        fastest: The one that would lead if packages cost nothing.
-    """
-    if not search.needs_package(fastest.plan):
-        return fastest
-    own = next((entry for entry in ranked if not search.needs_package(entry.plan)), None)
-    # The default needs no other package either, so a plan slower than it is not what another package is compared with.
-    if own is None or own.middle >= -PAYS * np.log1p(search.race.worth):
-        return fastest
-    return fastest if fastest.middle - own.middle <= np.log1p(-search.worth_adopting) else own
+from ortune.search.state import Search
 
 
 def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry | None:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import Block, Comparison, Control, Host, Measured, Plan, VerdictName
-from ortune.search import confirm, packages, trial_counts
+from ortune.search import confirm, trial_counts
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
 from ortune.search.guards import beside, broken, guards
@@ -111,9 +111,23 @@ class Search:
 
     def leader(self) -> Entry | None:
         """Return the plan to confirm, of those that have enough blocks; None when nothing was measured."""
-        ranked = self.ranked()
+        return self.leading(self.ranked())
+
+    def leading(self, ranked: Sequence[Entry]) -> Entry | None:
+        """Return the plan to build on: the fastest, or the fastest without another package if that is near.
+
+        The default needs no other package either, so a plan that is slower than it does not count.
+
+        Args:
+            ranked: Sound plans, the fastest first.
+        """
         fastest = preferred(ranked)
-        return packages.leader(self, ranked, fastest) if fastest is not None else None
+        if fastest is None or not self.needs_package(fastest.plan):
+            return fastest
+        own = next((entry for entry in ranked if not self.needs_package(entry.plan)), None)
+        if own is None or own.middle >= -PAYS * np.log1p(self.race.worth):
+            return fastest
+        return fastest if fastest.middle - own.middle <= np.log1p(-self.worth_adopting) else own
 
     def consider_default(self) -> None:
         """Propose the untouched default where something else runs today and no plan is better."""

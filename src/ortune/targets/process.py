@@ -7,7 +7,7 @@ between two runs that follow each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from ortune.records import (
     Loaded,
     Measured,
     Outcome,
+    ReadBack,
     SoakDone,
     SoakPoint,
     SoakRequest,
@@ -125,20 +126,9 @@ class Process(Worker):
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
         """Return what became of it, once it is closed."""
         end = self.end
-        wrong = [] if not isinstance(end, TrialDone) else [r for r in end.read_back if not r.ok]
-        if wrong:
-            what = f"{wrong[0].knob} was not applied: {wrong[0].seen or 'no effect observed'}"
-            end = TrialError(reason="not-applied", what=what)
-        if isinstance(end, TrialError):
-            return Failed(
-                plan=self.task.plan.id,
-                reason=end.reason,
-                what=end.what,
-                phase=end.phase,
-                log=self.log(),
-                started_at=self._started_at,
-                elapsed_ns=self.elapsed_ns,
-            )
+        failed = self.failed(end.read_back if isinstance(end, TrialDone) else ())
+        if failed is not None:
+            return failed
         assert isinstance(end, TrialDone)
         if len(self._there) > 1:
             before, after = self._there[0], self._there[-1]
@@ -153,6 +143,29 @@ class Process(Worker):
             ),
             log=self.log(),
             outputs_path=self.task.request.outputs_path,
+            started_at=self._started_at,
+            elapsed_ns=self.elapsed_ns,
+        )
+
+    def failed(self, read_back: Iterable[ReadBack]) -> Failed | None:
+        """Return what went wrong, once it has ended; None if nothing did.
+
+        Args:
+            read_back: Settings as they were in effect.
+        """
+        end = self.end
+        wrong = next((read for read in read_back if not read.ok), None)
+        if wrong is not None:
+            what = f"{wrong.knob} was not applied: {wrong.seen or 'no effect observed'}"
+            end = TrialError(reason="not-applied", what=what)
+        if not isinstance(end, TrialError):
+            return None
+        return Failed(
+            plan=self.task.plan.id,
+            reason=end.reason,
+            what=end.what,
+            phase=end.phase,
+            log=self.log(),
             started_at=self._started_at,
             elapsed_ns=self.elapsed_ns,
         )

@@ -16,7 +16,6 @@ from ortune.records import (
     SoakRequest,
     SoakTurn,
     TimeSource,
-    TrialError,
     TrialRequest,
 )
 from ortune.targets.machine import Machine
@@ -106,21 +105,7 @@ class Soaking(Process):
     @property
     def failure(self) -> Failed | None:
         """What went wrong; None if nothing did."""
-        end = self.end
-        wrong = [] if not isinstance(end, SoakDone) else [read for read in end.read_back if not read.ok]
-        if wrong:
-            what = f"{wrong[0].knob} was not applied: {wrong[0].seen or 'no effect observed'}"
-            end = TrialError(reason="not-applied", what=what)
-        if not isinstance(end, TrialError):
-            return None
-        return Failed(
-            plan=self.task.plan.id,
-            reason=end.reason,
-            what=end.what,
-            phase=end.phase,
-            log=self.log(),
-            elapsed_ns=self.elapsed_ns,
-        )
+        return self.failed(self.done.read_back if self.done is not None else ())
 
 
 def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> Soaking | Failed:

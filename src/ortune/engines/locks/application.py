@@ -10,6 +10,7 @@ import msgspec
 
 from ortune import files
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
+from ortune.engines.locks.file import write_text
 from ortune.errors import UsageError
 from ortune.records import (
     AppSnapshot,
@@ -147,12 +148,7 @@ def write_app_lock(path: Path, snapshot: AppSnapshot, *, typed: bool) -> None:
         UsageError: It cannot be written.
     """
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
-    try:
-        files.write(path, text + "\n", typed=typed)
-    except OSError as error:
-        raise UsageError(
-            f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"
-        ) from error
+    write_text(path, text + "\n", typed=typed)
 
 
 def read_app_lock(path: Path, again: str) -> AppSnapshot:

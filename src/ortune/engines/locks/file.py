@@ -40,8 +40,17 @@ def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
     Raises:
         UsageError: It cannot be written.
     """
+    write_text(path, encoded(snapshot), typed=typed)
+
+
+def write_text(path: Path, text: str, *, typed: bool) -> None:
+    """Write the text of a lock file.
+
+    Raises:
+        UsageError: It cannot be written.
+    """
     try:
-        files.write(path, encoded(snapshot), typed=typed)
+        files.write(path, text, typed=typed)
     except OSError as error:
         raise UsageError(
             f"the lock cannot be written: {error.strerror}", where=str(path), do="choose another --output"

@@ -121,6 +121,8 @@ BundleFolder = Annotated[
     AnyPath, Option("--output", "DIR", "Folder for the bundle.", OUT, short="-o", again=False)
 ]
 Seed = Annotated[int, Option("--seed", "N", "Seed of the synthetic inputs.", RUN)]
+WORTH_ADOPTING = 0.1
+"""The usual smallest gain that justifies another package, as a share."""
 Goal = Annotated[
     Objective,
     Option("--objective", "WHAT", f"{', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}.", RUN),

@@ -229,15 +229,15 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
     other = result.other_package
     if other is not None:
-        priced = msgspec.structs.replace(other, adoption=_adoption(side, other.plan))
+        priced = msgspec.structs.replace(other, adoption=adoption_of(side, other.plan))
         result = msgspec.structs.replace(result, other_package=priced)
     runtime = side.runtime_of(result.winner)
     if runtime == side.runtime:
         return result
-    return msgspec.structs.replace(result, runtime=runtime, adoption=_adoption(side, result.winner))
+    return msgspec.structs.replace(result, runtime=runtime, adoption=adoption_of(side, result.winner))
 
 
-def _adoption(side: Resolved, plan: Plan) -> Adoption | None:
+def adoption_of(side: Resolved, plan: Plan) -> Adoption | None:
     """Return what running a plan takes; None in the user's own runtime, and in a page."""
     runtime = side.runtime_of(plan)
     return None if runtime == side.runtime or runtime.ort_web_dist else made.adoption(runtime, side.runtime)

@@ -16,8 +16,6 @@ from ortune.records import (
 )
 from ortune.records.base import Record
 
-WORTH_ADOPTING = 0.1
-"""The smallest gain over the winner for which another package is named."""
 KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
 """Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
 time was left to ask; "" for one in fewer bits."""

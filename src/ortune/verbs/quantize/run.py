@@ -27,7 +27,6 @@ from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.records import Adoption, Envelope, Host, Plan
-from ortune.runtimes import made
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -36,6 +35,7 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import peak_bytes
 from ortune.verbs._shared import tuned
 from ortune.verbs._shared.bundling import with_bundle
+from ortune.verbs._shared.common import WORTH_ADOPTING
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
@@ -50,7 +50,7 @@ from ortune.verbs.quantize.likely import LikelyMethods
 from ortune.verbs.quantize.means import means
 from ortune.verbs.quantize.options import Options
 from ortune.verbs.quantize.precision import Model, Precision
-from ortune.verbs.quantize.result import WORTH_ADOPTING, QuantizeResult
+from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
 MOST_WALKS = 2
@@ -260,8 +260,7 @@ class _Quantization:
             and (row.comparison.ratio_high or 1.0) < least
         ]
         _, best = min(rows, key=lambda row: row[0], default=(0.0, None))
-        side = self.baseline.side
-        needs = made.adoption(side.runtime_of(best.plan), side.runtime) if best is not None else None
+        needs = tuned.adoption_of(self.baseline.side, best.plan) if best is not None else None
         return msgspec.structs.replace(result, adoption=adoption, elsewhere=best, elsewhere_needs=needs)
 
     def _without_vnni(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:

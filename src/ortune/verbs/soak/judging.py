@@ -57,6 +57,7 @@ def made(
     per_s = rate_per_s or _median([_rate(each) for each in soaked]) or 0.0
     growing = judged.growth if judged is not None and judged.growth.per_call is not None else None
     elapsed_s = opened.elapsed_s
+    sizes = _sizes(soaked, names)
     undecided = judged is not None and verdict == "undecided"
     arrival = "" if rate_per_s is None else f"{rate_per_s:.4g}/s, {options.arrival or 'poisson'} arrivals"
     return SoakResult(
@@ -70,14 +71,14 @@ def made(
         returned_bytes=judged.returned_bytes if judged else None,
         base_bytes=_median_known([each.done.base_bytes if each.done else None for each in soaked]),
         released_bytes=_median_known([each.done.released_bytes if each.done else None for each in soaked]),
-        raised_by=_raised_by(soaked, names),
+        raised_by=_raised_by(sizes),
         growth=growth_figure(judged, options.recreate)
         if judged is not None and growing is not None
         else None,
         forecast=_forecast(judged, baseline, per_s) if judged is not None else None,
         killed=kill,
         enough_budget_s=judged.growth.longer * elapsed_s if judged is not None and undecided else None,
-        sizes=_sizes(soaked, names),
+        sizes=sizes,
         fresh=tuple(each.name for each in soak.soaked[0].wanted.fresh),
         fixed=tuple(sorted({name for each in soaked if each.done for name in each.done.fixed})),
         recreate=options.recreate,
@@ -172,10 +173,9 @@ def _sizes(soaked: Sequence[Soaked], names: Sequence[str]) -> tuple[SizeRow, ...
     return tuple(rows)
 
 
-def _raised_by(soaked: Sequence[Soaked], names: Sequence[str]) -> str:
+def _raised_by(sizes: Sequence[SizeRow]) -> str:
     """Return the size that raised the level most; "" if none did."""
-    rows = _sizes(soaked, names)
-    most = max(rows, key=lambda row: row.raised_bytes, default=None)
+    most = max(sizes, key=lambda row: row.raised_bytes, default=None)
     return most.size if most is not None and most.raised_bytes else ""
 
 

@@ -11,7 +11,15 @@ from ortune.catalogue.providers import CPU
 from ortune.errors import UsageError
 from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.browsers import RemoteBrowser
-from ortune.verbs._shared.common import NON_FINITE, Goal, Metric, Targets, Tolerance, require_allowed
+from ortune.verbs._shared.common import (
+    NON_FINITE,
+    WORTH_ADOPTING,
+    Goal,
+    Metric,
+    Targets,
+    Tolerance,
+    require_allowed,
+)
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option, path
@@ -61,12 +69,12 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         str | float,
         Option(
             "--worth-adopting",
-            "10%",
+            f"{WORTH_ADOPTING:.0%}",
             "Smallest gain over the best configuration in your own packages that justifies another package. "
             "A target that you name needs none.",
             RUN,
         ),
-    ] = "10%"
+    ] = f"{WORTH_ADOPTING:.0%}"
     allow: Annotated[
         Sequence[str],
         Option(
