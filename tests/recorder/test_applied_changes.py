@@ -274,3 +274,21 @@ def test_an_error_of_the_applier_ends_the_changes_and_nothing_else(tmp_path: Pat
     assert errors.count("ortune: changes stopped in process") == 1
     assert done.code == 0
     assert len(done.stopped) == 1
+
+
+def test_a_thread_that_ended_with_a_lock_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    done, lines = run(
+        tmp_path,
+        """
+        import signal, threading, time
+        signal.alarm(30)
+        sessions, held = [InferenceSession(MODEL), InferenceSession(MODEL)], threading.Event()
+        lock = sys.modules["ortune_applier"]._APPLIER.lock
+        # Names of its own: those of the program are freed at its end, with the sessions.
+        names = {"lock": lock, "held": held.set, "sleep": time.sleep}
+        threading.Thread(target=exec, args=("with lock: held(); sleep(60)", names), daemon=True).start()
+        held.wait()
+        """,
+        change(SIGMOID, share=True),
+    )
+    assert (done.code, lines) == (0, [])

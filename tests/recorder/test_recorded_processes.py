@@ -108,6 +108,24 @@ def test_threads_share_a_session_and_no_call_is_lost(tmp_path: Path) -> None:
     assert 0 < process.recorder_ns < recording.elapsed_ns
 
 
+def test_a_thread_that_ended_with_a_lock_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    recording = run(
+        tmp_path,
+        """
+        import signal, threading, time
+        signal.alarm(30)
+        session, held = opened(), threading.Event()
+        session.run(None, X)
+        # Names of its own: those of the program are freed at its end, with the session.
+        names = {"lock": sys.modules["ortune_recorder"]._RECORDER.lock, "held": held.set, "sleep": time.sleep}
+        threading.Thread(target=exec, args=("with lock: held(); sleep(60)", names), daemon=True).start()
+        held.wait()
+        """,
+    )
+    assert recording.code == 0
+    assert counts(recording) == [(0, 1)]
+
+
 def test_an_error_of_the_recorder_ends_the_recording_and_nothing_else(tmp_path: Path, capfd: object) -> None:
     recording = run(
         tmp_path,

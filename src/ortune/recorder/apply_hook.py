@@ -132,6 +132,11 @@ class Applier:
         for held in self.held.values():
             held.shared, held.lock = None, threading.Lock()
 
+    def stopped(self) -> bool:
+        """Return whether nothing is to be changed any more."""
+        # At the end of the interpreter a thread that held a lock is gone, and a wait for it would have no end.
+        return self.off or sys.is_finalizing()
+
     # Writing.
 
     def write(self, **event: Any) -> None:
@@ -199,7 +204,7 @@ class Applier:
 
     def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
         """Create a session with the changes for its model."""
-        if self.off:
+        if self.stopped():
             return original(session, *args, **kwargs)
         try:
             number, digest, name = self.number(session)
@@ -450,7 +455,7 @@ class Applier:
             settings: Whether the settings are changed.
         """
         held = self.held.get(id(session))
-        if self.off or held is None or held.plain:
+        if self.stopped() or held is None or held.plain:
             return
         change = self.changes[held.number]
         model = held.replaced and (not settings or (model and bool(change["shapes"])))
@@ -519,8 +524,10 @@ class Changes:
 def _gone(key: int, ref: Any) -> None:
     """Let go of a session whose object was freed."""
     applier = _APPLIER
-    if applier is None:
+    if applier is None or sys is None:
         return
+    if not applier.lock.acquire(not sys.is_finalizing()):
+        return  # the thread that held it ended with the interpreter
     try:
         held = applier.held.get(key)
         if held is not None and held.ref is ref:
@@ -528,6 +535,8 @@ def _gone(key: int, ref: Any) -> None:
             applier.leave(held)
     except Exception:
         applier.fail()
+    finally:
+        applier.lock.release()
 
 
 def copied(value: Any) -> Any:
@@ -624,7 +633,7 @@ def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         applier = _APPLIER
-        if applier is None or applier.off or id(self) not in applier.held:
+        if applier is None or applier.stopped() or id(self) not in applier.held:
             return original(self, *args, **kwargs)
         if name != "set_providers":
             applier.guarded(applier.own, self, name, settings=name != "run_async")
@@ -658,7 +667,7 @@ def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
     def get(self: Any) -> Any:
         result = original(self)
         applier = _APPLIER
-        if applier is not None and not applier.off:
+        if applier is not None and not applier.stopped():
             applier.guarded(note, applier, result, None)
         return result
 
@@ -672,7 +681,7 @@ def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(self, *args, **kwargs)
         applier = _APPLIER
-        if applier is not None and not applier.off:
+        if applier is not None and not applier.stopped():
             applier.guarded(note, applier, self, (name, args, kwargs))
         return result
 

@@ -145,6 +145,11 @@ class Recorder:
         self.threads: Dict[int, int] = {}
         self.contents: Dict[Tuple[int, int], str] = {}
 
+    def stopped(self) -> bool:
+        """Return whether nothing is to be recorded any more."""
+        # At the end of the interpreter a thread that held the lock is gone, and a wait for it would have no end.
+        return self.off or sys.is_finalizing()
+
     # Writing.
 
     def write(self, **event: Any) -> None:
@@ -226,7 +231,7 @@ class Recorder:
 
     def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
         """Create a session as the program asked, and record it."""
-        if self.off:
+        if self.stopped():
             return original(session, *args, **kwargs)
         began_ns = _cpu()
         asked = threads = None
@@ -593,8 +598,10 @@ class Recorder:
 def _gone(key: int, ref: Any) -> None:
     """Record the end of a session, when its object is freed."""
     recorder = _RECORDER
-    if recorder is None or recorder.off:
+    if recorder is None or recorder.off or sys is None:
         return
+    if not recorder.lock.acquire(not sys.is_finalizing()):
+        return  # the thread that held it ended with the interpreter
     try:
         state = recorder.states.get(key)
         if state is not None and state.ref is ref:
@@ -602,6 +609,8 @@ def _gone(key: int, ref: Any) -> None:
             recorder.closed(state)
     except Exception:
         recorder.fail()
+    finally:
+        recorder.lock.release()
 
 
 def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
@@ -618,7 +627,7 @@ def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
         recorder = _RECORDER
         noted = (
             None
-            if recorder is None or recorder.off or not method
+            if recorder is None or recorder.stopped() or not method
             else recorder.enter(self, args, kwargs, feed_at, feed_name)
         )
         try:
@@ -675,7 +684,7 @@ def patch(module: Any, recorder: Recorder) -> None:
         def bound(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = bind(self, *args, **kwargs)
             recorder = _RECORDER
-            if recorder is not None and not recorder.off and not getattr(recorder.local, "inside", False):
+            if recorder is not None and not recorder.stopped() and not getattr(recorder.local, "inside", False):
                 try:
                     recorder.adopt(self)  # a session of a model package
                 except Exception:
