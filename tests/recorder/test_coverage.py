@@ -95,6 +95,20 @@ def test_programs_without_onnxruntime_are_not_missed() -> None:
     assert recording.seen >= 2
 
 
+def test_a_process_that_ends_while_it_imports_onnxruntime_has_used_nothing(tmp_path: Path) -> None:
+    body = """
+    import os, sys, time
+    class Ends:
+        def find_spec(self, name, path=None, target=None):
+            if name == "onnxruntime.capi.onnxruntime_validation":  # imported after the library
+                time.sleep(0.5); os._exit(0)
+    sys.meta_path.insert(0, Ends())
+    import onnxruntime
+    """
+    recording = recorded([sys.executable, written(tmp_path, body, head="")])
+    assert (recording.processes, recording.code, reasons(recording)) == ((), 0, [])
+
+
 def test_an_end_that_was_not_observed_is_named_and_numpy_tells_how_long_it_may_be(tmp_path: Path) -> None:
     watch = ProcessWatch(os.getpid(), tmp_path, tmp_path)
     for number, (gap_s, libraries) in enumerate([

@@ -24,6 +24,7 @@ FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_APPLY", "default::getpass.GetPassWarning"
 """Names the folder with the changes. Without it this file does nothing."""
 CHANGES = "apply.json"
+PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_applied"
 CALLS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values", "run_with_ortvaluevector": ""}
@@ -596,7 +597,7 @@ def patch(module: Any, applier: Applier) -> None:
     setattr(sessions, MARK, True)
     applier.module = module
     applier.home = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__))) + os.sep
-    package = sys.modules.get("onnxruntime")
+    package = sys.modules.get(PACKAGE)
     applier.version = str(getattr(package, "__version__", "") or version_in(applier.home))
     options = module.C.SessionOptions
     applier.usual = options()
@@ -731,6 +732,8 @@ class ApplyFinder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return what the other finders find, with a loader that wraps the module."""
+        if name == PACKAGE:
+            self.applier.guarded(loading, self.applier.folder)
         if name != MODULE or self.busy:
             return None
         self.busy = True
@@ -758,6 +761,12 @@ class ApplyFinder:
             self.applier.guarded(patch, module, self.applier)
 
         loader.exec_module = exec_module
+
+
+def loading(folder: str) -> None:
+    """Leave a file that says that this process will report once ONNX Runtime is imported: it may end before."""
+    path = os.path.join(folder, "%d.loading" % os.getpid())
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:

@@ -32,6 +32,7 @@ VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
 """Names the folder of the recording. Without it this file does nothing."""
 VALUES = "ORTUNE_RECORD_VALUES"
 """How many calls of each row are written with the values of their inputs and outputs; none without it."""
+PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_recorded"
 CALLS = ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async")
@@ -661,7 +662,7 @@ def patch(module: Any, recorder: Recorder) -> None:
     if MARK in vars(sessions):
         return
     setattr(sessions, MARK, True)
-    package = sys.modules.get("onnxruntime")
+    package = sys.modules.get(PACKAGE)
     recorder.home = os.path.dirname(os.path.dirname(os.path.abspath(module.__file__))) + os.sep
     recorder.version = str(getattr(package, "__version__", "") or version_in(recorder.home))
     for name in CALLS:
@@ -703,6 +704,11 @@ class Finder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return what the other finders find, with a loader that wraps the module."""
+        if name == PACKAGE:
+            try:
+                loading(self.recorder.folder)
+            except Exception:
+                self.recorder.fail()
         if name != MODULE or self.busy:
             return None
         self.busy = True
@@ -824,6 +830,12 @@ def outputs_of(result: Any) -> List[Any]:
     if not isinstance(result, (list, tuple)):
         return []
     return [list(described(value)) for value in result]
+
+
+def loading(folder: str) -> None:
+    """Leave a file that says that this process will report once ONNX Runtime is imported: it may end before."""
+    path = os.path.join(folder, "%d.loading" % os.getpid())
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:

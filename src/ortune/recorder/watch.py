@@ -146,6 +146,10 @@ class ProcessWatch:
         """Return numbers of the processes that wrote a log."""
         return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
 
+    def loading(self) -> set[int]:
+        """Return numbers of the processes that began to import ONNX Runtime with the recorder in them."""
+        return {int(path.stem) for path in self.folder.glob("*.loading")}
+
     def missed(self, homes: Mapping[int, tuple[str, ...]]) -> tuple[MissedProcess, ...]:
         """Return the processes that use ONNX Runtime and did not report.
 
@@ -154,6 +158,7 @@ class ProcessWatch:
         """
         found = []
         scan = _Scan()
+        loading = self.loading()
         argv = {process.pid: process.argv for process in self.seen.values()}
         for process in self.seen.values():
             # Between fork and exec a child looks like its parent.
@@ -171,7 +176,10 @@ class ProcessWatch:
                 continue
             library = libraries[0] if libraries else scan.first(process)
             if library:
-                found.append(_missed(process, library, self._reason(process, bool(libraries))))
+                reason = self._reason(process, bool(libraries))
+                # One that ended within the import has used nothing.
+                if reason != "unknown" or process.pid not in loading:
+                    found.append(_missed(process, library, reason))
             elif math.isfinite(process.gone_s) and process.gone_s - process.looked_s > process.unseen_s:
                 found.append(_missed(process, "", "unseen"))
         return tuple(found)
