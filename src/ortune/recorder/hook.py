@@ -685,7 +685,11 @@ def patch(module: Any, recorder: Recorder) -> None:
         def bound(self: Any, *args: Any, **kwargs: Any) -> Any:
             result = bind(self, *args, **kwargs)
             recorder = _RECORDER
-            if recorder is not None and not recorder.stopped() and not getattr(recorder.local, "inside", False):
+            if (
+                recorder is not None
+                and not recorder.stopped()
+                and not getattr(recorder.local, "inside", False)
+            ):
                 try:
                     recorder.adopt(self)  # a session of a model package
                 except Exception:
