@@ -112,6 +112,7 @@ class Lab:
             log units.
         faster_rewrite: Name of a rewrite whose models take a third less than others.
         faster_target: Target on which plans take half as long as elsewhere.
+        memory: Times as much peak memory as the default's, for plans that have a setting.
         allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.
@@ -128,6 +129,7 @@ class Lab:
     faster_rewrite: str = ""
     faster_target: str = ""
     threads_log: float = 0.0
+    memory: Mapping[str, float] = field(default_factory=dict)
     allocators: bool = False
     profiles: bool = False
     now_s: float = 1000.0

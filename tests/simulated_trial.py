@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,11 @@ class Trial:
         lab.waited_s += 1e-9 * share * bare_ns
         return 1.0 + share, share * bare_ns * self.draw.uniform(1.0, 1.2)
 
+    def _memory(self) -> float:
+        """Times as much peak memory as the default's."""
+        settings = self.task.plan.settings
+        return math.prod(times for name, times in self.lab.memory.items() if name in settings)
+
     def outcome(self, sensors: Sensors) -> Outcome:
         """What became of it."""
         real, plan, elapsed_ns = self.real, self.task.plan.id, int(self.spent_ns)
@@ -129,9 +135,9 @@ class Trial:
             cpu_ns=2 * total_ns,
             wall_ns=total_ns,
             n_runs=len(cases) * len(self.latencies),
-            peak_bytes=int(60e6 * np.exp(0.01 * self.draw.standard_normal())),
+            peak_bytes=int(60e6 * self._memory() * np.exp(0.01 * self.draw.standard_normal())),
             base_bytes=int(30e6),
-            kept=MemoryKept(idle_bytes=int(55e6), released_bytes=int(50e6)),
+            kept=MemoryKept(idle_bytes=int(55e6 * self._memory()), released_bytes=int(50e6)),
             idle_cpu_ratio=None,
             involuntary_switches=0,
             turn_waits_ns=tuple(self.turn_waits),

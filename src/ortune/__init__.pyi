@@ -1461,6 +1461,8 @@ class _TuneOptions(TypedDict, total=False):
     "Real inputs for calibration and for the error of quantized models: a folder of .npz or test_data_set_*."
     metric: str | None
     "For tolerance='metric>=99%': accuracy, boxes, ctc, ranks, perplexity, or your MODULE:FUNCTION."
+    max_memory: str | int | None
+    "Peak memory that a process may need over all sizes of the workload: the fastest configuration within it (512MiB)."
     worth: str | float
     "Smallest gain that justifies a change (1%); '1%' by default."
     worth_adopting: str | float

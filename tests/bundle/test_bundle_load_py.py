@@ -379,6 +379,14 @@ def test_one_binding_serves_every_call_of_a_thread(
     assert done.stdout.strip() == f"[] 5 {fixed}"
 
 
+def test_a_batch_is_split_and_put_together(tmp_path: Path, make_bundle: Bundle) -> None:
+    bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS, {"rows_per_run": 2})
+    ast.parse((bundle / "load.py").read_text(encoding="utf-8"), feature_version=(3, 8))
+    x = "__import__('numpy').arange(320, dtype='float32').reshape(5, 64)"
+    same = f"bool((load.run(session, {{'x': {x}}})[0] == session.run(None, {{'x': {x}}})[0]).all())"
+    assert ask(bundle, f"{same}, load._in_rows[session].split") == "(True, True)"
+
+
 def test_without_settings_the_loader_only_opens_the_model(tmp_path: Path, make_bundle: Bundle) -> None:
     bundle = make_bundle(matmul(tmp_path / "net.onnx"), FEEDS)
     text = (bundle / "load.py").read_text(encoding="utf-8")

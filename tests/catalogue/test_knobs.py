@@ -193,12 +193,13 @@ def test_a_near_miss_is_told() -> None:
 
 
 def write_model(path: Path) -> None:
-    """y = relu(x @ x): enough that every setting has something to act on."""
+    """y = relu(x @ w) for each row: enough that every setting has something to act on."""
     onnx.save(
         assemble(
-            [helper.make_node("MatMul", ["x", "x"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
-            "float[32,32] x",
-            "float[32,32] y",
+            [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Relu", ["m"], ["y"])],
+            "float[rows,32] x",
+            "float[rows,32] y",
+            {"w": np.eye(32, dtype=np.float32)},
             opset=13,
         ),
         path,

@@ -145,6 +145,17 @@ def test_what_a_guard_would_refuse_does_not_lead_the_race_unless_it_is_allowed()
         assert ("--allow memory" in (why.text if why is not None else "")) is not bool(allowed)
 
 
+def test_a_plan_over_the_limit_of_memory_leaves_the_race_however_fast() -> None:
+    field = Field({plan("1").id: 0.5, plan("2").id: 0.8})
+    field.memory = {plan("1").id: 1.4}
+    run = race(field)
+    run.limit_bytes, run.allowed = 120_000_000, ("memory",)
+    entries = [run.add(entry(name)) for name in ("1", "2")]
+    run.go(run.screen(entries))
+    assert [e.plan for e in run.live()] == [plan("2")]
+    assert entries[0].why == Reason(code="over-memory", text="peak 134 MiB")
+
+
 def test_the_identical_plan_runs_now_and_then_so_that_a_machine_that_turns_bad_is_seen() -> None:
     field = Field({plan(str(i)).id: 1.0 for i in range(12)})
     run = race(field)

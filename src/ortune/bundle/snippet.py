@@ -18,6 +18,7 @@ from ortune.bundle.settings import (
 )
 from ortune.bundle.shared import as_text
 from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.providers import find
 from ortune.records import Applied, Plan
 
@@ -71,6 +72,12 @@ def python_lines(
             "# per call: binding.bind_cpu_input(name, array) per input, binding.bind_output(name) per output,",
             f"#     session.run_with_iobinding(binding{', run_options' if runs else ''}), "
             "binding.copy_outputs_to_cpu()",
+        ]
+    most_rows = [s.value for s in settings if s.key == ROWS_PER_RUN.key]
+    if most_rows:
+        lines += [
+            f"# per call of session.run: at most {most_rows[0]} rows of a batch, rows of about equal length together;",
+            "#     run() of the bundle's load.py splits a batch and puts the outputs together",
         ]
     return "\n".join(lines)
 

@@ -111,6 +111,12 @@ def broken(
     return ""
 
 
+def over(trials: Sequence[Measured], limit_bytes: int | None) -> str:
+    """Return the largest peak memory of some trials where it is above a limit, in words; "" where it is not."""
+    peak = max((t.done.peak_bytes or 0 for t in trials), default=0)
+    return f"peak {peak / 2**20:.0f} MiB" if limit_bytes is not None and peak > limit_bytes else ""
+
+
 def _own(objective: Objective) -> str:
     """Return the figure that an objective is about, which is no guard of it."""
     return {"throughput": "mean"}.get(objective, objective)

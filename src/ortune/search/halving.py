@@ -18,7 +18,7 @@ from ortune.objectives import Objective
 from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.figures import without_latencies
-from ortune.search.guards import broken, waived
+from ortune.search.guards import broken, over, waived
 from ortune.search.phases import NEXT_TIMES
 from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
@@ -110,6 +110,7 @@ class Halving(Schedule):
     Attributes:
         worth: The smallest effect that matters, as a share.
         objective, allowed: What counts, and the guards that may be broken for it.
+        limit_bytes: Peak memory that no process of a plan may exceed; None if there is no limit.
         default: The plan that all plans are compared with.
         statistic, scale: From the calibration; the scale of blocks, log units.
         with_current: Whether the user's current plan is in every block too.
@@ -125,6 +126,7 @@ class Halving(Schedule):
     scale: float = 0.0
     objective: Objective = "latency"
     allowed: tuple[str, ...] = ()
+    limit_bytes: int | None = None
     default: Plan = field(default_factory=Plan)
     kept_ns: float = 0.0
     with_current: bool = False
@@ -283,7 +285,16 @@ class Halving(Schedule):
                 entry.eliminate("eliminated", Reason(code="slower", n=len(entry.ratios)))
 
     def refuse(self, entry: Entry) -> bool:
-        """Eliminate a plan that worsens another metric more than its guard allows, and returns whether it did."""
+        """Eliminate a plan that exceeds the limit of memory, or worsens another metric more than its guard allows.
+
+        Returns:
+            Whether it does.
+        """
+        if peak := over(entry.trials, self.limit_bytes):
+            if entry.live:
+                entry.worsens = peak
+                entry.eliminate("eliminated", Reason(code="over-memory", text=peak))
+            return True
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
         why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)

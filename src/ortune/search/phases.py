@@ -76,6 +76,13 @@ ROUND_RUNS = _phase(
     "a round runs half, full and double each guessed dimension; two to five rounds per process, or one size if two do "
     "not fit",
 )
+WITHIN_MEMORY_SHARE = _phase(
+    "configurations within --max-memory",
+    "tune",
+    0.3,
+    "of the time left",
+    "each in one process, if the default needs more memory",
+)
 PROFILE_BEFORE_RACE_SHARE = _phase(
     "profile",
     "tune",

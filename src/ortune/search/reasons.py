@@ -8,8 +8,8 @@ from typing import Literal
 Code = Literal[
     "budget", "budget-before-it-ran", "budget-after-one-block", "too-many-neighbours", "part-of-a-failure",
     "not-rewritten", "error", "failed-while-confirmed", "wrong-outputs", "slower-at-once", "slower", "no-better",
-    "slower-half", "below-worth", "worsens", "pruned", "slower-than-complete", "not-confirmed", "another-faster",
-    "refused", "not-adopted",
+    "slower-half", "below-worth", "worsens", "over-memory", "pruned", "slower-than-complete", "not-confirmed",
+    "another-faster", "refused", "not-adopted",
 ]  # fmt: skip
 
 

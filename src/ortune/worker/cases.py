@@ -225,12 +225,23 @@ def caller(
 ) -> List[Case]:
     """Return one caller's cases; where inputs and outputs are bound, one binding serves them all."""
     bound: Union[Bound, DeviceBound, None] = None
+    if settings.most_rows is not None:
+        settings.rows = _in_rows(session, settings.most_rows)
     if settings.call_style == "io_binding":
         bound = Bound(session, settings.run)
     elif settings.call_style != "run":
         bound = _on_device(ort, session, settings, request)
     beside = _on_device(ort, session, settings, request) if request["transfers"] else None
     return [_case(ort, session, settings, feed, values, bound, beside) for feed in request["feeds"]]
+
+
+def _in_rows(session: Any, most: int) -> Any:
+    from .rows import InRows  # imports numpy, which must not fail before it can be said
+
+    try:
+        return InRows(session, most)
+    except ValueError as error:
+        raise Stop("unsupported", str(error), "rows_per_run") from error
 
 
 def _on_device(ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any]) -> DeviceBound:
@@ -257,6 +268,8 @@ def _case(
         # Run as if it had not been asked for, it would pass for a setting that changes nothing.
         what = "%s does not support inputs of a type that numpy lacks" % settings.call_style
         raise Stop("unsupported", what, "call_style")
+    if needs_ort_values and settings.rows is not None:
+        raise Stop("unsupported", "inputs of a type that numpy lacks cannot be split", "rows_per_run")
     if needs_ort_values:
         typed = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
         return Case(feed, lambda: session.run_with_ort_values(names, typed, settings.run), outputs)
@@ -269,6 +282,13 @@ def _case(
     if bound is not None:
         binding = bound
         return Case(feed, lambda: binding(feeds), outputs, feeds=feeds, device=beside)
+    if settings.rows is not None:
+        in_rows = settings.rows
+
+        def run(part: Dict[str, Any]) -> Any:
+            return session.run(names, part, settings.run)
+
+        return Case(feed, lambda: in_rows.run(run, feeds), outputs, feeds=feeds, device=beside)
     return Case(feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=beside)
 
 

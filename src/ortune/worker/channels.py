@@ -25,6 +25,8 @@ class Settings:
         self.run: Any = None
         self.provider_options: Dict[str, Dict[str, str]] = {}  # by provider
         self.call_style = "run"
+        self.rows: Any = None  # what splits batches (``rows.InRows``), once a session is there
+        self.most_rows: Optional[int] = None  # of a run
         self.arena: Any = None  # the OrtArenaCfg registered with the environment
         # In the folders that settings name, before the session, which began then, and after; None where none names one.
         self.files: Optional[Tuple[Dict[str, int], int, Dict[str, int]]] = None
@@ -103,6 +105,8 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
         after = thread_count()
         settings.pool_threads = None if before is None or after is None else after - before
         settings.session.use_per_session_threads = False
+    elif channel == "call_style" and key == "rows_per_run":
+        settings.most_rows = int(value)
     elif channel == "call_style":
         settings.call_style = str(value)
     elif channel not in ("env", "preload", "process"):

@@ -207,6 +207,9 @@ def _effect(
         return "effect", flushed == (text(value) == "1"), "denormals %s" % ("flushed" if flushed else "kept")
     if probe == "huge_pages":
         return _huge_pages(str(value))
+    if probe == "rows" and settings.rows is not None:
+        split = settings.rows.split
+        return "effect", split, "calls were split" if split else "no call has more than %s rows" % value
     if probe == "thp":
         enabled = _field("/proc/self/status", "THP_enabled")
         wanted = "0" if value == "never" else "1"

@@ -11,6 +11,7 @@ INSTEAD = {
     "global_pool": "the {} binding cannot create a global thread pool; each session has its own",
     "preload": "it cannot be preloaded there; the default allocator is used",
     "call_style": "the {} binding has no I/O binding; pass the values to each call of run()",
+    "rows": "pass at most so many rows in each call of run(), rows of about equal length together, as load.py does",
     "graph": "graph replay needs buffers that stay on the GPU, and only load.py keeps them",
     "page": "applies to browsers only",
     "provider": "the {} binding cannot append it; load.py can",

@@ -36,12 +36,15 @@ from ortune.bundle.settings import (
 )
 from ortune.bundle.shared import as_text, thread_cap
 from ortune.catalogue.captured_graph import captures
+from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.provider import Bindings
 from ortune.catalogue.providers import CPU, every, find
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
 """One name for each architecture; systems call it differently."""
+
+_ROWS = ROWS_PER_RUN.key
 
 
 def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
@@ -95,6 +98,7 @@ class Language:
         lacks: What the binding has no way to do: channels, "affinities", "custom_ops" and huge pages.
         plugs: Its code registers the library of a plug-in, where the caller names one.
         binds: Its code can call a session through one I/O binding.
+        splits: Its code can call a session with few rows of a batch at a time.
         keeps_buffers: Its code can keep inputs and outputs on the device, as replaying a captured graph needs.
         instead: What to do for that, where it is not ``INSTEAD``.
         default: Template of a plan that needs nothing but the model, without its suffix; "" for the same one.
@@ -127,6 +131,7 @@ class Language:
     lacks: frozenset[str] = frozenset()
     plugs: bool = False
     binds: bool = False
+    splits: bool = False
     keeps_buffers: bool = False
     instead: Mapping[str, str] = field(default_factory=dict)
     default: str = ""
@@ -183,7 +188,8 @@ class Language:
             "need_allocator": needed,
             "no_huge_pages": no_huge_pages(applied),
             "process": [(s.key, s.value) for s in of(applied, "process") if s.key != HUGE_PAGES],
-            "call_style": next((s.value for s in of(applied, "call_style")), "run"),
+            "call_style": next((s.value for s in of(applied, "call_style") if s.key != _ROWS), "run"),
+            "most_rows": next((s.value for s in of(applied, "call_style") if s.key == _ROWS), None),
             "variables": [self._entry(self.variable, s) for s in of(applied, "env")],
             "options": self.statements(info),
             "entries": [
@@ -347,6 +353,8 @@ class Language:
             lacked, cannot = "affinities", is_bound(setting) and "affinities" in self.lacks
         elif lacked == "process":
             return "" if setting.key == HUGE_PAGES and HUGE_PAGES not in self.lacks else process_line(setting)
+        elif setting.key == _ROWS:
+            lacked, cannot = "rows", not self.splits
         elif lacked in ("call_style", "page"):
             cannot = setting.value != "run" and not (self.binds and setting.value == "io_binding")
         return self._instead(lacked) if cannot else ""

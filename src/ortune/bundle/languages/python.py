@@ -87,6 +87,7 @@ LANGUAGE = Language(
     local_pool="options.use_per_session_threads = False",
     end="",
     keeps_buffers=True,
+    splits=True,
     more={
         "once": once,
         "as_session_takes": as_session_takes,

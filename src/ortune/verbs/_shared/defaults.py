@@ -28,9 +28,9 @@ MODELS = "models"
 OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "metric", "target", "budget"})
 """What the table of a model can set."""
 OF_COMMANDS = OF_MODELS | {
-    "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "memory", "objective", "preview",
-    "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold", "undecided",
-    "wait_quiet", "worth", "worth_adopting",
+    "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "max_memory", "memory", "objective",
+    "preview", "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold",
+    "undecided", "wait_quiet", "worth", "worth_adopting",
 }  # fmt: skip
 """What the table of a command can set."""
 PATHS = frozenset({"inputs", "data"})

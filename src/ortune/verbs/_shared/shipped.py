@@ -7,7 +7,7 @@ import numpy as np
 from ortune.records import BUSY, Comparison, Plan, Refused
 from ortune.search.blocks import BASE, failures, log_ratios, measured
 from ortune.search.figures import describe
-from ortune.search.guards import waived
+from ortune.search.guards import over, waived
 from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.show import others_words
@@ -52,6 +52,7 @@ def decide(
     failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
+    peak = over(measured(search.confirmation, search.winner.arm), race.limit_bytes)
     # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
     if fell:
         why = tuned_words.fell_alone(leader, name, fell[-1].reason)
@@ -61,6 +62,8 @@ def decide(
         why = tuned_words.not_shipped(leader, name, "not-confirmed", race.worth)
     elif deciding.ratio > 1 - race.worth:
         why = tuned_words.not_shipped(leader, name, "small-gain", race.worth)
+    elif peak:
+        why = tuned_words.over_memory(leader, name, peak)
     elif failed:
         why = tuned_words.worsens(leader, name, failed)
     elif search.needs_package(plan) and deciding.ratio > 1 - search.worth_adopting:

@@ -127,9 +127,16 @@ def default_name(result: TuneResult) -> str:
     """Return what the baseline is called where the default itself does not run, or has wrong outputs."""
     if result.default_broken:
         return "working default"
-    return "default" if result.wrong_default is None else "correct default"
+    if result.wrong_default is not None:
+        return "correct default"
+    return "baseline" if _too_large(result) else "default"
 
 
 def corrected(result: TuneResult) -> bool:
-    """Return whether the default is wrong or does not run, and what mends that is all that is to be set."""
-    return result.wrong_default is not None and today(result) is None and result.winner == result.default
+    """Return whether the default is wrong, does not run or is too large, and the base is all that is to be set."""
+    replaced = result.wrong_default is not None or _too_large(result)
+    return replaced and today(result) is None and result.winner == result.default
+
+
+def _too_large(result: TuneResult) -> bool:
+    return result.within_memory is not None and result.within_memory.base is not None

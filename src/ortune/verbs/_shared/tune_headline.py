@@ -14,6 +14,7 @@ from ortune.show import output_words as compare_outputs
 from ortune.show import sides as two_sides
 from ortune.show.checks import GUARD_NAMES
 from ortune.show.numbers import change, detectable, factors, interval_name, percent, shorten_end, span, times
+from ortune.verbs._shared import within_memory_words
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs._shared.tune_facts import (
     claimed,
@@ -46,6 +47,7 @@ def headline(result: TuneResult) -> str:
 def limits(result: TuneResult) -> list[str]:
     """Return what a reader of the headline must know besides."""
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
+    wrong += within_memory_words.sentences(result)
     if nothing_tested(result) or result.budget.exploratory:
         return wrong
     claim = claimed(result)
@@ -379,10 +381,13 @@ def bundled(result: TuneResult) -> str:
     """Return the place of the bundle, and its content if no change is proposed."""
     if not kept(result):
         return result.bundle
-    which = "current" if today(result) is not None else "default"
+    which = f"the {'current' if today(result) is not None else 'default'} configuration"
+    if corrected(result):
+        which = result.default.describe()
     if result.bundle == HERE:
-        return f"this bundle contains the {which} configuration"
-    return f"{result.bundle} (no change is proposed: it contains the {which} configuration)"
+        return f"this bundle contains {which}"
+    why = "" if corrected(result) else "no change is proposed: "
+    return f"{result.bundle} ({why}it contains {which})"
 
 
 def bundle_headline(info: BundleInfo) -> str:

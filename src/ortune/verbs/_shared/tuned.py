@@ -38,7 +38,7 @@ from ortune.show.sides import with_values
 from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_words
 from ortune.verbs._shared.other_programs import worded
-from ortune.verbs.tune.result import BudgetReport, TuneResult
+from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
@@ -48,12 +48,13 @@ LEAST_SEEN, PHASES = 18, 1.25
 """Blocks from which on drift of the default is examined, and ratio of ninth to first decile from which on it counts."""
 
 
-def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
+def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None = None) -> TuneResult:
     """Return the whole answer, without what the session knows: its number, its words and its profile.
 
     Args:
         run: The race and the confirmation.
         enough_s: A budget that the answer names for something else; 0 for the race's own.
+        within: What a limit of memory decided; None without one.
     """
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
@@ -100,7 +101,8 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
         winner=shipped,
         # The right level replaces a wrong default even where nothing else is faster than it.
         changes=shipped != shipping.unchanged(search)
-        or (run.baseline.check.wrong_plan is not None and search.current is None),
+        or (run.baseline.check.wrong_plan is not None and search.current is None)
+        or (within is not None and within.replaces),
         fallback=fallback(
             shipped,
             default=search.default,
@@ -118,6 +120,7 @@ def make_result(run: Tuning, enough_s: float = 0.0) -> TuneResult:
         against_current=against_current,
         alone=search.comparison_alone(),
         outputs=winner.outputs if winner else None,
+        within_memory=within,
         settings=settings(search, shipped, won) if winner else (),
         candidates=rows,
         trade=trade(search, shipped, won, default_figures),

@@ -57,6 +57,11 @@ def worsens(plan: str, kept: str, figures: Sequence[str]) -> str:
     return f"{plan} is better but worsens {', '.join(figures)}: {kept} is kept ({allow})"
 
 
+def over_memory(plan: str, kept: str, peak: str) -> str:
+    """Return the sentence that the leader exceeds the limit of memory."""
+    return f"{plan} is faster but needs too much memory ({peak}): {kept} is kept"
+
+
 def faster_under_load(plan: str) -> str:
     """Return the note about a plan that is faster than the winner under load alone."""
     return f"{plan} {ONLY_UNDER_LOAD}: those settings are left out (--allow busy)"
@@ -106,6 +111,7 @@ def reason(why: Reason) -> str:
         "slower-half": f"in the slower half after {why.n} blocks",
         "below-worth": f"not better than the default by {100 * why.share_ratio:g} % or more",
         "worsens": f"{WORSENS}: {why.text}",
+        "over-memory": f"{why.text}, more than --max-memory",
         "pruned": "some of its settings have no gain",
         "slower-than-complete": "slower than the complete winner",
         "not-confirmed": "observed but not confirmed",

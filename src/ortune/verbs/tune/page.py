@@ -84,7 +84,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
         than = " than the current configuration" if tune_facts.today(result) is not None else ""
         return times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
-    if result.wrong_default is not None and result.winner == result.default:
+    if tune_facts.corrected(result):
         return "", f"Set {result.default.describe()}"
     if tune_facts.stays_best(result):
         return "", "Keep the current configuration" if tune_facts.today(result) else "Keep the default"

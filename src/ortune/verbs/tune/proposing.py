@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from ortune import rewrites, rules, targets
 from ortune.catalogue import facts
+from ortune.catalogue.providers import CPU
 from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
@@ -14,7 +15,7 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.measuring import questions
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Places
-from ortune.objectives import Objective
+from ortune.objectives import OF_MEMORY, Objective
 from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
 from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
@@ -24,6 +25,9 @@ from ortune.trace.undisturbed import as_profile
 from ortune.verbs.tune import in_browsers
 from ortune.verbs.tune.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
 from ortune.verbs.tune.needed_rewrites import needed
+from ortune.verbs.tune.within_memory import in_rows
+
+IN_ROWS, IN_ROWS_PRIOR = "batches in parts", 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +133,9 @@ def _proposed(
         latency_ns=figure(first, "median"),
         as_asked=asked.as_asked,
     )
+    if objective in OF_MEMORY and target == CPU.target:
+        fewer = [PlanProposal(plan=plan, origin=IN_ROWS, prior=IN_ROWS_PRIOR) for plan in in_rows(baseline)]
+        proposed = sorted([*fewer, *proposed], key=lambda plan: -plan.prior)
     if rewritable:
         refused += without_feature(baseline, everywhere, first, objective, allow)
     split, unsplit = _one_border(run, asked)

@@ -71,6 +71,49 @@ class OtherPackage(Record, frozen=True, kw_only=True):
     adoption: Adoption | None = None
 
 
+class MemoryTry(Record, frozen=True, kw_only=True):
+    """One process of a configuration that may need less memory than the default.
+
+    Attributes:
+        plan: The whole configuration.
+        peak_bytes, idle_bytes: Its memory over all sizes of the workload; None if it failed.
+        latency_ns: Its mean latency, a single observation.
+        failed: Why it did not run, or that its outputs are wrong; "" if neither.
+    """
+
+    plan: Plan
+    peak_bytes: int | None = None
+    idle_bytes: int | None = None
+    latency_ns: float = 0.0
+    failed: str = ""
+
+
+class WithinMemory(Record, frozen=True, kw_only=True):
+    """What ``--max-memory`` decides.
+
+    Attributes:
+        default: The requested default, with its memory.
+        current: What runs today, with its memory; None if that was not said.
+        base: The fastest configuration within the limit, which all others are compared with, if the default needs more.
+        tried: Configurations that were tried for it, the least memory first.
+    """
+
+    limit_bytes: int
+    default: MemoryTry
+    current: MemoryTry | None = None
+    base: Plan | None = None
+    tried: tuple[MemoryTry, ...] = ()
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what would run otherwise, today's configuration or the default, needs more memory."""
+        return not self.holds(self.current or self.default)
+
+    def holds(self, tried: MemoryTry) -> bool:
+        """Return whether a configuration ran, within the limit."""
+        return not tried.failed and tried.peak_bytes is not None and tried.peak_bytes <= self.limit_bytes
+
+
 class TuneResult(Answer, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
 
@@ -110,6 +153,7 @@ class TuneResult(Answer, frozen=True, kw_only=True):
         default_profile: Categories and most expensive nodes of that profile; None if there is none.
         places: Other execution providers of the browser that run the model (--target web), WebAssembly first; () if not
             requested.
+        within_memory: Configurations within ``--max-memory``; None without that limit.
         ort_web: Version of the winner's onnxruntime-web, in a browser; otherwise "".
         why: Where the winner's gain comes from: the winner minus the replaced plan, both under the profiler. None
             without a winner, and if there was no time for it.
@@ -156,4 +200,5 @@ class TuneResult(Answer, frozen=True, kw_only=True):
     precision: tuple[PrecisionRow, ...] = ()
     calibration: Calibration | None = None
     places: tuple[BrowserPlace, ...] = ()
+    within_memory: WithinMemory | None = None
     ort_web: str = ""

@@ -32,7 +32,7 @@ from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.tuned import make_result, with_runtime
-from ortune.verbs.tune import wrong_default
+from ortune.verbs.tune import within_memory, wrong_default
 from ortune.verbs.tune.across import late
 from ortune.verbs.tune.options import Options
 from ortune.verbs.tune.profiles import default_headroom, winner_difference
@@ -109,10 +109,11 @@ def _tune(
         watch,
         objective=options.objective,
         worth=options.worth_ratio,
-        allowed=options.allow,
+        allowed=options.allowed,
         budget=opened.budget,
         current=options.today,
         answer_s=opened.answer_s,
+        limit_bytes=options.max_memory_bytes,
         worth_adopting=options.worth_adopting_ratio,
     )
     watch.line("running the model for the first time")
@@ -120,6 +121,7 @@ def _tune(
     question_right(baseline, most_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
     run.pass_on()
+    within = within_memory.step_down(run, options.max_memory_bytes)
     watch.line(PLANNING)
     enough = run_pilot(baseline, options.objective, run.budget, run.holds, lambda: run.least_trials)
     questions.require_real_times(baseline)
@@ -138,7 +140,8 @@ def _tune(
         run.pass_on()  # a session that goes on has it in its journal, and the time that it took
         mended = wrong_default.mending(run, ROW_SHARE)
         run.pass_on()
-        if baseline.check.wrong_plan is not None and not mended:
+        replaced = within is not None and within.base is not None
+        if (baseline.check.wrong_plan is not None and not mended) or replaced:
             everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
         asked = options.asked(everywhere)
         if mended:
@@ -149,7 +152,7 @@ def _tune(
     wrong_default.time_once(run)
     require_unchanged(baseline.side)
     question_winner(run)
-    result = with_runtime(make_result(run), baseline.side)
+    result = with_runtime(make_result(run, within=within), baseline.side)
     without_time = () if run.stopped else late(result, options.others)
     result = msgspec.structs.replace(
         result,

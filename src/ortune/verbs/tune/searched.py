@@ -21,7 +21,7 @@ from ortune.verbs._shared.common import (
     require_allowed,
 )
 from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
-from ortune.verbs._shared.quantities import share
+from ortune.verbs._shared.quantities import share, size_bytes
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option, path
 
 if TYPE_CHECKING:
@@ -62,6 +62,15 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         ),
     ] = None
     metric: Metric = None
+    max_memory: Annotated[
+        str | int | None,
+        Option(
+            "--max-memory",
+            "512MiB",
+            "Peak memory that a process may need over all sizes of the workload: the fastest configuration within it.",
+            RUN,
+        ),
+    ] = None
     worth: Annotated[str | float, Option("--worth", "1%", "Smallest gain that justifies a change.", RUN)] = (
         "1%"
     )
@@ -92,9 +101,19 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         return replace(
             feeds,
             data=path(self.data),
-            in_turn=self.objective in OF_MEMORY,
+            in_turn=self.objective in OF_MEMORY or self.max_memory is not None,
             allow_nonfinite=NON_FINITE in self.allow,
         )
+
+    @cached_property
+    def max_memory_bytes(self) -> int | None:
+        """The limit of the peak memory; None for none."""
+        return None if self.max_memory is None else size_bytes(self.max_memory, "--max-memory")
+
+    @property
+    def allowed(self) -> Sequence[str]:
+        """Safety classes and guards that are let through; a limit of memory takes the place of its guard."""
+        return self.allow if self.max_memory is None else (*self.allow, "memory")
 
     @cached_property
     def worth_ratio(self) -> float:
@@ -180,6 +199,16 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         from ortune.search.guards import GUARDS
 
         require_objective(self.objective)
+        if self.max_memory is not None and self.objective in OF_MEMORY:
+            raise UsageError(
+                "limits memory for another objective",
+                where="--max-memory",
+                do=f"omit it, or --objective {self.objective}",
+            )
+        if self.max_memory is not None and targets.find(self.first_target).provider.in_page:
+            raise UsageError(
+                "the memory of a browser's page has no limit here", where="--max-memory", do="omit it"
+            )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         classes = ("numerics", "behaviour", NON_FINITE, BUSY, *GUARDS)
         require_allowed(

@@ -15,6 +15,7 @@ from ortune.show.numbers import change, duration, span, times
 from ortune.show.placement_words import places
 from ortune.show.side_rows import cases, spread
 from ortune.show.stored_kind import StoredKind, both
+from ortune.verbs._shared import within_memory_words
 from ortune.verbs._shared.tune_facts import (
     base_name,
     claimed,
@@ -150,6 +151,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Line(other_package(result), "good"),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
+            within_memory_words.tried(result),
             Pairs(
                 rows=[
                     *adoption_words.rows(result),

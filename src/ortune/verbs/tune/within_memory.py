@@ -1,0 +1,151 @@
+"""A tuning whose memory has a limit: the configuration within it that serves as base if the default needs more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ortune.catalogue import facts
+from ortune.catalogue.named import ROWS_PER_RUN
+from ortune.catalogue.providers import CPU
+from ortune.engines.racing.tuning import Tuning
+from ortune.errors import MeasurementError
+from ortune.graph.rows import batch_axes
+from ortune.measuring import output_check
+from ortune.measuring.measuring import Measuring
+from ortune.records import Measured, Outcome, Plan
+from ortune.search.figures import figure
+from ortune.search.phases import WITHIN_MEMORY_SHARE
+from ortune.search.plan_edits import changed
+from ortune.search.proposals.settings import FIRST
+from ortune.show.numbers import memory
+from ortune.verbs.tune.across import scope_of
+from ortune.verbs.tune.result import MemoryTry, WithinMemory
+
+ROWS = (8, 1)
+"""Of a batch in one run."""
+RUNS = 2
+"""Of each size after its first one: memory that grows with a change of sizes shows only then."""
+LESS = 0.99
+"""Ratio of peaks from which on a change is combined with others."""
+
+
+def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
+    """Race against the fastest configuration within the limit where the default needs more memory.
+
+    Raises:
+        MeasurementError: Nothing that was tried is within the limit, or this system reports no memory.
+    """
+    if limit_bytes is None:
+        return None
+    run.watch.line("measuring the memory of the default over all sizes")
+    found = run.replay.once("within-memory", WithinMemory, lambda: _find(run, limit_bytes))
+    run.pass_on()
+    baseline, search = run.baseline, run.search
+    if found.current is not None and not found.holds(found.current):
+        search.current = None
+    if found.base is not None:
+        baseline.side = replace(baseline.side, plan=found.base)
+        run.side, search.default = baseline.side, found.base
+        search.race.default = found.base
+    search.race.with_current = search.current not in (None, search.default)
+    return found
+
+
+def proposals(run: Measuring, allow: Sequence[str]) -> list[Plan]:
+    """Return changes that often need less memory than the default, best prior first."""
+    side = run.side
+    scope = scope_of(run, side.plan, "memory", allow)
+    changes, _ = scope.settings(facts.facts_of(side.model.ir), run.host.effective_cpus)
+    plans = [Plan(settings=change.settings) for change in changes if change.prior >= FIRST]
+    return [*in_rows(run), *plans] if side.plan.provider_names == (CPU.name,) else plans
+
+
+def in_rows(run: Measuring) -> list[Plan]:
+    """Return smaller batches for each call, if a call of the workload has more rows."""
+    axes = batch_axes(run.side.model.ir)
+    rows = [
+        choice.shape[axes[choice.name]]
+        for case in run.work.cases
+        for choice in case.inputs
+        if choice.name in axes
+    ]
+    return [Plan(settings={ROWS_PER_RUN.name: most}) for most in ROWS if max(rows, default=1) > most]
+
+
+def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
+    baseline, current = run.baseline, run.search.current
+    first = _seen(run, baseline.side.plan, _trial(run, "default", baseline.side.plan))
+    if first.peak_bytes is None:
+        raise MeasurementError(
+            first.failed or "this system does not report the memory of a process",
+            where="--max-memory",
+            do="omit it",
+        )
+    now = None
+    if current not in (None, baseline.side.plan):
+        now = _seen(run, current, _trial(run, "current", current))
+    found = WithinMemory(limit_bytes=limit_bytes, default=first, current=now)
+    if found.holds(first):
+        return found
+    tried = _tries(run, first)
+    inside = sorted((each for each in tried if found.holds(each)), key=lambda each: each.latency_ns)
+    tried.sort(key=lambda each: each.peak_bytes or limit_bytes * 1000)
+    if inside:
+        return msgspec.structs.replace(found, base=inside[0].plan, tried=tuple(tried))
+    ran = [each for each in (*tried, first) if not each.failed and each.peak_bytes is not None]
+    least = min(ran, key=lambda each: each.peak_bytes or 0)
+    raise MeasurementError(
+        f"no configuration needs less than {memory(limit_bytes)}; of {len(ran)}, "
+        f"{least.plan.describe()} needs the least: {memory(least.peak_bytes)}",
+        where="--max-memory",
+        do=f"pass at least --max-memory {-(-(least.peak_bytes or 0) // 2**20)}MiB, smaller sizes, or a quantized model",
+        code="over-memory",
+    )
+
+
+def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
+    """Run each change alone, then those together that need less memory than the default."""
+    baseline = run.baseline
+    plan, pace = baseline.side.plan, run.pace(WITHIN_MEMORY_SHARE)
+    tried: list[MemoryTry] = []
+    for change in proposals(baseline, run.search.race.allowed):
+        whole = changed(plan, change, Plan())
+        if whole is not None and whole != plan and pace.begins(change.describe()):
+            tried.append(_seen(run, whole, _trial(run, f"less-{len(tried)}", whole)))
+    together = plan
+    for each in sorted(tried, key=lambda each: each.peak_bytes or 0):
+        if not each.failed and (each.peak_bytes or 0) < LESS * (first.peak_bytes or 0):
+            together = changed(together, each.plan, Plan(settings=together.settings)) or together
+    if together not in (plan, *(each.plan for each in tried)) and pace.begins(together.describe()):
+        tried.append(_seen(run, together, _trial(run, "less-together", together)))
+    run.skip(pace, WITHIN_MEMORY_SHARE)
+    return tried
+
+
+def _trial(run: Tuning, name: str, plan: Plan) -> Outcome:
+    executor = run.baseline.executor
+    last, timing = executor.last, executor.timing
+    executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
+    outcome = executor.trial(run.baseline.arm(name, plan=plan), runs=RUNS, keep_outputs=True, fresh=True)
+    executor.last, executor.timing = last, timing
+    return outcome
+
+
+def _seen(run: Tuning, plan: Plan, outcome: Outcome) -> MemoryTry:
+    if not isinstance(outcome, Measured):
+        return MemoryTry(plan=plan, failed=f"{outcome.reason}: {outcome.what}")
+    baseline = run.baseline
+    own, outputs = output_check.own_outputs(baseline), Path(outcome.outputs_path)
+    difference = baseline.comparer.compared(own, outputs, baseline.refs, baseline.options.tolerance, ())
+    kept = outcome.done.kept
+    return MemoryTry(
+        plan=plan,
+        peak_bytes=outcome.done.peak_bytes,
+        idle_bytes=kept.idle_bytes if kept is not None else None,
+        latency_ns=figure(outcome, "mean") or 0.0,
+        failed="" if difference.ok else difference.what,
+    )
