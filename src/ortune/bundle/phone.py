@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ortune.bundle.languages import java, swift
-from ortune.bundle.languages._source import templates
+from ortune.bundle.languages._templates import templates
 from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, XNNPACK
 from ortune.catalogue.versions import version
 from ortune.records import Matrix

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from ortune.bundle.languages._literals import comment
-from ortune.bundle.languages._source import claim, templates
+from ortune.bundle.languages._source import claim
+from ortune.bundle.languages._templates import templates
 from ortune.bundle.settings import measured, resolve
 from ortune.bundle.shared import thread_cap
 from ortune.catalogue import providers

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from ortune.bundle.languages._instead import INSTEAD
 from ortune.bundle.languages._literals import comment
+from ortune.bundle.languages._templates import templates
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
@@ -391,18 +389,3 @@ def lines(statements: Sequence[str], indent: int) -> str:
 def _plain(value: Value) -> str:
     count = thread_cap(value)
     return as_text(value) if count is None else f"{count} (at most one per CPU)"
-
-
-@cache
-def templates() -> Environment:
-    """Return templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
-    return Environment(
-        loader=PackageLoader("ortune.bundle.languages"),
-        autoescape=False,
-        undefined=StrictUndefined,
-        variable_start_string="@@",
-        variable_end_string="@@",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )

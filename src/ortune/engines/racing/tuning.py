@@ -70,7 +70,6 @@ class Tuning:
         budget: Budget,
         current: Plan | None,
         answer_s: float = 0.0,
-        limit_bytes: int | None = None,
         worth_adopting: float = 0.0,
         models: Models | None = None,
     ) -> None:
@@ -86,7 +85,6 @@ class Tuning:
             budget: The budget of the command, for everything.
             current: What the user runs today, None for the default where nothing was said.
             answer_s: Seconds of it that are reserved for the answer.
-            limit_bytes: Peak memory that no process may exceed; None if there is no limit.
             worth_adopting: The smallest gain that justifies another build of ONNX Runtime, as a share; 0 for any.
             models: Makes those that rewrites change, where that says less of it.
         """
@@ -110,7 +108,6 @@ class Tuning:
                 worth=worth,
                 objective=objective,
                 allowed=tuple(allowed),
-                limit_bytes=limit_bytes,
                 default=baseline.side.plan,
                 # The default *is* what runs today: nothing further to race.
                 with_current=current not in (None, baseline.side.plan),

@@ -7,7 +7,7 @@ import msgspec
 from ortune import targets
 from ortune.catalogue import providers
 from ortune.durations import as_option, in_words
-from ortune.records import BUSY, BUSY_MACHINE, BundleInfo, Candidate, Comparison, Plan
+from ortune.records import BUSY, BUSY_MACHINE, Candidate, Comparison, Plan
 from ortune.show import headline as heads
 from ortune.show import others_words, precision_words
 from ortune.show import output_words as compare_outputs
@@ -382,23 +382,8 @@ def bundled(result: TuneResult) -> str:
     if not kept(result):
         return result.bundle
     which = f"the {'current' if today(result) is not None else 'default'} configuration"
-    if corrected(result):
-        which = result.default.describe()
+    which = result.default.describe() if corrected(result) else which
     if result.bundle == HERE:
         return f"this bundle contains {which}"
     why = "" if corrected(result) else "no change is proposed: "
     return f"{result.bundle} ({why}it contains {which})"
-
-
-def bundle_headline(info: BundleInfo) -> str:
-    """Return what a bundle says of itself."""
-    proof = info.proof
-    if proof is None:
-        if info.plan == Plan():
-            return "the default configuration: no better one was confirmed"
-        return f"{info.plan.describe()}; the bundle contains no confirmation"
-    said = heads.measured(proof, blocks_words(proof))
-    doubts = others_words.doubts(proof)
-    return heads.headline(
-        proof.verdict, said, f"with {info.plan.describe()}", doubts, statistic=proof.statistic
-    )

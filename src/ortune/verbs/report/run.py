@@ -25,7 +25,6 @@ from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
-from ortune.verbs._shared import tune_headline
 from ortune.verbs._shared.spelling import path
 from ortune.verbs.record import run as record
 from ortune.verbs.record import words as record_words
@@ -270,7 +269,7 @@ class _Reader:
             label=folder.name,
             state="done",
             verdict=info.proof.verdict if info.proof else "",
-            headline=tune_headline.bundle_headline(info),
+            headline=stored_words.bundled(info),
             host=info.host,
             here=self._is_here(info.host),
             build=_build(info),

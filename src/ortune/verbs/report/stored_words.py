@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ortune.records import ProfileResult
+from ortune.records import BundleInfo, Plan, ProfileResult
+from ortune.show import headline, others_words
 from ortune.show.machine_words import machine
 from ortune.show.numbers import duration, memory
+from ortune.verbs._shared import tune_headline
 from ortune.verbs.report.result import SoFar, StoredSession
 
 STATES = {
@@ -109,3 +111,17 @@ def bundle_alone(session: str, *, stored: bool) -> str:
     origin = f"the session that made it, {session}," if session else "the session that made it"
     lost = "is in this store but has no readable result" if stored else "is not in this store"
     return f"{origin} {lost}, so only the bundle's own data is shown"
+
+
+def bundled(info: BundleInfo) -> str:
+    """Return what a bundle says of itself."""
+    proof = info.proof
+    if proof is None:
+        if info.plan == Plan():
+            return "the default configuration: no better one was confirmed"
+        return f"{info.plan.describe()}; the bundle contains no confirmation"
+    said = headline.measured(proof, tune_headline.blocks_words(proof))
+    doubts = others_words.doubts(proof)
+    return headline.headline(
+        proof.verdict, said, f"with {info.plan.describe()}", doubts, statistic=proof.statistic
+    )

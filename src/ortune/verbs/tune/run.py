@@ -113,7 +113,6 @@ def _tune(
         budget=opened.budget,
         current=options.today,
         answer_s=opened.answer_s,
-        limit_bytes=options.max_memory_bytes,
         worth_adopting=options.worth_adopting_ratio,
     )
     watch.line("running the model for the first time")

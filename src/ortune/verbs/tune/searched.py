@@ -66,7 +66,7 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         str | int | None,
         Option(
             "--max-memory",
-            "512MiB",
+            "512m",
             "Peak memory that a process may need over all sizes of the workload: the fastest configuration within it.",
             RUN,
         ),

@@ -41,6 +41,7 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
     """
     if limit_bytes is None:
         return None
+    run.search.race.limit_bytes = limit_bytes
     run.watch.line("measuring the memory of the default over all sizes")
     found = run.replay.once("within-memory", WithinMemory, lambda: _find(run, limit_bytes))
     run.pass_on()
