@@ -1462,7 +1462,7 @@ class _TuneOptions(TypedDict, total=False):
     metric: str | None
     "For tolerance='metric>=99%': accuracy, boxes, ctc, ranks, perplexity, or your MODULE:FUNCTION."
     max_memory: str | int | None
-    "Peak memory that a process may need over all sizes of the workload: the fastest configuration within it (512MiB)."
+    "Peak memory that a process may need over all sizes of the workload: the fastest configuration within it (512m)."
     worth: str | float
     "Smallest gain that justifies a change (1%); '1%' by default."
     worth_adopting: str | float
