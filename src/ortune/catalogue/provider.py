@@ -105,6 +105,7 @@ class Provider:
         queues: It hands work to a device and goes on: a run waits for that at its end, outside of all nodes.
         compiles: It makes one node of each part of the graph that it takes.
         saves_compiled: ONNX Runtime saves those nodes with their compiled code in a model (EPContext).
+        layer_task: The task of the tool process by which the provider reports the layers that it compiled; "" for none.
         static_int8: Parameters of ``static-int8`` that suit it, where they differ from those of the CPU provider.
         standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
         fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
@@ -144,6 +145,7 @@ class Provider:
     queues: bool = False
     compiles: bool = False
     saves_compiled: bool = False
+    layer_task: str = ""
     static_int8: tuple[str, ...] = ()
     standard_operators: bool = False
     fixed_sizes: bool = False

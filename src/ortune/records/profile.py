@@ -91,6 +91,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
             None without a measured peak.
         bound: What limits that time: "compute", or "memory" (moving its bytes, from memory or through the caches);
             "overhead" if an execution is so short, and so far from the bound, that starting it is most of its cost.
+        precision: The number type that it computes in ("int8"); "" if the profile does not show it.
         purpose: The purpose of a node that the optimiser inserted ("into blocked layout for conv1"); "" for all others.
         output_bytes: Bytes of all its outputs, from the profile.
         device_ns: Time of its kernels on a device, in addition to the host's; None if the profile has no kernels.
@@ -114,6 +115,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
     flops: float | None = None
     bytes: float | None = None
     remark: str = ""
+    precision: str = ""
     floor_ns: float | None = None
     bound: Literal["compute", "memory", "overhead", ""] = ""
     purpose: str = ""
@@ -296,6 +298,38 @@ class UndisturbedRun(Record, frozen=True, kw_only=True):
     layers: tuple[LayerTime, ...] = ()
 
 
+class CompiledLayer(Record, frozen=True, kw_only=True):
+    """One layer of the part that an execution provider compiled, by the provider's own counters.
+
+    Attributes:
+        name: The provider's name for it, which is mostly that of a node or value of the model.
+        kind: The provider's name for its operation.
+        kernel: What computes it.
+        precision: The number type that it computes in ("int8"); "" if the provider does not report it.
+        time_ns: Its median time.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    precision: str = ""
+    time_ns: float
+
+
+class CompiledGraph(Record, frozen=True, kw_only=True):
+    """The layers of a model that an execution provider compiled as a whole.
+
+    Attributes:
+        provider: The execution provider.
+        layers: In the order of execution.
+        n_runs: Runs that their times are medians of.
+    """
+
+    provider: str
+    layers: tuple[CompiledLayer, ...]
+    n_runs: int
+
+
 class ProfileResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune profile --json``. Times are those of the mean steady run under the profiler.
 
@@ -312,6 +346,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         transfers: Copies to, from and on the device; () if the profile has none.
         layers: The hierarchy of names; in a very large one without the deepest and cheapest layers.
         layers_left_out: Number of omitted layers.
+        compiled: The layers inside the part that a provider compiled; None if there is none, or they are unknown.
         pieces: Parts of parallel work processed by each other pool thread in the whole profile, the largest number
             first.
         gpu_run: The parts of a run on WebGPU in a page; None elsewhere.
@@ -336,6 +371,7 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     nodes: tuple[ProfiledNode, ...] = ()
     layers: tuple[LayerTime, ...] = ()
     layers_left_out: int = 0
+    compiled: CompiledGraph | None = None
     providers: dict[str, float] = {}
     pieces: tuple[int, ...] = ()
     device_ns: dict[str, float] = {}

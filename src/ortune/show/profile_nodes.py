@@ -20,6 +20,8 @@ from ortune.show.profile_tables import CATEGORIES, Unit, apportion, category_wor
 
 NAME = 48
 """Characters of a node's name in a sentence."""
+LOWER = ("int8", "float16", "bfloat16")
+"""Number types whose presence makes the type of each node worth a column."""
 TOP_OPERATORS = 10
 TOP_NODES = 10
 TOP_LAYERS = 6
@@ -177,7 +179,9 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
     on_device = kernels_ns(result)
     heads = ["node", "on the device", "of it", "host", "share"] if on_device else ["node", "time", "share"]
+    types = any(n.precision in LOWER for n in result.nodes)
     heads += ["mean"] if disturbed else []
+    heads += ["type"] if types else []
     heads += ["x roofline", "bound"] if floors else []
     heads += ["wait"] if waits else []
     rows = []
@@ -186,6 +190,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
         if on_device:
             cells = [duration(node.device_ns or 0.0), percent((node.device_ns or 0.0) / on_device), *cells]
         cells += [duration(node.time_ns)] if disturbed else []
+        cells += [node.precision] if types else []
         # How many times too long says nothing where starting the node is what takes the time.
         ratio = "" if node.bound == "overhead" else floor_ratio(node)
         cells += [ratio, node.bound] if floors else []

@@ -220,6 +220,13 @@ def _saturated(ort: Any, request: Dict[str, Any]) -> str:
     return saturation.emulate(ort, request)
 
 
+def _openvino_layers(ort: Any, request: Dict[str, Any]) -> str:
+    """Write the layers that OpenVINO compiled; see ``openvino_layers``, which loads OpenVINO's C library."""
+    from . import openvino_layers
+
+    return openvino_layers.ask(ort, request)
+
+
 def _ort_format(ort: Any, request: Dict[str, Any]) -> str:
     """Write the model in ORT format; see ``ort_format``, which imports ONNX Runtime's converter."""
     from . import ort_format
@@ -233,6 +240,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "graphs": _graphs,
     "levels": _levels,
     "placement": placement.ask,
+    "openvino-layers": _openvino_layers,
     "peaks": _peaks,
     "quantize-prepare": _quantize("prepare"),
     "quantize-dynamic": _quantize("dynamic"),

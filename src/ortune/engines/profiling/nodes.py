@@ -28,7 +28,7 @@ from ortune.graph.mapping import (
     remarks,
     weights,
 )
-from ortune.graph.model.graphs import own_name
+from ortune.graph.model.graphs import op_set, own_name
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.records import Plan, ProfiledNode, Workload
@@ -333,12 +333,29 @@ def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> 
                 flops=work[0] * calls if work else None,
                 bytes=work[1] * calls if work else None,
                 remark=origins.remarks.get(name, "") if work else "",
+                precision=_computed_in(trace.nodes.op_type[number], trace.nodes.inputs[number]),
                 output_bytes=all_bytes(trace.nodes.outputs[number]),
                 device_ns=float(on_device[number]) if on_device is not None else None,
                 reads=origins.reads.get(name, ()) if shared[name] == 1 else (),
             )
         )
     return tuple(sorted(nodes, key=lambda node: (-node.time_ns, node.name)))
+
+
+_TYPES = {"float": "float32", "double": "float64", "uint8": "int8", "int4": "int8", "uint4": "int8"}
+_INSIDE = op_set("DynamicQuantizeMatMul DynamicQuantizeLSTM")
+"""Operators that quantize their first input themselves."""
+_UNKNOWN = op_set("MatMulNBits GatherBlockQuantized")
+"""Operators of low-bit weights, which compute in the number type that an attribute names."""
+
+
+def _computed_in(op_type: str, inputs: str) -> str:
+    """Return the number type that a node computes in, by its first input in the profile; "" if that is unknown."""
+    types = tensors(inputs)
+    if not types or op_type in _UNKNOWN:
+        return ""
+    first = types[0][0]
+    return "int8" if op_type in _INSIDE else _TYPES.get(first, first)
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:

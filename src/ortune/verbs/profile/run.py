@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ortune import monotonic, rules, targets
+from ortune.engines.profiling.compiled import compiled_graph
 from ortune.engines.profiling.deliver import Deliverables, deliver
 from ortune.engines.profiling.nodes import Origins, origins
 from ortune.engines.profiling.peaks import measure_peak, peak_s
@@ -44,6 +45,7 @@ from ortune.verbs._shared.one_caller import one_caller
 from ortune.verbs._shared.session import experiment, go_on
 from ortune.verbs._shared.spelling import named, path, words
 from ortune.verbs.look import words as look_words
+from ortune.verbs.profile import compiled_words
 from ortune.verbs.profile import note_words as profile_notes
 from ortune.verbs.profile.branches import told_apart
 from ortune.verbs.profile.options import Options
@@ -225,12 +227,20 @@ class _Models:
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         facts = replace(base.facts(), page=page, emulated=emulated, begins=pace.begins)
         trouble = [graph.trouble for graph in graphs]
+        seen = sides[0].seen([last] if isinstance(last, Measured) else ())
+        compiled, no_layers = (
+            compiled_graph(sides[0], seen.placement, base.refs, base.work.custom_ops, self.scratch)
+            if self.experiment.pace().left_s > self.experiment.answer_s
+            else (None, "")
+        )
         of_sides = [f"{name}: {text}" for name, text in zip("AB", trouble, strict=False) if text]
         result = _with_findings(result, facts, words(self.options, without=OWN))
         result = msgspec.structs.replace(
             result,
-            side=sides[0].seen([last] if isinstance(last, Measured) else ()),
+            side=seen,
+            compiled=compiled,
             notes=(
+                *compiled_words.missing(sides[0].plan, no_layers),
                 *(text for text in base.notes if text.startswith(IN_A_POD)),
                 *(text for text in base.work.notes if text.startswith(look_words.ONE_CALLER)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),

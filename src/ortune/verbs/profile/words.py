@@ -30,6 +30,7 @@ from ortune.show.profile_nodes import (
     undisturbed_ns,
 )
 from ortune.show.stored_kind import StoredKind
+from ortune.verbs.profile import compiled_words
 from ortune.verbs.profile.memory_words import memory_line
 from ortune.verbs.profile.note_words import damage, notes
 
@@ -172,6 +173,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Pairs(rows=[*page, *transfer_words.rows(result)]),
             nodes(result, FEW_NODES),
             operators(result),
+            *compiled_words.blocks(result, FEW_NODES),
             Pairs(rows=[("headroom", result.headroom.sentence)] if result.headroom else []),
             Pairs(rows=written),
             Code(title="next", lines=next_commands(envelope), commands=True),
@@ -180,6 +182,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
             Points(title="other findings", items=findings(result)[FEW_FINDINGS:], marked=True),
             nodes(result, after=FEW_NODES),
             layers(result),
+            *compiled_words.more(result, FEW_NODES),
             Pairs(rows=[(name, text) for name, text in facts if text]),
             Pairs(rows=notes(result)),
         ],

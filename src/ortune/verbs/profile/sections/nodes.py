@@ -7,7 +7,7 @@ from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
 from ortune.show.headline import count
 from ortune.show.numbers import duration, operations
-from ortune.show.profile_nodes import floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
+from ortune.show.profile_nodes import LOWER, floor_ratio, name_of, node_ns, node_share, undisturbed_ns, wait
 
 ORDER = 50
 TITLE = "Nodes"
@@ -25,6 +25,7 @@ COLUMNS = (
     Column("time"),
     Column("share"),
     Column("mean"),
+    Column("type", "label"),
     Column("provider", "label"),
     Column("calls"),
     Column("wait"),
@@ -42,6 +43,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     floors = any(n.floor_ns for n in top)
     there = {
         "provider": len({n.provider for n in result.nodes}) > 1,
+        "type": any(n.precision in LOWER for n in result.nodes),
         "calls": any(n.calls != 1 for n in top),
         "wait": any(wait(n) for n in top),
         "rate": any(n.flops for n in top),
@@ -86,6 +88,7 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
         "time": Cell(duration(node_ns(node, result)), order=node_ns(node, result)),
         "share": Cell(node_share(node, result), order=node_ns(node, result)),
         "mean": Cell(duration(node.time_ns), order=node.time_ns),
+        "type": Cell(node.precision),
         "provider": Cell(short(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
         "wait": Cell(wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),

@@ -1,0 +1,62 @@
+"""The layers inside the part of a graph that a provider compiled: the provider's own counters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune import targets
+from ortune.errors import OrtuneError
+from ortune.measuring.sides import Resolved
+from ortune.records import CompiledGraph, CompiledLayer, FeedRef, Placement
+from ortune.targets.task import Limits
+from ortune.targets.tool import ToolProcess
+
+LIMIT_S = 120.0
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The file that the task writes; a row is name, kind, kernel, number type and nanoseconds."""
+
+    layers: tuple[tuple[str, str, str, str, float], ...]
+    runs: int
+
+
+def compiled_graph(
+    side: Resolved,
+    placement: Sequence[Placement],
+    feeds: Sequence[FeedRef],
+    custom_ops: tuple[str, ...],
+    scratch: Path,
+) -> tuple[CompiledGraph | None, str]:
+    """Return the layers that a side's provider compiled, and why there are none, "" where none can be expected.
+
+    Args:
+        side: What is profiled.
+        placement: The nodes of each provider, as the first run reported them.
+        feeds: Of the workload; the first is run.
+        custom_ops: Libraries that the model needs.
+        scratch: Folder for the answer.
+    """
+    provider = targets.of(side.plan).provider
+    if not provider.layer_task:
+        return None, ""
+    if len(placement) != 1 or placement[0].n_parts != 1:
+        return None, "its layers are reported for a model that it runs as a whole"
+    place = scratch / f"compiled-layers-{side.plan.id}.json"
+    tool = ToolProcess(
+        runtime=side.runtime, folder=scratch, plan=side.plan, custom_ops=custom_ops, feeds=tuple(feeds[:1]),
+        limits=Limits(load_s=LIMIT_S),
+    )  # fmt: skip
+    try:
+        tool(provider.layer_task, side.runs, place, {})
+        answer = msgspec.json.decode(place.read_bytes(), type=_Answer)
+    except OrtuneError as error:
+        return None, error.what
+    rows = [
+        CompiledLayer(name=name, kind=kind, kernel=kernel, precision=precision, time_ns=time_ns)
+        for name, kind, kernel, precision, time_ns in answer.layers
+    ]
+    return CompiledGraph(provider=provider.name, layers=tuple(rows), n_runs=answer.runs), ""
