@@ -14,6 +14,7 @@ import made_runtimes
 import ortune
 from facts import facts
 from onnx_text import model_of
+from ortune.engines.profiling.compiled import IN_PARTS
 from ortune.records import CompiledGraph, CompiledLayer, Plan, ProviderSpec
 from ortune.show.html.pages import render
 from ortune.show.profile_nodes import nodes
@@ -78,3 +79,4 @@ def test_layers_below_the_clock_and_missing_ones_are_said_so() -> None:
     plan = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
     assert compiled_words.missing(plan, "") == []
     facts(compiled_words.missing(plan, "no library")[0], "OpenVINO", "not listed", "no library")
+    facts(compiled_words.missing(plan, IN_PARTS)[0], "does not run the whole model")

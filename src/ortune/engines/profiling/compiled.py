@@ -15,6 +15,8 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 LIMIT_S = 120.0
+IN_PARTS = "in-parts"
+"""Reason: the provider runs a part of the model, or several parts."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +46,7 @@ def compiled_graph(
     if not provider.layer_task:
         return None, ""
     if len(placement) != 1 or placement[0].n_parts != 1:
-        return None, "its layers are reported for a model that it runs as a whole"
+        return None, IN_PARTS
     place = scratch / f"compiled-layers-{side.plan.id}.json"
     tool = ToolProcess(
         runtime=side.runtime, folder=scratch, plan=side.plan, custom_ops=custom_ops, feeds=tuple(feeds[:1]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ortune.catalogue.providers import short
+from ortune.engines.profiling.compiled import IN_PARTS
 from ortune.records import CompiledGraph, Plan, ProfileResult
 from ortune.show.document import Block, Cell, Column, Line, Table, table
 from ortune.show.headline import count
@@ -63,4 +64,5 @@ def more(result: ProfileResult, after: int) -> list[Block]:
 
 def missing(plan: Plan, why: str) -> list[str]:
     """Return the sentence that the layers inside the provider's part are unknown; nothing without a reason."""
-    return [f"layers inside {short(plan.provider_names[0])} are not listed: {why}"] if why else []
+    reason = "it does not run the whole model" if why == IN_PARTS else why
+    return [f"layers inside {short(plan.provider_names[0])} are not listed: {reason}"] if why else []
