@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import onnx
 import pytest
 
 from onnx_text import model_of
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.inputs import recorded, workload
+from ortune.inputs import recorded, recording_file, workload
 from ortune.records import (
     Arrival,
     RecordedCalls,
@@ -20,6 +21,8 @@ from ortune.records import (
     RecordedModel,
     RecordedProcess,
     RecordedSession,
+    RecordedTensor,
+    RecordedValues,
     RecordedWorkload,
     Recording,
     Workload,
@@ -82,17 +85,48 @@ def test_several_callers_have_no_gap(model: OpenModel) -> None:
     assert (found.gap_ns, found.callers) == (0, 4)
 
 
+def test_recorded_values_are_cases_and_the_other_shapes_are_generated(
+    model: OpenModel, tmp_path: Path
+) -> None:
+    rows = [np.full((1, 3), value, np.float32) for value in (2.0, 5.0)]
+    values = tuple(
+        RecordedValues(
+            model=0,
+            inputs=(
+                RecordedTensor(name="x", dtype="float32", shape=(1, 3), data=row.tobytes()),
+                RecordedTensor(name="mask", dtype="int64", shape=(1,), data=np.int64(7).tobytes()),
+            ),
+        )
+        for row in rows
+    )
+    path = tmp_path / "app.workload"
+    saved = msgspec.structs.replace(recording(model), values=values)
+    path.write_bytes(msgspec.json.encode(RecordedWorkload(cases=(), recording=saved)))
+    found = recorded.of_model(saved, model, None, where=str(path), seed=7)
+    assert [(case.name, case.weight) for case in found.cases] == [
+        ("x=1x3,mask=1", pytest.approx(0.45)), ("x=1x3,mask=1 #2", pytest.approx(0.45)),
+        ("x=8x3,mask=8", pytest.approx(0.1)),
+    ]  # fmt: skip
+    assert [choice.origin for choice in found.cases[0].inputs] == ["user", "user"]
+    feeds = [values for _, values in workload.feeds(model.ir, found)]
+    assert [each["x"].tolist() for each in feeds[:2]] == [row.tolist() for row in rows]  # type: ignore[union-attr]
+    assert feeds[1]["mask"].tolist() == [7]  # type: ignore[union-attr]
+    assert feeds[2]["x"].shape == (8, 3)  # type: ignore[union-attr]
+    schedule = recorded.arrivals_of(path, model)
+    assert schedule.cases[:4] == (0, 1, 0, 1)
+
+
 def test_a_file_of_one_model_is_no_recording(model: OpenModel, tmp_path: Path) -> None:
     path = tmp_path / "app.workload"
     path.write_bytes(msgspec.json.encode(work(model)))
-    assert recorded.read(path) is None
+    assert recording_file.read(path) is None
     path.write_bytes(msgspec.json.encode(RecordedWorkload(cases=(), recording=recording(model))))
-    assert recorded.read(path) == recording(model)
-    assert recorded.split(path) == (path, None)
-    assert recorded.split(Path(f"{path}#12")) == (path, 12)
+    assert recording_file.read(path) == recording(model)
+    assert recording_file.split(path) == (path, None)
+    assert recording_file.split(Path(f"{path}#12")) == (path, 12)
     named = tmp_path / "a#1"
     named.touch()
-    assert recorded.split(named) == (named, None)
+    assert recording_file.split(named) == (named, None)
 
 
 def _written(path: Path, recorded_: Recording, **damage: object) -> Path:
@@ -110,7 +144,7 @@ def test_a_recording_that_refers_to_what_is_not_in_it_is_refused(
 ) -> None:
     path = _written(tmp_path / "app.workload", recording(model), **{field: index})
     with pytest.raises(InputError, match=r"recording is damaged.*no " + field) as raised:
-        recorded.read(path)
+        recording_file.read(path)
     assert "ortune record" in raised.value.do
     with pytest.raises(InputError):
         recorded.arrivals_of(path, model)
@@ -120,10 +154,10 @@ def test_a_recording_of_another_type_is_damaged_and_other_files_are_none(
     model: OpenModel, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError):
-        recorded.read(_written(tmp_path / "a.workload", recording(model), calls=3))
+        recording_file.read(_written(tmp_path / "a.workload", recording(model), calls=3))
     for text in (b"", b"[1]", b'{"cases": 3}', b'{"recording": null}', b"\xff\x00"):
         (tmp_path / "b.workload").write_bytes(text)
-        assert recorded.read(tmp_path / "b.workload") is None
+        assert recording_file.read(tmp_path / "b.workload") is None
 
 
 def test_a_workload_without_shapes_is_refused(tmp_path: Path) -> None:

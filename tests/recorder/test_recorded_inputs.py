@@ -63,6 +63,17 @@ def test_they_are_played_where_generated_ones_do_not_run(recording: Recording, t
     assert json.loads(out)["result"]["played"]["calls"] == 4
 
 
+def test_a_model_alone_is_measured_with_them(recording: Recording, tmp_path: Path) -> None:
+    place = tmp_path / "app.workload"
+    files.write(place, msgspec.json.encode(RecordedWorkload(cases=(), recording=recording)))
+    words = ["bench", recording.models[0].path, "--workload", str(place), "--processes", "3"]
+    code, out, said = program([*words, "--store", str(tmp_path / "store"), "--json"])
+    assert code == 0, said
+    work = json.loads(out)["workload"]
+    assert work["inputs_path"] == f"{place}#1"
+    assert [case["name"] for case in work["cases"]] == ["x=4,s=2", "x=4,s=2 #2"]
+
+
 @pytest.mark.parametrize(("dtype", "data"), [("object", bytes(16)), ("int64", bytes(4))])
 def test_damaged_values_are_refused(recording: Recording, tmp_path: Path, dtype: str, data: bytes) -> None:
     first, *others = recording.values

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ortune.inputs import recorded
-from ortune.inputs.recorded import Shapes, shapes_of
+from ortune.inputs.recording_file import Shapes, counted_values, shapes_of
 from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recording
 
 IDLE_NS = 100_000_000
@@ -174,7 +173,7 @@ def _events(
     by_key = {calls.key: (index, session, calls) for index, session in own for calls in session.calls}
     last: dict[int, _Event] = {}
     missing = 0
-    values = recorded.counted_values(recording)
+    values = counted_values(recording)
     turns: Counter[tuple[int, Shapes]] = Counter()
     for call in process.arrivals:
         if call.key not in by_key:
@@ -189,7 +188,7 @@ def _events(
         feed = Feed(
             session.model,
             shapes,
-            turn % max(1, values[session.model, shapes]),
+            turn % max(1, values[recording.models[session.model].sha256, shapes]),
             tuple(value.name for value in calls.inputs if value.dtype.startswith(_LIST)),
             2 * calls.not_contiguous > calls.inspected,
         )

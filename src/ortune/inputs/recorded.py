@@ -4,84 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import math
-import re
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import onnx_ir as ir
 
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel
-from ortune.inputs import feed_files, value_files, workload
-from ortune.inputs.feeds import FeedValue, numpy_dtype
-from ortune.records import (
-    Arrival,
-    ArrivalSchedule,
-    Case,
-    RecordedCalls,
-    RecordedSession,
-    RecordedValues,
-    RecordedWorkload,
-    Recording,
-    Workload,
-    read_json,
-)
+from ortune.inputs import recording_file, user_feeds, workload
+from ortune.inputs.feeds import FeedValue
+from ortune.inputs.recording_file import Shapes, case_name, shapes_of, value_name
+from ortune.records import Arrival, ArrivalSchedule, Case, RecordedSession, Recording, Workload
 
 MOST_CASES = 8
 """Shapes that are kept, those of the most calls; a mix of hundreds would take a trial for each."""
 _OFTEN = 0.05
 """Share of the calls during which so many callers must have been active to count."""
-_DTYPES = frozenset(
-    f"{kind}{bits}" for kind, sizes in {"float": (16, 32, 64), "int": (8, 16, 32, 64), "uint": (8, 16, 32, 64)}.items()
-    for bits in sizes
-) | {"bool"}  # fmt: skip
-Shapes = tuple[tuple[str, tuple[int, ...]], ...]
-
-
-def split(path: Path) -> tuple[Path, int | None]:
-    """Return the file and the number of the session in ``FILE#N``; None without a number."""
-    match = re.fullmatch(r"(.+)#(\d+)", str(path))
-    if match is None or files.exists(path):
-        return path, None
-    return Path(match[1]), int(match[2])
-
-
-def read(path: Path) -> Recording | None:
-    """Read the recording in a workload file; None if it is the workload of one model, or none at all.
-
-    Raises:
-        OSError: The file cannot be read.
-        InputError: It has a recording that is damaged.
-    """
-    text = files.read(path)
-    try:
-        return read_json(text, RecordedWorkload).recording
-    except msgspec.DecodeError as error:
-        if not _has_recording(text):
-            return None
-        raise InputError(
-            f"its recording is damaged: {error}", where=str(path), do="create it again with ortune record"
-        ) from None
-
-
-class _Part(msgspec.Struct):
-    """The part of a workload file that shows its kind."""
-
-    recording: msgspec.Raw = msgspec.Raw(b"null")
-
-
-def _has_recording(text: bytes) -> bool:
-    """Return whether a file is JSON with a recording, whatever is in that."""
-    try:
-        return bytes(read_json(text, _Part).recording) != b"null"
-    except msgspec.DecodeError:
-        return False
 
 
 def of_model(
@@ -95,11 +36,13 @@ def of_model(
 ) -> Workload:
     """Return how an application uses one model: its shapes by their share of the calls, gap and callers.
 
+    Of shapes with recorded values, each of these is a case.
+
     Args:
         recording: What was recorded.
         model: The model, which is found by its sha256.
         number: The session, counted from 1 in the file; None for all sessions of the model.
-        where: The file, for errors.
+        where: The file, or one session of it as ``FILE#N``.
         seed: Seed of the generated values.
         most_cases: Shapes that are kept, those of the most calls.
 
@@ -116,24 +59,51 @@ def of_model(
             do="pass --shape or --inputs",
         )
     total = sum(count for _, count in shown)
-    cases = []
+    part = recording.sessions.index(sessions[0]) + 1
+    values = user_feeds.recorded(recording_file.values_of(recording, part, model.ir, where), model.ir)
+    cases: list[Case] = []
+    n_recorded = 0
     for shapes, count in shown:
         (case,) = workload.propose(model.ir, shapes=dict(shapes), seed=seed).cases
-        cases.append(msgspec.structs.replace(case, name=case_name(shapes), weight=count / total))
+        case = msgspec.structs.replace(case, name=case_name(shapes), weight=count / total)
+        own = _with_values(case, values)
+        n_recorded += bool(own)
+        cases += own or [case]
     gap_ns, callers = _load(recording, sessions)
     notes = [f"recorded: {total:,} calls of {len(sessions)} session{'s' * (len(sessions) != 1)}"]
     if len(counted) > len(shown):
         notes.append(f"the {len(shown)} most frequent of {len(counted)} shapes")
-    return Workload(cases=tuple(cases), seed=seed, gap_ns=gap_ns, callers=callers, notes=tuple(notes))
+    if n_recorded:
+        notes.append(f"recorded values for {n_recorded} of {len(shown)} shapes")
+    return Workload(
+        cases=tuple(cases),
+        seed=seed,
+        inputs_path=f"{recording_file.split(Path(where))[0]}#{part}" if n_recorded else "",
+        gap_ns=gap_ns,
+        callers=callers,
+        notes=tuple(notes),
+    )
 
 
-def case_name(shapes: Shapes) -> str:
-    """Return the name of the case with these shapes."""
-    return ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
+def _with_values(case: Case, values: Mapping[str, Mapping[str, FeedValue]]) -> list[Case]:
+    """Return a case for each of the recorded values of one combination of shapes; [] if there are none."""
+    names = [value_name(case.name, number) for number in range(len(values))]
+    names = [name for name in names if name in values]
+    found = []
+    for name in names:
+        ranges = {each: user_feeds.value_range(value) for each, value in values[name].items()}
+        inputs = tuple(
+            msgspec.structs.replace(
+                choice, origin="user", low=ranges[choice.name][0], high=ranges[choice.name][1]
+            )
+            for choice in case.inputs
+        )
+        found.append(msgspec.structs.replace(case, name=name, weight=case.weight / len(names), inputs=inputs))
+    return found
 
 
 def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
-    """Return when an application called one model, and with which of the shapes of ``of_model``, by their index.
+    """Return when an application called one model, and with which of the cases of ``of_model``, by their index.
 
     Args:
         path: The file, or one session of it as ``FILE#N``.
@@ -142,9 +112,9 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
     Raises:
         InputError: It is no recording, or has fewer than two calls of this model one by one.
     """
-    file, number = split(path)
+    file, number = recording_file.split(path)
     try:
-        recording = read(file)
+        recording = recording_file.read(file)
     except OSError as error:
         raise InputError(f"the workload cannot be read: {error.strerror}", where=str(path)) from error
     if recording is None:
@@ -153,13 +123,20 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
         )
     sessions = _sessions(recording, model, number, str(path))
     shown = [shapes for shapes, _ in _counted(sessions).most_common(MOST_CASES)]
-    found: list[tuple[int, int]] = []
+    values = recording_file.counted_values(recording)
+    sha256 = recording.models[sessions[0].model].sha256
+    n_cases = [max(1, values[sha256, shapes]) for shapes in shown]
+    called: list[tuple[int, int]] = []
     for process in {session.process for session in sessions}:
         by_key = {calls.key: shapes_of(calls) for s in sessions if s.process == process for calls in s.calls}
         for call in recording.processes[process].arrivals:
             if by_key.get(call.key) in shown:
-                found.append((call.start_ns, shown.index(by_key[call.key])))
-    found.sort()
+                called.append((call.start_ns, shown.index(by_key[call.key])))
+    found: list[tuple[int, int]] = []
+    turns: Counter[int] = Counter()
+    for start_ns, place in sorted(called):  # the values of one combination of shapes by turns
+        found.append((start_ns, sum(n_cases[:place]) + turns[place] % n_cases[place]))
+        turns[place] += 1
     if len(found) < 2 or found[0][0] == found[-1][0]:
         raise InputError(
             "it has no times of several calls of this model",
@@ -172,76 +149,6 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
     )
 
 
-def counted_values(recording: Recording) -> Counter[tuple[int, Shapes]]:
-    """Return how many different inputs were recorded of each model and combination of shapes."""
-    return Counter((values.model, _shapes_of_values(values)) for values in recording.values)
-
-
-def with_values(
-    work: Workload, recording: Recording, model: int, ir_model: ir.Model, folder: Path
-) -> Workload:
-    """Return the workload of ``of_model`` with a case for each recorded input, if there are some.
-
-    Args:
-        work: One case for each combination of shapes.
-        recording: What was recorded.
-        model: The index of the model in it.
-        ir_model: The model.
-        folder: A new folder for the inputs; those of combinations that have none are generated.
-
-    Raises:
-        InputError: A recorded input is damaged or does not fit the model.
-    """
-    by_case: dict[str, list[RecordedValues]] = {}
-    for values in recording.values:
-        if values.model == model:
-            by_case.setdefault(case_name(_shapes_of_values(values)), []).append(values)
-    if not by_case:
-        return work
-    cases, arrays = [], []
-    for case, generated in workload.feeds(ir_model, work):
-        own = [_arrays(values, case) for values in by_case.get(case.name, ())] or [generated]
-        cases += [
-            msgspec.structs.replace(case, name=value_name(case.name, number), weight=case.weight / len(own))
-            for number in range(len(own))
-        ]
-        arrays += own
-    for number, feeds in enumerate(arrays):
-        place = folder / f"feeds-{number}"
-        feed_files.write_feeds(place, feeds)
-        stored = value_files.read_index(place, "feeds")
-        value_files.write_protobufs(stored, folder / f"test_data_set_{number}", "input")
-    return msgspec.structs.replace(work, cases=tuple(cases), inputs_path=str(folder))
-
-
-def value_name(case: str, number: int) -> str:
-    """Return the name of the case with the recorded values of this number."""
-    return f"{case} #{number + 1}" if number else case
-
-
-def _shapes_of_values(values: RecordedValues) -> Shapes:
-    return tuple((value.name, value.shape) for value in values.inputs)
-
-
-def _arrays(values: RecordedValues, case: Case) -> dict[str, FeedValue]:
-    """Return recorded values in the order and with the types of the model's inputs."""
-    by_name = {value.name: value for value in values.inputs}
-    found: dict[str, FeedValue] = {}
-    for choice in case.inputs:
-        value = by_name[choice.name]
-        if value.dtype not in _DTYPES:
-            raise InputError(f"{value.dtype!r} is no element type", where=f"input {value.name!r}")
-        dtype = np.dtype(value.dtype).newbyteorder("<")
-        if len(value.data) != dtype.itemsize * math.prod(value.shape):
-            raise InputError("its recorded values are damaged", where=f"input {value.name!r}")
-        array = np.frombuffer(value.data, dtype).reshape(value.shape).astype(value.dtype)
-        wanted = numpy_dtype(choice.dtype)
-        # A list of whole numbers has 64 bits here, and in ONNX Runtime those of the model's input.
-        same_kind = np.issubdtype(wanted, np.integer) == np.issubdtype(array.dtype, np.integer)
-        found[choice.name] = array.astype(wanted) if same_kind else array
-    return found
-
-
 def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
     """Return how often each combination of shapes was called."""
     counted: Counter[Shapes] = Counter()
@@ -249,11 +156,6 @@ def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
         if calls.method.startswith("run") and shapes_of(calls):
             counted[shapes_of(calls)] += calls.count - calls.failed
     return +counted
-
-
-def shapes_of(calls: RecordedCalls) -> Shapes:
-    """Return the known shapes of the inputs by their names."""
-    return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
 
 
 def _sessions(

@@ -20,7 +20,7 @@ from onnx import numpy_helper
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
-from ortune.inputs import images
+from ortune.inputs import images, recording_file
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.feed_files import LABEL, Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
@@ -66,8 +66,12 @@ def labelled(
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
     """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one.
 
-    Of more than ``most`` images, as many at equal distances are read.
+    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` images, as many at equal
+    distances are read.
     """
+    of_calls = recording_file.values_in(path, ir_model)
+    if of_calls is not None:
+        return [(raw, None) for raw in recorded(of_calls, ir_model).values()]
     if not files.exists(path):
         raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
     values, raw_sets = (
@@ -82,6 +86,24 @@ def labelled(
         ]
     sets = [(where, _named(raw, values, where), _label(raw, values)) for where, raw in raw_sets]
     return [(_checked(raw, values, where), label) for where, raw, label in sets]
+
+
+def recorded(
+    of_calls: Mapping[str, tuple[str, dict[str, FeedValue]]], ir_model: ir.Model
+) -> dict[str, dict[str, FeedValue]]:
+    """Return recorded inputs by the names of their cases, each in the order of the model's inputs.
+
+    Args:
+        of_calls: As ``recording_file.values_of`` returns them.
+        ir_model: The model.
+
+    Raises:
+        InputError: They do not fit the model.
+    """
+    values = feedable(ir_model)
+    return {
+        name: _checked(_named(raw, values, where), values, where) for name, (where, raw) in of_calls.items()
+    }
 
 
 def _images(

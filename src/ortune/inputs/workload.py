@@ -15,7 +15,7 @@ import onnx_ir as ir
 from ortune import files
 from ortune.errors import InputError, UsageError
 from ortune.graph.shapes.symbols import kind_of_name
-from ortune.inputs import user_feeds
+from ortune.inputs import recording_file, user_feeds
 from ortune.inputs.chosen_sizes import choose, notes_on
 from ortune.inputs.declared import InputSet, InputSpec, inspect_inputs
 from ortune.inputs.feeds import Array, FeedValue, Kind, make_feeds, make_some, require_holdable
@@ -256,10 +256,23 @@ def feeds(
             f"{workload.seed} is not a valid seed", where="--seed", do="use a number from 0 to 2147483647"
         )
     if workload.inputs_path and kind == "usual":
-        own = user_feeds.load(Path(workload.inputs_path), ir_model, image=workload.image)
-        return list(zip(workload.cases, own, strict=True))
+        return list(zip(workload.cases, _own(ir_model, workload), strict=True))
     require_holdable(workload.cases)
     return [(case, make_feeds(ir_model, case, seed=workload.seed, kind=kind)) for case in workload.cases]
+
+
+def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
+    """Return the user's own feeds; of a recording, shapes without recorded values have generated ones."""
+    path = Path(workload.inputs_path)
+    of_calls = recording_file.values_in(path, ir_model)
+    if of_calls is None:
+        return user_feeds.load(path, ir_model, image=workload.image)
+    values = user_feeds.recorded(of_calls, ir_model)
+    made = [case for case in workload.cases if case.name not in values]
+    require_holdable(made)
+    return [
+        values.get(case.name) or make_feeds(ir_model, case, seed=workload.seed) for case in workload.cases
+    ]
 
 
 def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
@@ -275,7 +288,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
     if not any(wanted):
         return [{} for _ in wanted]
     if from_user:
-        own = user_feeds.load(Path(workload.inputs_path), ir_model, image=workload.image)
+        own = _own(ir_model, workload)
     else:
         own = [
             make_some(c, names, seed=workload.seed) for c, names in zip(workload.cases, wanted, strict=True)
@@ -376,5 +389,6 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
     if inputs and inside and not inputs.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"its inputs are in another folder: {saved.inputs_path!r}", where=str(path))
     # What comes with a file from elsewhere is read beside it or not at all.
-    inputs_path = str(inputs) if inputs and (inside or inputs.exists()) else saved.inputs_path
+    exists = inputs and files.exists(recording_file.split(inputs)[0])
+    inputs_path = str(inputs) if inputs and (inside or exists) else saved.inputs_path
     return msgspec.structs.replace(saved, inputs_path=inputs_path, custom_ops=tuple(custom_ops))

@@ -17,9 +17,9 @@ import onnx_ir as ir
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
-from ortune.inputs import recorded
+from ortune.inputs import recorded, recording_file
 from ortune.inputs.played import Feed, Played, Script, batched, scripts_of
-from ortune.inputs.recorded import Shapes
+from ortune.inputs.recording_file import Shapes, case_name, value_name
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
@@ -141,7 +141,7 @@ class Application:
             limit_s: Seconds that a first run may take.
         """
         opened, seed = self.opened, self.opened.terms.feeds.seed
-        values = recorded.counted_values(self.recording)
+        values = recording_file.counted_values(self.recording)
         for index, path in sorted(self.paths.items()):
             if not any(session.model == index and session.n_calls for session in self.recording.sessions):
                 continue
@@ -151,9 +151,6 @@ class Application:
             )
             scratch = opened.scratch / f"model-{index}"
             scratch.mkdir()
-            work = recorded.with_values(
-                work, self.recording, index, side.model.ir, opened.scratch / f"values-{index}"
-            )
             work = msgspec.structs.replace(work, gap_ns=0, callers=1)  # it is only tried
             base = opened.base(
                 side,
@@ -165,11 +162,12 @@ class Application:
             base.settle(limit_s)
             self.bases[index] = base
             by_name = {ref.name: ref for ref in base.refs}
+            sha256 = self.recording.models[index].sha256
             for session in self.recording.sessions:
                 if session.model == index:
-                    for shapes in map(recorded.shapes_of, session.calls):
-                        for number in range(max(1, values[index, shapes])):
-                            ref = by_name.get(recorded.value_name(recorded.case_name(shapes), number))
+                    for shapes in map(recording_file.shapes_of, session.calls):
+                        for number in range(max(1, values[sha256, shapes])):
+                            ref = by_name.get(value_name(case_name(shapes), number))
                             if ref is not None:
                                 self.refs[index, shapes, number] = ref
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from ortune import rewrites
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
-from ortune.inputs.recorded import Shapes, shapes_of
+from ortune.inputs.recording_file import Shapes, shapes_of
 from ortune.inputs.semantics import dtype_of
 from ortune.measuring.application import Application
 from ortune.measuring.rewriting import Models

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune import files
 from ortune.bundle.shared import WORKLOAD
-from ortune.inputs import images, recorded, user_feeds, workload
+from ortune.inputs import images, recorded, recording_file, user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved
@@ -52,9 +52,9 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
 
 def _of_file(side: Resolved, path: Path, o: InputOptions) -> Workload:
     """Return the workload in a file: that of one model, or the part of this model in a recording."""
-    file, number = recorded.split(path)
+    file, number = recording_file.split(path)
     try:
-        recording = recorded.read(file)
+        recording = recording_file.read(file)
     except OSError:
         recording = None  # what is wrong with the file is said where it is loaded
     if recording is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ortune import files
 from ortune.errors import UsageError
-from ortune.inputs import recorded
+from ortune.inputs import recording_file
 from ortune.records import Recording
 from ortune.verbs._shared.spelling import Option, option_fields
 
@@ -25,7 +25,7 @@ def recording_of(model: object) -> Recording | None:
     if text.endswith(MODEL_SUFFIXES) or not files.is_file(text):
         return None
     try:
-        return recorded.read(Path(text))
+        return recording_file.read(Path(text))
     except OSError:
         return None
 

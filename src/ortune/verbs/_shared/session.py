@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ortune import __version__
-from ortune.inputs.recorded import split
+from ortune.inputs.recording_file import split
 from ortune.measuring.opening import Experiment, open_experiment
 from ortune.measuring.sides import Resolved
 from ortune.measuring.watcher import Watcher

@@ -15,7 +15,7 @@ from ortune.bundle.format import MODELS, is_bundle
 from ortune.catalogue import knobs
 from ortune.catalogue.spinning import spins
 from ortune.errors import OrtuneError, StoreError, UsageError
-from ortune.inputs import recorded
+from ortune.inputs import recording_file
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder.anonymous import anonymous
@@ -109,7 +109,7 @@ def _recording(text: str) -> Recording | None:
     if Path(text).suffix in MODELS or not files.is_file(text):
         return None
     try:
-        return recorded.read(Path(text))
+        return recording_file.read(Path(text))
     except OSError:
         return None
 

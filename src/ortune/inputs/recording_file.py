@@ -1,0 +1,154 @@
+"""The file of a recording, and the values of inputs in it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import onnx_ir as ir
+
+from ortune import files
+from ortune.errors import InputError
+from ortune.graph.shapes.symbols import feedable
+from ortune.inputs.feeds import FeedValue, numpy_dtype
+from ortune.inputs.semantics import dtype_of
+from ortune.records import RecordedCalls, RecordedValues, RecordedWorkload, Recording, read_json
+
+_DTYPES = frozenset(
+    f"{kind}{bits}" for kind, sizes in {"float": (16, 32, 64), "int": (8, 16, 32, 64), "uint": (8, 16, 32, 64)}.items()
+    for bits in sizes
+) | {"bool"}  # fmt: skip
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def split(path: Path) -> tuple[Path, int | None]:
+    """Return the file and the number of the session in ``FILE#N``; None without a number."""
+    match = re.fullmatch(r"(.+)#(\d+)", str(path))
+    if match is None or files.exists(path):
+        return path, None
+    return Path(match[1]), int(match[2])
+
+
+def read(path: Path) -> Recording | None:
+    """Read the recording in a workload file; None if it is the workload of one model, or none at all.
+
+    Raises:
+        OSError: The file cannot be read.
+        InputError: It has a recording that is damaged.
+    """
+    text = files.read(path)
+    try:
+        return read_json(text, RecordedWorkload).recording
+    except msgspec.DecodeError as error:
+        if not _has_recording(text):
+            return None
+        raise InputError(
+            f"its recording is damaged: {error}", where=str(path), do="create it again with ortune record"
+        ) from None
+
+
+class _Part(msgspec.Struct):
+    """The part of a workload file that shows its kind."""
+
+    recording: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _has_recording(text: bytes) -> bool:
+    """Return whether a file is JSON with a recording, whatever is in that."""
+    try:
+        return bytes(read_json(text, _Part).recording) != b"null"
+    except msgspec.DecodeError:
+        return False
+
+
+def shapes_of(calls: RecordedCalls) -> Shapes:
+    """Return the known shapes of the inputs by their names."""
+    return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
+
+
+def case_name(shapes: Shapes) -> str:
+    """Return the name of the case with these shapes."""
+    return ",".join(f"{name}={'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes)
+
+
+def value_name(case: str, number: int) -> str:
+    """Return the name of the case with the recorded values of this number."""
+    return f"{case} #{number + 1}" if number else case
+
+
+def counted_values(recording: Recording) -> Counter[tuple[str, Shapes]]:
+    """Return how many different inputs were recorded of each model, by its sha256, and combination of shapes."""
+    return Counter((recording.models[v.model].sha256, _shapes_of_values(v)) for v in recording.values)
+
+
+def values_in(path: Path, ir_model: ir.Model) -> dict[str, tuple[str, dict[str, FeedValue]]] | None:
+    """Return the recorded inputs of the model of one session, ``FILE#N``: as ``values_of`` does.
+
+    None if the path is not that of a session.
+
+    Raises:
+        InputError: They cannot be read, or are damaged.
+    """
+    file, number = split(path)
+    if number is None:
+        return None
+    try:
+        recording = read(file)
+    except OSError as error:
+        raise InputError(f"the workload cannot be read: {error.strerror}", where=str(file)) from error
+    if recording is None or not 1 <= number <= len(recording.sessions):
+        raise InputError("it has no such session", where=str(path), do="create it again with ortune record")
+    return values_of(recording, number, ir_model, str(path))
+
+
+def values_of(
+    recording: Recording, number: int, ir_model: ir.Model, where: str
+) -> dict[str, tuple[str, dict[str, FeedValue]]]:
+    """Return the recorded inputs of the model of a session by the names of their cases, with their places.
+
+    Args:
+        recording: What was recorded.
+        number: The session, counted from 1.
+        ir_model: Its model.
+        where: The file, for errors.
+
+    Raises:
+        InputError: They are damaged.
+    """
+    sha256 = recording.models[recording.sessions[number - 1].model].sha256
+    dtypes = {value.name or "": dtype_of(value) for value in feedable(ir_model)}
+    found: dict[str, tuple[str, dict[str, FeedValue]]] = {}
+    numbers: Counter[str] = Counter()
+    for values in recording.values:
+        if recording.models[values.model].sha256 == sha256:
+            case = case_name(_shapes_of_values(values))
+            place = f"{where}, recorded inputs {case}"
+            found[value_name(case, numbers[case])] = place, _arrays(values, dtypes, place)
+            numbers[case] += 1
+    return found
+
+
+def _shapes_of_values(values: RecordedValues) -> Shapes:
+    return tuple((value.name, value.shape) for value in values.inputs)
+
+
+def _arrays(values: RecordedValues, dtypes: dict[str, str], where: str) -> dict[str, FeedValue]:
+    """Return recorded values with the types of the model's inputs."""
+    found: dict[str, FeedValue] = {}
+    for value in values.inputs:
+        place = f"{where}, input {value.name!r}"
+        if value.dtype not in _DTYPES:
+            raise InputError(f"{value.dtype!r} is no element type", where=place)
+        dtype = np.dtype(value.dtype).newbyteorder("<")
+        if len(value.data) != dtype.itemsize * math.prod(value.shape):
+            raise InputError("its recorded values are damaged", where=place)
+        array = np.frombuffer(value.data, dtype).reshape(value.shape).astype(value.dtype)
+        wanted = numpy_dtype(dtypes.get(value.name, value.dtype))
+        # A list of whole numbers has 64 bits here, and in ONNX Runtime those of the model's input.
+        same_kind = np.issubdtype(wanted, np.integer) == np.issubdtype(array.dtype, np.integer)
+        found[value.name] = array.astype(wanted) if same_kind else array
+    return found
