@@ -64,6 +64,7 @@ def test_settings_are_read_and_bounded_by_this_machine(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "elsewhere": ({"provider": "WebGPUPage"}, {}, "WebGPUPage"),
     "variable": ({}, {"variables": {"LD_PRELOAD": "/tmp/x.so"}}, "LD_PRELOAD"),
     "flag": ({}, {"variables": {"ORT_LOAD_CONFIG_FROM_MODEL": "1"}}, "ORT_LOAD_CONFIG_FROM_MODEL"),
     "value": ({}, {"variables": {"ORT_INTRA_OP_NUM_THREADS": "2; rm"}}, "ORT_INTRA_OP_NUM_THREADS"),

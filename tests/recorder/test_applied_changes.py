@@ -219,6 +219,26 @@ def test_a_model_is_replaced_for_the_shapes_that_it_is_for(tmp_path: Path, share
     assert 83 >= model.other_shapes >= 64
 
 
+def test_an_execution_provider_is_chosen_if_the_build_has_it(tmp_path: Path) -> None:
+    body = """
+    print(opened().get_providers()[0])
+    session = opened()
+    session.set_providers(["CPUExecutionProvider"])
+    print(session.get_providers()[0])
+    """
+    for name, first in (
+        ("AzureExecutionProvider", "AzureExecutionProvider"),
+        ("Other", "CPUExecutionProvider"),
+    ):
+        changed = change(SIGMOID, providers=[[name, {}], ["CPUExecutionProvider", {}]])
+        done, printed = run(tmp_path, body, changed)
+        assert printed == [first, "CPUExecutionProvider"]
+        (model,) = done.models
+        assert (model.created, model.failed) == (3, 0)
+        not_on = {"not on Other": 2} if name == "Other" else {}
+        assert (model.what, model.kept) == (() if not_on else (f"on {name}",), not_on)
+
+
 def test_a_replacement_that_was_changed_is_not_used(tmp_path: Path) -> None:
     theirs, ours = of_size(tmp_path, "theirs.onnx", "n"), of_size(tmp_path, "ours.onnx", "n", "+")
     replaced = change(theirs, replacement=str(ours), replacement_sha256="0" * 64)

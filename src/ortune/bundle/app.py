@@ -27,6 +27,7 @@ from ortune.bundle.shared import (
     require_no_way_out,
     thread_cap,
 )
+from ortune.catalogue import providers
 from ortune.errors import UsageError
 from ortune.records import AppBundle, Applied, AppSession, AppValue, Plan, SessionChange
 
@@ -113,6 +114,7 @@ def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], t
                 what=tuple(named(msgspec.structs.replace(s, value=values[s.knob])) for s in settings),
                 options={s.key: values[s.knob] for s in settings if s.channel == "session_option"},
                 entries={s.key: as_text(values[s.knob]) for s in settings if s.channel == "session_config"},
+                providers=_providers(session.provider),
                 share=session.share,
                 keep_s=session.keep_s,
                 replacement=str((path / replacement).resolve()) if replacement else "",
@@ -138,6 +140,9 @@ def _check(path: Path, session: AppSession) -> None:
     for setting in _settings(path, session):
         if setting.channel not in _CHANNELS or setting.provider:
             raise _refused(index, f"{setting.knob} is not a setting of a session on the CPU")
+    known = providers.find(session.provider)
+    if session.provider and not (known.ships and known.target and not (known.in_page or known.in_node)):
+        raise _refused(index, f"{session.provider!r} is no execution provider that a bundle can choose")
     if not session.replacement:
         return
     if not is_inside(session.replacement):
@@ -159,6 +164,14 @@ def _settings(path: Path, session: AppSession) -> tuple[Applied, ...]:
     except ValueError as error:
         raise _refused(path / INDEX, f"{session.name}: {error}") from error
     return resolve(Plan(settings=session.settings))
+
+
+def _providers(name: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Return the provider that a bundle chooses with the options that it needs, and the CPU for what it cannot run."""
+    if not name:
+        return ()
+    rest = [(providers.CPU.name, dict[str, str]())] if name != providers.CPU.name else []
+    return ((name, dict(providers.find(name).needs)), *rest)
 
 
 def _here(value: Any, host: Mapping[str, Any]) -> Any:

@@ -15,6 +15,7 @@ import msgspec
 import onnx_ir as ir
 
 from ortune import files
+from ortune.catalogue.providers import CPU, REMOTE
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import recorded, recording_file
@@ -23,7 +24,7 @@ from ortune.inputs.recording_file import Shapes, case_name, value_name
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import SideText
+from ortune.measuring.sides import Resolved, SideText
 from ortune.records import (
     AppPlay,
     FeedRef,
@@ -57,6 +58,8 @@ class Variant:
     Attributes:
         settings: Of all sessions, over those that were recorded.
         share: Whether equal requests of a process get one session.
+        providers: Execution providers of models, by their index in the recording, in the place of those that were
+            recorded.
         variables: Environment variables of all processes.
         models: The files that are opened in the place of models, by their index in the recording.
         forms: What is changed of the calls: "lists" are arrays, arrays with "strides" are contiguous, and single calls
@@ -67,8 +70,22 @@ class Variant:
     settings: Mapping[str, Value] = field(default_factory=dict)
     share: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    providers: Mapping[int, str] = field(default_factory=dict)
     models: Mapping[int, Path] = field(default_factory=dict)
     forms: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """What is changed, for the journal."""
+        parts = (
+            self.settings,
+            self.share,
+            self.variables,
+            self.providers,
+            sorted(self.models),
+            sorted(self.forms),
+        )
+        return " ".join(map(str, parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +129,7 @@ class Application:
         """
         self.opened, self.recording, self.where = opened, recording, where
         self.paths = find_models(recording, models)
+        self.sides: dict[int, Resolved] = {}
         self.bases: dict[int, Measuring] = {}
         self.refs: dict[tuple[int, Shapes, int], FeedRef] = {}
         self.open_loop = False
@@ -131,21 +149,28 @@ class Application:
     @property
     def runtime(self) -> Runtime:
         """The ONNX Runtime that plays it."""
-        return next(iter(self.bases.values())).side.runtime
+        return next(iter(self.sides.values())).runtime
 
-    def open(self, runtime: str | None, limit_s: float) -> None:
-        """Open each model, and find inputs with the recorded shapes that run.
+    def resolve(self, runtime: str | None) -> None:
+        """Open each model that was called.
 
         Args:
             runtime: ``--runtime``.
+        """
+        called = {session.model for session in self.recording.sessions if session.n_calls}
+        for index, path in sorted(self.paths.items()):
+            if index in called:
+                self.sides[index] = self.opened.resolve(SideText(text=str(path), runtime=runtime))
+
+    def settle(self, limit_s: float) -> None:
+        """Find inputs of each model with the recorded shapes that run.
+
+        Args:
             limit_s: Seconds that a first run may take.
         """
         opened, seed = self.opened, self.opened.terms.feeds.seed
         values = recording_file.counted_values(self.recording)
-        for index, path in sorted(self.paths.items()):
-            if not any(session.model == index and session.n_calls for session in self.recording.sessions):
-                continue
-            side = opened.resolve(SideText(text=str(path), runtime=runtime))
+        for index, side in self.sides.items():
             work = recorded.of_model(
                 self.recording, side.model, None, where=str(self.where), seed=seed, most_cases=MOST_SHAPES
             )
@@ -229,9 +254,7 @@ class Application:
             shutil.rmtree(folder, ignore_errors=True)
         if not isinstance(ended, tuple):
             return ended
-        trial = totals(variant.name, played.scripts, ended, self.recording.sessions, open_loop=self.open_loop)
-        opened.log.add("play", trial.play)
-        return trial
+        return totals(variant.name, played.scripts, ended, self.recording.sessions, open_loop=self.open_loop)
 
     def _request(self, script: Script, variant: Variant, outputs: str) -> PlayRequest:
         """Return what one process plays."""
@@ -270,13 +293,16 @@ class Application:
     def _session(self, session: RecordedSession, variant: Variant, *, before: bool) -> PlayedSession:
         own = recorded_settings.settings_of(session)
         providers = recorded_settings.providers_of(session, self.runtime.offered)
-        # As a hook does: requests that are equal in what the program asks share a session.
+        # As a hook does: requests that are equal in what the program asks share a session on the CPU.
         asked = (session.model, sorted(own.items()), [each.name for each in providers])
+        if session.model in variant.providers:
+            providers = recorded_settings.on_provider(variant.providers[session.model])
+        on_cpu = {each.name for each in providers} <= {CPU.name, REMOTE.name}
         return PlayedSession(
             model=str(Path(variant.models.get(session.model, self.paths[session.model])).absolute()),
             applied=recorded_settings.applied({**own, **variant.settings}),
             providers=providers,
-            shared=repr(asked) if variant.share and not session.inherited else "",
+            shared=repr(asked) if variant.share and on_cpu and not session.inherited else "",
             before=before,
         )
 

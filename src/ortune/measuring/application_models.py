@@ -1,4 +1,4 @@
-"""Rewritten models of a recorded application: those that its calls may run on instead."""
+"""What the calls of a recorded application may run on instead: other execution providers, and rewritten models."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, targets
+from ortune.catalogue.providers import CPU, REMOTE
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs.recording_file import Shapes, shapes_of
 from ortune.inputs.semantics import dtype_of
 from ortune.measuring.application import Application
+from ortune.measuring.recorded_settings import providers_of
 from ortune.measuring.rewriting import Models
-from ortune.records import AppValue, Plan, RewriteSpec
+from ortune.records import AppValue, Plan, RewriteSpec, Runtime
 
 FIXED = "fixed-dimensions"
 MOST_MODELS = 3
-"""Models that are rewritten, those with the most time in calls."""
+"""Models that are tried on other execution providers and rewritten, those with the most time in calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,37 @@ def busiest(application: Application) -> list[int]:
             total_ns = sum(calls.total_ns for calls in session.calls)
             spent[session.model] = spent.get(session.model, 0) + total_ns
     return sorted((index for index, ns in spent.items() if ns), key=lambda index: -spent[index])[:MOST_MODELS]
+
+
+def usable_providers(runtime: Runtime) -> list[str]:
+    """Return the execution providers of a build that run here, without the CPU's.
+
+    Those of plug-ins are left out: a program registers these itself.
+    """
+    found = []
+    for target in targets.all_targets().values():
+        name = target.provider.name
+        if target.of_runtime and target.providers and target.provider.ships and name in runtime.providers:
+            report = target.discover(runtime)
+            if report.usable and not report.emulated:
+                found.append(name)
+    return found
+
+
+def providers_for(application: Application, index: int, usable: Sequence[str]) -> list[str]:
+    """Return the execution providers that none of a model's sessions had first, the CPU's among them.
+
+    Args:
+        application: The application.
+        index: The model, in the recording.
+        usable: As ``usable_providers`` returned them.
+    """
+    first = set[str]()
+    for session in application.recording.sessions:
+        if session.model == index:
+            had = [each.name for each in providers_of(session, application.runtime.offered)]
+            first.add(next((name for name in had if name != REMOTE.name), CPU.name))
+    return [name for name in (*usable, CPU.name) if name not in first]
 
 
 def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ...]]:

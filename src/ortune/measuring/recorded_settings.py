@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from ortune.catalogue import knobs
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.catalogue.providers import CPU
+from ortune.catalogue.providers import CPU, find
 from ortune.records import Applied, ProviderSpec, RecordedProcess, RecordedSession, Value
 
 _CHANNELS = ("session_option", "session_config")
@@ -50,6 +50,11 @@ def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[
     """Return the execution providers that the session had, as far as they exist here; () for the CPU alone."""
     names = [name for name in session.providers_used if name in available]
     return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
+
+
+def on_provider(name: str) -> tuple[ProviderSpec, ...]:
+    """Return the execution providers of a session on one of them, with the options that it needs; () for the CPU."""
+    return () if name == CPU.name else (ProviderSpec(name=name, options=dict(find(name).needs)),)
 
 
 def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[Applied, ...]:

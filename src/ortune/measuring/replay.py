@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ortune import monotonic
-from ortune.records import Block, BrowserPlace, Outcome, OutputDifference
+from ortune.records import AppPlayed, Block, BrowserPlace, Outcome, OutputDifference
 from ortune.store.db import Event, SessionLog
 from ortune.store.reading import FAILED
 
@@ -28,6 +28,8 @@ SEEN = "outputs-seen"
 """Journal entry after the trial that checks the outputs of the plan to confirm, which belongs to no block."""
 PASSED = "passed"
 """Journalled with the time, after what is no trial and takes time too: rewriting, profiling, comparing outputs."""
+PLAYED = "played"
+"""Journal entry of a search: a recorded application was played once."""
 NO_MODEL = "no-model"
 """Journalled when a rewritten model could not be made."""
 
@@ -43,6 +45,7 @@ class _TrialEvent(msgspec.Struct):
 
 
 _outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(Outcome)
+_plays = msgspec.json.Decoder(AppPlayed)
 
 
 class _DifferenceEvent(msgspec.Struct):
@@ -191,6 +194,15 @@ class Replay:
 
     def next(self, arm: str, plan_id: str) -> Outcome | None:
         """Return the stored outcome of the next trial, or None when all are played or the paths part."""
+        stored = self._next(arm, plan_id)
+        return None if stored is None else _outcomes.decode(stored)
+
+    def next_play(self, arm: str) -> AppPlayed | None:
+        """Return the stored play of an application that comes next, or None as ``next`` does."""
+        stored = self._next(arm, "")
+        return None if stored is None else _plays.decode(stored)
+
+    def _next(self, arm: str, plan_id: str) -> msgspec.Raw | None:
         if not self.trials:
             self.live = True
             return None
@@ -204,7 +216,7 @@ class Replay:
         self._passed_ns = self._decided_ns = played.ended_ns
         self.played += 1
         self.since_ns = self._now_ns()
-        return _outcomes.decode(played.outcome)
+        return played.outcome
 
 
 def complete(events: list[Event]) -> bool:
@@ -218,7 +230,7 @@ def read(events: list[Event]) -> Replay:
     replay = Replay()
     whole = 0
     for event in events:
-        if event.kind == "outcome":
+        if event.kind in ("outcome", PLAYED):
             trial = msgspec.json.decode(event.body, type=_TrialEvent)
             if bytes(trial.outcome) != b"null":
                 replay.trials.append(

@@ -231,6 +231,7 @@ class Applier:
             share = bool(change["share"]) and not why
             replacement = "" if resetting else self.replacement(change)
             shared = self.shared(session, args, kwargs, digest, change) if share else None
+            args, kwargs = (args, kwargs) if resetting else self.placed(change, args, kwargs)
         except Exception:
             self.fail()
             return original(session, *args, **kwargs)
@@ -266,6 +267,7 @@ class Applier:
         if why:
             vars(session).clear()
             vars(session).update(before)
+            args, kwargs = held.asked
             result = original(session, *args, **kwargs)  # its error is the program's own
             self.guarded(self.write, e="session", n=held.number, how="failed", what=[], kept=[why])
             return result
@@ -284,9 +286,12 @@ class Applier:
                     setattr(session, attribute, [Node(*node) for node in nodes])
         if change["replacement"] and not replacement:
             kept = [*kept, "model not replaced: " + self.local.refused]
-        self.write(
-            e="session", n=held.number, how="created", what=described_change(change, replacement), kept=kept
-        )
+        what = described_change(change, replacement)
+        if change["providers"] and getattr(self.local, "resetting", None) is not session:
+            name = change["providers"][0][0]
+            placed = name in session.get_providers()
+            (what if placed else kept).append(("on " if placed else "not on ") + name)
+        self.write(e="session", n=held.number, how="created", what=what, kept=kept)
 
     def guarded(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call something of the applier's own; an error switches it off."""
@@ -326,6 +331,14 @@ class Applier:
         except OSError as error:
             self.local.refused = str(error.strerror)
         return ""
+
+    def placed(self, change: Any, args: Any, kwargs: Any) -> Tuple[Any, Any]:
+        """Return the arguments of a creation with the providers of a change, if this build has them."""
+        wanted = change["providers"]
+        if not wanted or not {name for name, _ in wanted} <= set(self.module.C.get_available_providers()):
+            return args, kwargs
+        names, options = [name for name, _ in wanted], [options for _, options in wanted]
+        return (names, options, *args[2:]), {n: v for n, v in kwargs.items() if not n.startswith("provider")}
 
     # Sharing.
 
@@ -465,6 +478,8 @@ class Applier:
         args, kwargs = held.asked
         replacement = self.replacement(change) if held.replaced and not model else ""
         fresh = self.bare(session)
+        if settings:
+            args, kwargs = self.placed(change, args, kwargs)
         with Changes(self, fresh, change if settings else UNCHANGED, replacement):
             held.create(fresh, *args, **kwargs)
         self.leave(held)
@@ -496,7 +511,7 @@ class Applier:
                 self.write(e="guard", n=held.number, calls=held.calls, of=id(session), shapes=shapes)
             if held.original is None:
                 fresh = self.bare(session)
-                args, kwargs = held.asked
+                args, kwargs = self.placed(change, *held.asked)
                 with Changes(self, fresh, change, ""):
                     held.create(fresh, *args, **kwargs)
                 held.original = fresh

@@ -65,7 +65,7 @@ typedef struct Options {
   char entries[16][2][96];
 } Options;
 
-typedef struct Change { struct Change *next; int n; char sha256[65], kind[8], key[96], value[96], what[200]; int64_t bytes; } Change;
+typedef struct Change { struct Change *next; int n; char sha256[65], kind[9], key[96], value[96], what[200]; int64_t bytes; } Change;
 
 typedef struct Text { struct Text *next; uint64_t hash; char *text; int64_t id; } Text;
 
@@ -443,7 +443,7 @@ static void read_changes(void) {
     Change *fresh = calloc(1, sizeof *fresh);
     long long bytes = 0;
     line[strcspn(line, "\n")] = 0;
-    if (fresh && sscanf(line, "%d\t%64[0-9a-f]\t%lld\t%7[a-z]\t%95[^\t]\t%95[^\t]\t%199[^\t]", &fresh->n, fresh->sha256, &bytes,
+    if (fresh && sscanf(line, "%d\t%64[0-9a-f]\t%lld\t%8[a-z]\t%95[^\t]\t%95[^\t]\t%199[^\t]", &fresh->n, fresh->sha256, &bytes,
                         fresh->kind, fresh->key, fresh->value, fresh->what) >= 4) {
       fresh->bytes = bytes; *last = fresh; last = &fresh->next;
     } else {
@@ -481,10 +481,11 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
   }
   status = options ? ((Clone)own[CLONE_OPTIONS])(options, &copy) : ((Pointer(*)(Pointer *))own[CREATE_OPTIONS])(&copy);
   put(&b, "{\"e\":\"session\",\"n\":%d,\"how\":\"created\",\"what\":[", n);
-  int first = 1, share = 0;
+  int first = 1, share = 0, provider = 0;
   for (Change *each = changes; each && !status && copy; each = each->next) {
     if (each->n != n || strcmp(each->sha256, digest)) continue;
     if (!strcmp(each->kind, "share")) { share = 1; continue; }
+    if (!strcmp(each->kind, "provider")) { provider = 1; continue; }
     if (strcmp(each->kind, "option") && strcmp(each->kind, "entry")) continue;
     status = set_one(copy, each);
     if (status) break;
@@ -492,7 +493,8 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
     put_text(&b, each->what);
     first = 0;
   }
-  put(&b, "],\"kept\":[%s]}", share ? "\"not shared: not a Python program\"" : "");
+  put(&b, "],\"kept\":[%s%s%s]}", share ? "\"not shared: not a Python program\"" : "", share && provider ? "," : "",
+      provider ? "\"execution provider not changed: not a Python program\"" : "");
   if (status) {
     ((Release)own[RELEASE_STATUS])(status);
     if (copy) ((Release)own[RELEASE_OPTIONS])(copy);

@@ -25,6 +25,7 @@ class AppSession(Record, frozen=True, kw_only=True):
         sizes_bytes: Of these files; one of another size need not be read. () if they are not known.
         settings: Settings that replace the program's own, by name; a thread count is text, ``min(4, cpus)``.
         share: Whether equal requests of one process get one session.
+        provider: The execution provider that runs it in place of the program's, before the CPU; "" for the program's.
         keep_s: Seconds that a shared session is kept after the last use.
         replacement: A model inside the bundle that is opened instead; "" for none.
         replacement_sha256: Of that file.
@@ -40,6 +41,7 @@ class AppSession(Record, frozen=True, kw_only=True):
     sizes_bytes: tuple[int, ...] = ()
     settings: dict[str, Value] = {}
     share: bool = False
+    provider: str = ""
     keep_s: float = 300.0
     replacement: str = ""
     replacement_sha256: str = ""
@@ -103,6 +105,7 @@ class SessionChange(Record, frozen=True, kw_only=True):
         what: The settings in words, ``name=value``.
         options: Attributes of SessionOptions.
         entries: Entries of the session's configuration.
+        providers: Execution providers in the order of preference, each with its options; () for the program's own.
         replacement: The absolute path of the model to open instead; "" for none.
         shapes: Inputs by name, each with its sizes: combinations that the replacement is for; () for all.
         inputs, outputs: What the program sees in place of those of the replacement: name, type, shape.
@@ -115,6 +118,7 @@ class SessionChange(Record, frozen=True, kw_only=True):
     what: tuple[str, ...] = ()
     options: dict[str, Value] = {}
     entries: dict[str, str] = {}
+    providers: tuple[tuple[str, dict[str, str]], ...] = ()
     share: bool = False
     keep_s: float = 300.0
     replacement: str = ""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from ortune.records.base import PROTOCOL_VERSION, Record
 from ortune.records.plan import ProviderSpec
-from ortune.records.protocol import Applied
+from ortune.records.protocol import Applied, TrialError
 
 
 class PlayedSession(Record, frozen=True, kw_only=True):
@@ -127,6 +127,18 @@ class AppPlay(Record, frozen=True, kw_only=True):
     late_ns: float = 0.0
     peak_bytes: int | None = None
     most_threads: int | None = None
+
+
+class AppPlayed(Record, frozen=True, kw_only=True):
+    """One play as the journal of a search has it: what it took, or why it failed.
+
+    Attributes:
+        used_cpus: CPUs that other programs used meanwhile; None if the system does not tell.
+    """
+
+    play: AppPlay | None = None
+    error: TrialError | None = None
+    used_cpus: float | None = None
 
 
 ReplayedKind = Literal["pool", "spinning", "arena", "patterns", "lists", "strides", "batches"]

@@ -50,7 +50,7 @@ class Seen:
         arena_off: Whether a session was created without the arena.
         many_shapes: Whether a session is called with several shapes.
         forms: What else of the calls a replay can change.
-        models: For each model that is rewritten, the number of sets of rewrites.
+        models: For each stage of one model, its execution providers or its rewrites, the number of candidates.
     """
 
     cpus: int

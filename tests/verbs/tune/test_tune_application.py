@@ -32,6 +32,7 @@ from ortune.records import (
     TrialError,
 )
 from ortune.targets.machine import Machine
+from ortune.verbs._app_tune import search
 from ortune.verbs._app_tune.result import AppTuneResult
 from within import program
 
@@ -89,8 +90,10 @@ class Lab:
         others: float = 0.0,
         arrays: float = 1.0,
         rewritten: float = 1.0,
+        placed: float = 1.0,
     ) -> None:
-        self.rewritten = rewritten
+        self.rewritten, self.placed = rewritten, placed
+        self.stops_after = self.n_plays = 0
         self.share, self.one, self.arrays, self.rng = share, one, arrays, np.random.default_rng(1)
         self.failing = ""
         patch.setattr(Application, "play", self.play)
@@ -99,6 +102,9 @@ class Lab:
 
     def play(self, played: Played, variant: Variant, outputs: Path | None = None) -> Trial | TrialError:
         del played, outputs
+        self.n_plays += 1
+        if self.n_plays == self.stops_after:
+            raise KeyboardInterrupt
         if self.failing in variant.settings:
             return TrialError(reason="run-error", what="drawn")
         factor = self.share if variant.share else 1.0
@@ -106,6 +112,7 @@ class Lab:
         one = variant.settings.get("intra_op_num_threads") == 1 or variant.variables.get(VARIABLE) == "1"
         factor *= self.one if one else 1.0
         factor *= self.rewritten if variant.models else 1.0
+        factor *= self.placed if variant.providers else 1.0
         cpu, wall = (int(1e9 * factor * np.exp(0.01 * self.rng.standard_normal())) for _ in range(2))
         play = AppPlay(
             variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
@@ -302,7 +309,60 @@ def test_a_change_that_fails_is_told_and_the_others_go_on(
     assert [each.why for each in result.candidates if each.status == "failed"] == ["drawn"]
 
 
-@pytest.mark.parametrize("words", [("--objective", "p95"), ("--callers", "2"), ("--current", "spin=0")])
+def test_an_execution_provider_is_in_the_bundle(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, placed=0.5)
+    monkeypatch.setattr(search, "usable_providers", lambda _: ["OpenVINOExecutionProvider"])
+    result = tuned(with_recorded(workload, tmp_path, "1.32.0"), tmp_path)
+    assert result.verdict == "faster", result.candidates
+    assert result.providers == {"m.onnx": "OpenVINOExecutionProvider"}
+    facts(result.headline, "m.onnx on OpenVINO", "x0.50")
+    bundle = app.read(Path(result.bundle))
+    (change,), _ = app.changes(Path(result.bundle), bundle)
+    assert change.providers == (
+        ("OpenVINOExecutionProvider", {}), ("CPUExecutionProvider", {})
+    )  # fmt: skip
+
+
+def test_a_session_that_was_cut_off_goes_on(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = Lab(monkeypatch, share=0.5, one=0.8)
+    whole = tuned(workload, tmp_path / "whole", "--no-bundle")
+    n_whole, lab.n_plays = lab.n_plays, 0
+    lab.stops_after = n_whole - 5
+    folder = tmp_path / "cut"
+    words = ("--output", str(folder), "--store", str(folder / "store"), "--no-bundle")
+    code, _, _ = program(["tune", str(workload), *words])
+    assert code == 130
+    lab.n_plays = lab.stops_after = 0
+    resumed = tuned(workload, folder, "--no-bundle", "--resume")
+    assert 5 < lab.n_plays < 10  # the block that was cut off, and those after it
+    assert (resumed.verdict, resumed.n_plays) == ("faster", whole.n_plays)
+    assert [each.settings for each in resumed.candidates] == [each.settings for each in whole.candidates]
+    facts(" ".join(resumed.notes), "resumed")
+
+
+def test_current_settings_are_the_baseline(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, share=0.5, one=0.8)
+    result = tuned(workload, tmp_path, "--current", "intra=1")
+    assert (result.verdict, result.current) == ("faster", {"intra_op_num_threads": 1})
+    assert [each.settings for each in result.candidates] == [{}]
+    facts(result.headline, "one session for equal requests", "x0.50")
+    assert "intra_op_num_threads" not in result.headline
+    (session,) = app.read(Path(result.bundle)).sessions
+    assert session.settings == {"intra_op_num_threads": "min(1, cpus)"}
+
+
+def test_current_of_a_recording_is_settings_of_sessions(workload: Path) -> None:
+    code, _, said = program(["tune", str(workload), "--current", "threads_env=1"])
+    assert code == 2 and "--current" in said
+
+
+@pytest.mark.parametrize("words", [("--objective", "p95"), ("--callers", "2")])
 def test_options_of_one_model_do_not_apply(words: tuple[str, ...], workload: Path) -> None:
     code, _, said = program(["tune", str(workload), *words])
     assert code == 2 and words[0] in said

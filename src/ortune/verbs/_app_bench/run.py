@@ -49,7 +49,8 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
             opened, recording, where=where, models=[Path(path) for path in options.models]
         )
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
+            application.resolve(named(options.runtime))
+            application.settle(FIRST_SHARE * opened.budget.left_s)
             run = _Run(options, opened, application)
             envelope = run.go()
         return keep(opened, options, envelope)
@@ -84,6 +85,7 @@ class _Run:
                 stopped = True
                 break
             trials.append(required(trial, str(self.options.model)))
+            opened.log.add("play", trials[-1].play)
             opened.replay.pass_on()
             longest_s = max(longest_s, opened.elapsed_s - began_s)
         if not trials:

@@ -65,6 +65,11 @@ def rewriting(name: str, specs: Sequence[RewriteSpec], **more: object) -> AppCan
     return AppCandidate(model=name, rewrites=tuple(spec.name for spec in specs), **more)  # type: ignore[arg-type]
 
 
+def placed(name: str, provider: str, **more: object) -> AppCandidate:
+    """Return a tried execution provider of a model."""
+    return AppCandidate(model=name, provider=provider, **more)  # type: ignore[arg-type]
+
+
 def kept(candidate: AppCandidate) -> AppCandidate:
     """Return the candidate as one that was kept."""
     return msgspec.structs.replace(candidate, status="kept")

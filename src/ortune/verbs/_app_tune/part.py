@@ -48,19 +48,26 @@ def is_shareable(recording: Recording, played: Played) -> bool:
     return False
 
 
-def seen_of(application: Application, played: Played, cpus: int, sets: Sequence[int]) -> search.Seen:
+def seen_of(
+    application: Application,
+    played: Played,
+    cpus: int,
+    current: Mapping[str, Value],
+    of_models: Sequence[int],
+) -> search.Seen:
     """Return what the stages of a search depend on.
 
     Args:
         application: The application.
         played: The part that is played.
         cpus: CPUs of the machine.
-        sets: For each model that is rewritten, the number of sets of rewrites.
+        current: Settings that replace those of all recorded sessions.
+        of_models: For each stage of one model, the number of candidates.
     """
     recording = application.recording
     settings: list[Mapping[str, Value]] = []
     for script in played.scripts:
-        settings += [settings_of(recording.sessions[index]) for index in script.sessions]
+        settings += [{**settings_of(recording.sessions[index]), **current} for index in script.sessions]
     feeds = [feed for script in played.scripts for feed in script.feeds]
     forms: set[search.Form] = set()
     forms |= {"lists"} if any(feed.lists for feed in feeds) else set()
@@ -76,5 +83,5 @@ def seen_of(application: Application, played: Played, cpus: int, sets: Sequence[
         arena_off=any(own.get(ARENA.name) is False for own in settings),
         many_shapes=max(shapes, default=0) >= MANY_SHAPES,
         forms=frozenset(forms),
-        models=tuple(sets),
+        models=tuple(of_models),
     )

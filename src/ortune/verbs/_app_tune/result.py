@@ -26,8 +26,9 @@ class AppCandidate(Record, frozen=True, kw_only=True):
     Attributes:
         settings: Settings of all sessions.
         share: Whether equal requests of a process get one session.
-        model: The model that is rewritten instead; "" for a change of sessions.
+        model: The model that is changed instead; "" for a change of sessions.
         rewrites: Its rewrites.
+        provider: Its execution provider, instead of rewrites.
         form: What is changed of the calls instead: "lists" become arrays, arrays with "strides" contiguous, and single
             calls "batches"; "" for a change of sessions. It is measured in blocks of its own.
         cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to what was kept before.
@@ -39,6 +40,7 @@ class AppCandidate(Record, frozen=True, kw_only=True):
     share: bool = False
     model: str = ""
     rewrites: tuple[str, ...] = ()
+    provider: str = ""
     form: str = ""
     cpu: AppRatio | None = None
     wall: AppRatio | None = None
@@ -81,7 +83,9 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
         verdict: "nothing-tested" if there was nothing to try (``enough_s`` is 0), or no time for it.
         busy: Whether other programs used the CPUs, so that CPU time alone decides; ``used_cpus`` is how many.
         candidates: In the order in which they were tried.
+        current: Settings of ``--current``, which are played in the place of those that were recorded.
         variables: Environment variables that were kept in place of settings, because they reach every session.
+        providers: Execution providers by the names of their models.
         models: The models that are replaced.
         confirmation: None if nothing was kept or the budget did not hold it.
         findings: What costs the application time, each with its gain in a replay.
@@ -97,9 +101,11 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     busy: bool = False
     used_cpus: float | None = None
     candidates: tuple[AppCandidate, ...] = ()
+    current: dict[str, Value] = {}
     settings: dict[str, Value] = {}
     share: bool = False
     variables: dict[str, str] = {}
+    providers: dict[str, str] = {}
     models: tuple[RewrittenModel, ...] = ()
     confirmation: AppConfirmation | None = None
     findings: tuple[Finding, ...] = ()

@@ -17,6 +17,7 @@ from ortune.errors import MeasurementError, UsageError
 from ortune.measuring.application import Application
 from ortune.measuring.application_models import Rewritten, seen_values
 from ortune.measuring.opening import Experiment
+from ortune.measuring.recorded_settings import applied
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
     AppBundle,
@@ -32,13 +33,15 @@ from ortune.records import (
 from ortune.rules import Facts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
+from ortune.verbs._app_tune.plays import Stopped
 from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
-from ortune.verbs._app_tune.search import Search, Stopped
+from ortune.verbs._app_tune.search import Search
 from ortune.verbs._shared.applications import require_taken
-from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.session import experiment, go_on, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.tune.options import Options
 
+_CHANNELS = ("session_option", "session_config")
 FIRST_SHARE = 0.2
 """Of the time left, what the first run of a model may take."""
 
@@ -49,7 +52,8 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
     Raises:
         OrtuneError: Nothing could be measured, or it is plain before that no bundle could be written.
     """
-    require_taken(options, {"quick", "bundle", "output", "force"})
+    require_taken(options, {"quick", "bundle", "output", "force", "current", "resume"})
+    current = _current(options)
     where, directory = Path(options.model), options.directory
     if directory is not None:
         require_writable(directory)
@@ -59,15 +63,18 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         application = Application(
             opened, recording, where=where, models=[Path(path) for path in options.models]
         )
-        with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
-            search = Search(opened, application, where)
-            if not search.played.calls:
+        application.resolve(named(options.runtime))
+        with opened.measuring(where.name):
+            sides = list(application.sides.values())
+            go_on(opened, options, sides, options.resume, (where,), model=where.name)
+            application.settle(FIRST_SHARE * opened.budget.left_s)
+            search = Search(opened, application, where, current)
+            if not search.plays.played.calls:
                 raise MeasurementError("no call can be played", where=str(where), do="record it for longer")
             stopped = False
             try:
                 search.pilot()
-                watch.say(words.plan(part(search.played, open_loop=False)))
+                watch.say(words.plan(part(search.plays.played, open_loop=False)))
                 search.run()
             except Stopped:
                 stopped = True
@@ -97,6 +104,23 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         return keep(opened, options, envelope)
 
 
+def _current(options: Options) -> dict[str, Value]:
+    """Return the settings of sessions that ``--current`` names.
+
+    Raises:
+        UsageError: It names something else too.
+    """
+    today = options.today or Plan()
+    channels = {each.channel for each in applied(today.settings)}
+    if today.rewrites or today.providers or channels - set(_CHANNELS):
+        raise UsageError(
+            "the current configuration of a recording has settings of sessions alone",
+            where=f"--current {options.current}",
+            do="omit it, or pass settings as in 'intra_op_num_threads=2,allow_spinning=0'",
+        )
+    return dict(today.settings)
+
+
 def _result(options: Options, opened: Experiment, application: Application, search: Search) -> AppTuneResult:
     confirmation = search.confirmation
     asked = [
@@ -108,13 +132,19 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         label=Path(options.model).name,
         verdict=search.verdict,
         runtime=application.runtime,
-        played=part(search.played, open_loop=False),
+        played=part(search.plays.played, open_loop=False),
         busy=search.busy,
-        used_cpus=sorted(search.used_cpus)[len(search.used_cpus) // 2] if search.used_cpus else None,
+        used_cpus=sorted(search.plays.used_cpus)[len(search.plays.used_cpus) // 2]
+        if search.plays.used_cpus
+        else None,
         candidates=tuple(search.candidates),
+        current=dict(search.base.settings),
         settings=dict(search.kept.settings),
         share=search.kept.share,
         variables=dict(search.kept.variables),
+        providers={
+            application.paths[index].name: name for index, name in sorted(search.kept.providers.items())
+        },
         models=tuple(
             RewrittenModel(
                 name=application.paths[index].name,
@@ -127,8 +157,12 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         findings=findings,
         command=application.recording.command,
         enough_s=search.enough_s if short or (search.n_stages and not search.candidates) else 0.0,
-        n_plays=search.n_plays,
-        notes=(*words.missing(application.missing), *words.left_out(search.played)),
+        n_plays=search.plays.n_plays,
+        notes=(
+            *words.missing(application.missing),
+            *words.left_out(search.plays.played),
+            *opened.played_notes,
+        ),
         reproduce=command("tune", options),
         session=opened.log.id,
         elapsed_s=opened.elapsed_s,
@@ -147,6 +181,7 @@ def _bundle(
     # One content may be the file of one session and the bytes of another.
     models = {recording.models[index].sha256: index for index in sorted(application.bases, reverse=True)}
     rewritten = {recording.models[index].sha256: each for index, each in search.rewritten.items()}
+    providers = {recording.models[index].sha256: name for index, name in search.kept.providers.items()}
     sessions = tuple(
         _session(
             application,
@@ -154,6 +189,7 @@ def _bundle(
             rewritten.get(recording.models[index].sha256),
             settings,
             share=search.kept.share,
+            provider=providers.get(recording.models[index].sha256, ""),
         )
         for index in sorted(models.values())
     )
@@ -184,6 +220,7 @@ def _session(
     settings: dict[str, Value],
     *,
     share: bool,
+    provider: str,
 ) -> AppSession:
     model, path = application.recording.models[index], application.paths[index]
     session = AppSession(
@@ -192,6 +229,7 @@ def _session(
         sizes_bytes=(model.size_bytes,) if model.size_bytes else (),
         settings=settings,
         share=share,
+        provider=provider,
     )
     if rewritten is None:
         return session

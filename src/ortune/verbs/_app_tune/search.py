@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
 from ortune.catalogue.versions import too_old
-from ortune.errors import MeasurementError, OrtuneError
-from ortune.inputs.played import Played
-from ortune.measuring.application import RECORDED, Application, Trial, Variant
-from ortune.measuring.application_models import Rewriter, Rewritten, busiest, proposed
+from ortune.errors import OrtuneError
+from ortune.measuring.application import RECORDED, Application, Variant
+from ortune.measuring.application_models import (
+    Rewriter,
+    Rewritten,
+    busiest,
+    proposed,
+    providers_for,
+    usable_providers,
+)
 from ortune.measuring.opening import Experiment
 from ortune.measuring.recorded_settings import settings_of
 from ortune.outputs.tolerance import worst_of
@@ -26,7 +32,6 @@ from ortune.records import (
     OutputDifference,
     ReplayedGain,
     RewriteSpec,
-    TrialError,
     Value,
     assignment,
 )
@@ -34,10 +39,9 @@ from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
 from ortune.verbs._app_tune import figures
 from ortune.verbs._app_tune.part import long_enough, seen_of
+from ortune.verbs._app_tune.plays import Plays
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
-LAST_PLAYS = 6
-PILOT_NS = 1_000_000_000
 LEAST_NS = 200_000_000
 AGAIN = "again"
 REWRITING_SHARE = 0.1
@@ -46,32 +50,27 @@ SPARE = 1.15
 """Plays take longer than the last ones on a machine that becomes busier."""
 
 
-class Stopped(Exception):
-    """The user stopped the search."""
-
-
 class Search:
     """The search of one recording.
 
     Attributes:
-        played: What is played, once its length is known.
+        plays: Plays it.
+        base: The recorded sessions with the settings of ``--current``, against which all is measured.
         kept: The changes that are kept.
         candidates: What was tried.
-        used_cpus: CPUs that other programs used, of each play.
         n_stages: Stages that there were to try.
         rewritten: The rewritten models that are kept, by their index.
     """
 
-    def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
-        self.opened, self.application, self.where = opened, application, where
-        self.rng = random.Random(opened.terms.feeds.seed)
-        self.played: Played = application.script(PILOT_NS)
-        self.kept = Variant(name="kept")
+    def __init__(
+        self, opened: Experiment, application: Application, where: Path, current: Mapping[str, Value]
+    ) -> None:
+        self.opened, self.application = opened, application
+        self.plays = Plays(opened, application, where)
+        self.base = Variant(name=RECORDED, settings=current)
+        self.kept = replace(self.base, name="kept")
         self.candidates: list[AppCandidate] = []
-        self.used_cpus: list[float] = []
-        self.play_s = 0.0
-        self._took_s: list[float] = []
-        self.n_plays = self.n_stages = 0
+        self.n_stages = 0
         self.rewriter = Rewriter(application)
         self.rewritten: dict[int, Rewritten] = {}
         self.confirmation: AppConfirmation | None = None
@@ -80,7 +79,7 @@ class Search:
     def busy(self) -> bool:
         """Whether other programs used the CPUs while it played."""
         most = quiet_cpus(self.opened.machine.seen)
-        return bool(self.used_cpus) and float(np.median(self.used_cpus)) > most
+        return bool(self.plays.used_cpus) and float(np.median(self.plays.used_cpus)) > most
 
     def pilot(self) -> None:
         """Find how much of the recording a play can hold.
@@ -88,19 +87,30 @@ class Search:
         Raises:
             MeasurementError: The recorded calls do not run.
         """
-        self._played(Variant(name=RECORDED))
-        began_s = self.opened.elapsed_s
-        trial = self._played(Variant(name=RECORDED))
-        start_s = max(0.0, self.opened.elapsed_s - began_s - trial.play.wall_ns / 1e9)
+        self.plays.required(self.plays.play(self.base))
+        play = self.plays.required(self.plays.play(self.base))
+        start_s = max(0.0, self.plays.took_s[-1] - play.wall_ns / 1e9)
         each_s = self.opened.budget.left_s / search.n_plays(self.seen())
-        self.played = long_enough(self.application, max(LEAST_NS, 1e9 * (each_s - start_s)))
-        self.play_s = start_s + self.played.span_ns / 1e9
-        self._took_s.clear()  # of a shorter play
+        self.plays.played = long_enough(self.application, max(LEAST_NS, 1e9 * (each_s - start_s)))
+        self.plays.play_s = start_s + self.plays.played.span_ns / 1e9
+        self.plays.took_s.clear()  # of a shorter play
+        self.plays.mark()
 
     def seen(self) -> search.Seen:
         """Return what the stages depend on."""
         cpus = self.opened.machine.seen.effective_cpus
-        return seen_of(self.application, self.played, cpus, [len(sets) for _, sets in self.model_stages])
+        of_models = [len(names) for _, names in self.provider_stages]
+        of_models += [len(sets) for _, sets in self.model_stages]
+        return seen_of(self.application, self.plays.played, cpus, self.base.settings, of_models)
+
+    @cached_property
+    def provider_stages(self) -> list[tuple[int, list[str]]]:
+        """The execution providers that are tried for each of the busiest models."""
+        usable = usable_providers(self.application.runtime)
+        found = [
+            (index, providers_for(self.application, index, usable)) for index in busiest(self.application)
+        ]
+        return [(index, names) for index, names in found if names]
 
     @cached_property
     def model_stages(self) -> list[tuple[int, list[tuple[RewriteSpec, ...]]]]:
@@ -115,7 +125,7 @@ class Search:
             Stopped: The user stopped it.
         """
         stages = search.stages(self.seen())
-        self.n_stages = len(stages) + len(self.model_stages)
+        self.n_stages = len(stages) + len(self.provider_stages) + len(self.model_stages)
         for number, stage in enumerate(stages):
             plays = search.SCREEN_BLOCKS * (1 + len(stage))
             after = 3 * search.LEAST_BLOCKS if self.keeps else 0
@@ -123,14 +133,21 @@ class Search:
                 break
             self.opened.watch.line(f"stage {number + 1} of {self.n_stages}")
             self._stage(stage)
-        for number, (index, sets) in enumerate(self.model_stages, len(stages)):
+        for number, (index, names) in enumerate(self.provider_stages, len(stages)):
+            if not self._fits(search.SCREEN_BLOCKS * (1 + len(names)) + 3 * search.LEAST_BLOCKS):
+                break
+            self.opened.watch.line(f"stage {number + 1} of {self.n_stages}")
+            self._provider_stage(index, names)
+        for number, (index, sets) in enumerate(self.model_stages, len(stages) + len(self.provider_stages)):
             if not self._fits(search.SCREEN_BLOCKS * (1 + len(sets)) + 3 * search.LEAST_BLOCKS):
                 break
             self.opened.watch.line(f"stage {number + 1} of {self.n_stages}")
             self._model_stage(index, sets)
         self._as_variable()
         if self.keeps:
-            n_blocks = min(search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.play_s)))
+            n_blocks = min(
+                search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.plays.play_s))
+            )
             if n_blocks >= search.LEAST_BLOCKS:
                 self._confirm(n_blocks)
         for form in sorted(self.seen().forms):
@@ -143,9 +160,11 @@ class Search:
         found = []
         confirmed = self.confirmation
         if confirmed is not None and self.verdict == "faster":
-            settings = [(name, assignment(name, value)) for name, value in sorted(self.kept.settings.items())]
+            changed = sorted(self.kept.settings.items() - self.base.settings.items())
+            settings = [(name, assignment(name, value)) for name, value in changed]
             settings += [(THREADS.name, f"{name}={value}") for name, value in self.kept.variables.items()]
             every = [text for _, text in settings] + (["shared sessions"] if self.kept.share else [])
+            every += ["other execution providers"] if self.kept.providers else []
             every += ["rewritten models"] if self.rewritten else []
             found += [
                 figures.gain(
@@ -180,7 +199,7 @@ class Search:
     def _ask(self, form: search.Form) -> None:
         """Measure whether another form of the calls saves time, in blocks of its own."""
         changed = replace(self.kept, name=form, forms=frozenset({form}))
-        plays = self._blocks({"kept": self.kept, form: changed}, search.LEAST_BLOCKS)
+        plays = self.plays.blocks({"kept": self.kept, form: changed}, search.LEAST_BLOCKS)
         base, own = plays["kept"], plays[form]
         if isinstance(own, str) or isinstance(base, str):
             self.candidates.append(AppCandidate(form=form, status="failed", why=str(own)))
@@ -201,16 +220,16 @@ class Search:
         """A budget that is expected to hold a confirmation, and the stages if none was tried."""
         left_s = max(0.0, self.opened.budget.left_s)
         plays = 3 * search.LEAST_BLOCKS if self.candidates else search.n_plays(self.seen())
-        needed_s = SPARE * plays * self.play_s
+        needed_s = SPARE * plays * self.plays.play_s
         return self.opened.budget.total_s + max(0.0, 1.2 * (needed_s - left_s))
 
     def _fits(self, plays: int) -> bool:
-        return SPARE * plays * self.play_s < self.opened.budget.left_s
+        return SPARE * plays * self.plays.play_s < self.opened.budget.left_s
 
     def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
         """Try each change on top of what is kept, and keep the best if it is better."""
         arms = {str(i): self._with(change) for i, change in enumerate(stage)}
-        plays = self._blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
+        plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
         base = plays.pop("kept")
         found = []
         for name, own in plays.items():
@@ -233,7 +252,16 @@ class Search:
     @property
     def keeps(self) -> bool:
         """Whether something was kept."""
-        return self.kept != Variant(name="kept")
+        return self.kept != replace(self.base, name="kept")
+
+    def _provider_stage(self, index: int, names: Sequence[str]) -> None:
+        """Try execution providers for a model on top of what is kept, and keep the best if it is better."""
+        model = self.application.paths[index].name
+        arms = {name: replace(self.kept, providers={**self.kept.providers, index: name}) for name in names}
+        made = {name: figures.placed(model, name) for name in names}
+        best = self._best_of_model(arms, made)
+        if best:
+            self.kept = arms[best]
 
     def _model_stage(self, index: int, sets: Sequence[Sequence[RewriteSpec]]) -> None:
         """Try rewritten forms of a model on top of what is kept, and keep the best if it is better."""
@@ -249,22 +277,28 @@ class Search:
             number: replace(self.kept, models={**self.kept.models, index: each.path})
             for number, each in made.items()
         }
-        plays = self._blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS) if arms else {}
+        self.opened.replay.pass_on()  # a rewrite is no trial, and takes time
+        tried = {number: figures.rewriting(name, each.specs) for number, each in made.items()}
+        best = self._best_of_model(arms, tried)
+        if best:
+            self.kept, self.rewritten[index] = arms[best], made[best]
+
+    def _best_of_model(self, arms: Mapping[str, Variant], tried: Mapping[str, AppCandidate]) -> str:
+        """Measure candidates of one model, note each, and return the name of the one to keep; "" for none."""
+        plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS) if arms else {}
         base, best = plays.pop("kept", []), (1 - search.WORTH, -1, "")
         for key, own in plays.items():
             if isinstance(own, str) or isinstance(base, str):
-                self.candidates.append(
-                    figures.rewriting(name, made[key].specs, status="failed", why=str(own))
-                )
+                self.candidates.append(msgspec.structs.replace(tried[key], status="failed", why=str(own)))
                 continue
             cpu, wall = figures.ratios(own, base)
             best = min(best, (search.score(cpu, wall, busy=self.busy), len(self.candidates), key))
             self.candidates.append(
-                figures.rewriting(name, made[key].specs, cpu=figures.ratio(cpu), wall=figures.ratio(wall))
+                msgspec.structs.replace(tried[key], cpu=figures.ratio(cpu), wall=figures.ratio(wall))
             )
         if best[2]:
-            self.kept, self.rewritten[index] = arms[best[2]], made[best[2]]
             self.candidates[best[1]] = figures.kept(self.candidates[best[1]])
+        return best[2]
 
     def _as_variable(self) -> None:
         """Take the variable for a number of threads, if that is all that was kept and it reaches every session."""
@@ -275,7 +309,7 @@ class Search:
             THREADS.name
         }
         known = all(version and not too_old(VARIABLE, version) for version in versions)
-        if alone and known and not any(THREADS.name in each for each in own):
+        if alone and known and not self.base.settings and not any(THREADS.name in each for each in own):
             value = str(self.kept.settings[THREADS.name])
             self.kept = Variant(name="kept", variables={VARIABLE.key: value})
 
@@ -284,49 +318,26 @@ class Search:
             return replace(self.kept, share=True)
         return replace(self.kept, settings={**self.kept.settings, **change})
 
-    def _blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
-        """Play blocks of all arms, each in an order of its own; a failed arm has why."""
-        plays: dict[str, list[AppPlay] | str] = {name: [] for name in arms}
-        for _ in range(n):
-            for name in self.rng.sample(sorted(arms), len(arms)):
-                own = plays[name]
-                if isinstance(own, str):
-                    continue
-                trial = self._play(arms[name], None)
-                if isinstance(trial, TrialError):
-                    if name == "kept":
-                        raise MeasurementError(
-                            f"the recorded calls cannot be played: {trial.what}",
-                            where=str(self.where),
-                            code=trial.reason,
-                        )
-                    plays[name] = trial.what
-                else:
-                    own.append(trial.play)
-        return plays
-
     def _confirm(self, n_blocks: int) -> None:
-        """Play what was kept and the recorded settings, twice, in each of so many blocks."""
-        scratch = self.opened.scratch
-        recorded = Variant(name=RECORDED)
-        arms = {RECORDED: recorded, AGAIN: recorded, "kept": self.kept}
+        """Play what was kept and the base, twice, in each of so many blocks."""
+        arms = {RECORDED: self.base, AGAIN: self.base, "kept": self.kept}
         plays: dict[str, list[AppPlay]] = {name: [] for name in arms}
-        outputs = {name: scratch / f"outputs-{name}" for name in (RECORDED, "kept")}
+        outputs = {name: self.opened.scratch / f"outputs-{name}" for name in (RECORDED, "kept")}
+        difference: OutputDifference | None = None
         for block in range(n_blocks):
             self.opened.watch.progress(
                 f"confirming, block {block + 1} of {n_blocks}",
                 self.opened.budget.spent_s,
                 self.opened.budget.total_s,
             )
-            for name in self.rng.sample(sorted(arms), len(arms)):
-                trial = self._play(arms[name], outputs.get(name) if block == 0 else None)
-                if isinstance(trial, TrialError):
-                    raise MeasurementError(
-                        f"the recorded calls cannot be played: {trial.what}",
-                        where=str(self.where),
-                        code=trial.reason,
-                    )
-                plays[name].append(trial.play)
+            for name in self.plays.rng.sample(sorted(arms), len(arms)):
+                folder = outputs.get(name) if block == 0 else None
+                plays[name].append(self.plays.required(self.plays.play(arms[name], folder)))
+            self.plays.mark()
+            if block == 0:
+                difference = self.opened.replay.once(
+                    "app-outputs", OutputDifference | None, lambda: self._difference(outputs)
+                )
             # A budget that a busier machine spends faster leaves fewer blocks, but never a part of one.
             if block + 1 >= search.LEAST_BLOCKS and not self._fits(3):
                 break
@@ -340,19 +351,22 @@ class Search:
             same_wall=figures.ratio(same_wall),
             same_ok=search.same(again[0], base[0]) and (self.busy or search.same(again[1], base[1])),
             memory=figures.memory(plays["kept"], plays[RECORDED]),
-            outputs=self._difference(outputs[RECORDED], outputs["kept"]),
+            outputs=difference,
         )
 
-    def _difference(self, reference: Path, outputs: Path) -> OutputDifference | None:
+    def _difference(self, outputs: Mapping[str, Path]) -> OutputDifference | None:
         """Return the largest difference of the outputs of all models."""
+        for name, variant in ((RECORDED, self.base), ("kept", self.kept)):
+            if not outputs[name].is_dir():  # a resumed session has the times of these plays alone
+                self.application.play(self.plays.played, variant, outputs[name])
         differences = []
         for index, base in self.application.bases.items():
             places = {}
-            for side, folder in (("a", reference), ("b", outputs)):
+            for side, folder in (("a", outputs[RECORDED]), ("b", outputs["kept"])):
                 place = self.opened.scratch / f"compared-{index}-{side}"
                 shutil.rmtree(place, ignore_errors=True)
                 place.mkdir()
-                for number, script in enumerate(self.played.scripts):
+                for number, script in enumerate(self.plays.played.scripts):
                     for feed, key in enumerate(script.feeds):
                         made = folder / str(number) / str(feed)
                         ref = self.application.refs.get(key.values)
@@ -365,27 +379,3 @@ class Search:
             if refs:
                 differences.append(base.comparer.compared(places["a"], places["b"], refs, None))
         return worst_of(differences) if differences else None
-
-    def _play(self, variant: Variant, outputs: Path | None) -> Trial | TrialError:
-        machine, began_s = self.opened.machine, self.opened.elapsed_s
-        before = machine.sensors()
-        trial = self.application.play(self.played, variant, outputs)
-        used = machine.taken_cpus(before)
-        if used is not None:
-            self.used_cpus.append(used)
-        if trial is None:
-            raise Stopped
-        self.n_plays += 1
-        # As long as the plays of the last block did, whose arms differ.
-        self._took_s.append(self.opened.elapsed_s - began_s)
-        self.play_s = float(np.mean(self._took_s[-LAST_PLAYS:]))
-        self.opened.replay.pass_on()
-        return trial
-
-    def _played(self, variant: Variant) -> Trial:
-        trial = self._play(variant, None)
-        if isinstance(trial, TrialError):
-            raise MeasurementError(
-                f"the recorded calls cannot be played: {trial.what}", where=str(self.where), code=trial.reason
-            )
-        return trial

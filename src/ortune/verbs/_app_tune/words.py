@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ortune.catalogue import knobs
+from ortune.catalogue.providers import short
 from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.records import Envelope, assignment
@@ -23,10 +24,16 @@ SHARE = "one session for equal requests"
 def changes(result: AppTuneResult) -> str:
     """Return what was kept: "one session for equal requests, allow_spinning=0"."""
     parts = [SHARE] if result.share else []
-    parts += [assignment(name, value) for name, value in sorted(result.settings.items())]
+    changed = result.settings.items() - result.current.items()
+    parts += [assignment(name, value) for name, value in sorted(changed)]
     parts += [f"{name}={value}" for name, value in sorted(result.variables.items())]
+    parts += [_placed(model, provider) for model, provider in sorted(result.providers.items())]
     parts += [_rewritten(model.name, model.rewrites) for model in result.models]
     return ", ".join(parts)
+
+
+def _placed(model: str, provider: str) -> str:
+    return f"{model} on {short(provider)}"
 
 
 def _rewritten(model: str, rewrites: Sequence[str]) -> str:
@@ -167,6 +174,8 @@ FORMS = {
 def _named(candidate: AppCandidate) -> str:
     if candidate.form:
         return FORMS[candidate.form]
+    if candidate.provider:
+        return _placed(candidate.model, candidate.provider)
     if candidate.model:
         return _rewritten(candidate.model, candidate.rewrites)
     parts = [SHARE] if candidate.share else []
@@ -174,6 +183,9 @@ def _named(candidate: AppCandidate) -> str:
 
 
 def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
+    if result.current:
+        settings = ", ".join(assignment(name, value) for name, value in sorted(result.current.items()))
+        yield "recorded", f"with {settings} of --current in place of the recorded values"
     if result.busy and result.used_cpus is not None:
         yield "machine", f"other programs used {result.used_cpus:.1f} CPUs, so CPU time alone decides"
     confirmed = result.confirmation

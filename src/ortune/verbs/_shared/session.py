@@ -37,7 +37,13 @@ def experiment(verb: str, options: Feeding, watch: Watcher, *, timed: bool = Tru
 
 
 def go_on(
-    opened: Experiment, options: Feeding, sides: Sequence[Resolved], resume: str | None, **names: str
+    opened: Experiment,
+    options: Feeding,
+    sides: Sequence[Resolved],
+    resume: str | None,
+    files: Sequence[Path] = (),
+    /,
+    **names: str,
 ) -> None:
     """Begin the journal, or resume that of an interrupted session with the same question.
 
@@ -48,6 +54,7 @@ def go_on(
         options: Options of the verb.
         sides: The sides that run.
         resume: ``--resume``: a session, "" for the newest, None for a new one.
+        files: Further files that the answer depends on.
         names: Names of the sides for the header of the journal.
 
     Raises:
@@ -60,8 +67,8 @@ def go_on(
         for runtime in (side.runtime, *side.elsewhere.values())
     ]
     work = feeds.workload and split(feeds.workload)[0]
-    files = [feeds.inputs, work, feeds.data, *map(Path, feeds.custom_ops)]
-    files.append(
+    read = [*files, feeds.inputs, work, feeds.data, *map(Path, feeds.custom_ops)]
+    read.append(
         Path(f"{feeds.metric.partition(':')[0].replace('.', '/')}.py") if ":" in feeds.metric else None
     )
     question = (
@@ -70,7 +77,7 @@ def go_on(
         words(options),
         builds,
         opened.machine.seen.fingerprint,
-        [_stamp(file) for file in files],
+        [_stamp(file) for file in read],
     )
     shas = " ".join(f"{side.model.info.sha256} {side.plan.id}" for side in sides)
     key = f"{shas} {hashlib.sha256(repr(question).encode()).hexdigest()[:16]}"
