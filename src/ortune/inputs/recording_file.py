@@ -23,6 +23,8 @@ _DTYPES = frozenset(
     for bits in sizes
 ) | {"bool"}  # fmt: skip
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+Placed = dict[str, tuple[str, dict[str, FeedValue]]]
+"""Inputs by the names of their cases, each with its place for errors."""
 
 
 def split(path: Path) -> tuple[Path, int | None]:
@@ -85,7 +87,7 @@ def counted_values(recording: Recording) -> Counter[tuple[str, Shapes]]:
     return Counter((recording.models[v.model].sha256, _shapes_of_values(v)) for v in recording.values)
 
 
-def values_in(path: Path, ir_model: ir.Model) -> dict[str, tuple[str, dict[str, FeedValue]]] | None:
+def values_in(path: Path, ir_model: ir.Model) -> Placed | None:
     """Return the recorded inputs of the model of one session, ``FILE#N``: as ``values_of`` does.
 
     None if the path is not that of a session.
@@ -105,9 +107,7 @@ def values_in(path: Path, ir_model: ir.Model) -> dict[str, tuple[str, dict[str, 
     return values_of(recording, number, ir_model, str(path))
 
 
-def values_of(
-    recording: Recording, number: int, ir_model: ir.Model, where: str
-) -> dict[str, tuple[str, dict[str, FeedValue]]]:
+def values_of(recording: Recording, number: int, ir_model: ir.Model, where: str) -> Placed:
     """Return the recorded inputs of the model of a session by the names of their cases, with their places.
 
     Args:
@@ -121,7 +121,7 @@ def values_of(
     """
     sha256 = recording.models[recording.sessions[number - 1].model].sha256
     dtypes = {value.name or "": dtype_of(value) for value in feedable(ir_model)}
-    found: dict[str, tuple[str, dict[str, FeedValue]]] = {}
+    found: Placed = {}
     numbers: Counter[str] = Counter()
     for values in recording.values:
         if recording.models[values.model].sha256 == sha256:

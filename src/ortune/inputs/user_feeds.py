@@ -88,22 +88,14 @@ def labelled(
     return [(_checked(raw, values, where), label) for where, raw, label in sets]
 
 
-def recorded(
-    of_calls: Mapping[str, tuple[str, dict[str, FeedValue]]], ir_model: ir.Model
-) -> dict[str, dict[str, FeedValue]]:
-    """Return recorded inputs by the names of their cases, each in the order of the model's inputs.
-
-    Args:
-        of_calls: As ``recording_file.values_of`` returns them.
-        ir_model: The model.
+def recorded(of_calls: recording_file.Placed, ir_model: ir.Model) -> dict[str, dict[str, FeedValue]]:
+    """Return what ``recording_file.values_of`` does, checked, and in the order of the model's inputs.
 
     Raises:
         InputError: They do not fit the model.
     """
     values = feedable(ir_model)
-    return {
-        name: _checked(_named(raw, values, where), values, where) for name, (where, raw) in of_calls.items()
-    }
+    return {name: _checked(_named(raw, values, at), values, at) for name, (at, raw) in of_calls.items()}
 
 
 def _images(

@@ -185,7 +185,7 @@ def _named(candidate: AppCandidate) -> str:
 def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
     if result.current:
         settings = ", ".join(assignment(name, value) for name, value in sorted(result.current.items()))
-        yield "recorded", f"with {settings} of --current in place of the recorded values"
+        yield "current", f"{settings}, instead of the recorded settings"
     if result.busy and result.used_cpus is not None:
         yield "machine", f"other programs used {result.used_cpus:.1f} CPUs, so CPU time alone decides"
     confirmed = result.confirmation
