@@ -1,4 +1,4 @@
-"""Attention in a graph: a Softmax between two products, and how the heads were split off and joined."""
+"""Attention pattern in a graph: a Softmax between two products, with the nodes that split and join the heads."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ortune.graph.shape_elements import perm_of, symbols
 PRODUCTS = op_set("MatMul Einsum FusedMatMul MatMulInteger")
 _BEFORE = op_set("Add Mul Div Where Cast Reshape Sub")
 _AFTER = op_set("Cast Where Dropout Identity Reshape")
-_STEPS = 6  # nodes from a Softmax to a product
+_STEPS = 6  # maximum number of nodes between a Softmax and a product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """Two products and the Softmax between.
+    """An attention core: two products with a Softmax between them.
 
     Attributes:
-        softmax: Over the keys.
-        queries, keys, values: Their heads; None if they are not split off by Reshape and Transpose.
-        scale: Of the product of queries and keys.
-        mask: What is added to the scaled product.
-        guarded: Whether rows of NaN are made 0.
+        softmax: The Softmax node, which normalizes over the keys.
+        queries, keys, values: The inputs as split into heads; None if they are not split off by Reshape and Transpose.
+        scale: Factor applied to the product of queries and keys.
+        mask: Value added to the scaled product.
+        guarded: Whether ``Where(IsNaN(w), 0, w)`` replaces NaN weights with 0.
         joined: The Reshape after the Transpose that joins the heads again; None if there is none.
-        shared: A value on the way that is used elsewhere too.
+        shared: An intermediate value that is also used outside the pattern; None if there is none.
     """
 
     softmax: ir.Node
@@ -76,8 +76,8 @@ def cores(scope: Scope) -> list[Core]:
 
 
 def core_of(softmax: ir.Node) -> Core | None:
-    """Match the attention around a Softmax; None if there is none."""
-    # Of batch, heads, queries and keys the last axis, whichever way it is counted.
+    """Match the attention around a Softmax; return None if the pattern does not match."""
+    # Axes are batch, heads, queries, keys: the Softmax must run over the last one.
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
     shared: list[ir.Value] = []
@@ -91,7 +91,7 @@ def core_of(softmax: ir.Node) -> Core | None:
     for value in (softmax.inputs[0], weights):
         if value is not None and only_user(value) is None:
             shared.append(value)
-    # A number on either operand of the product scales the scores as much as one on the scores themselves.
+    # A factor on either operand of the product scales the scores as much as one on the scores themselves.
     left, by_left = scaled(scores.inputs[0])
     right, by_right = scaled(scores.inputs[1])
     joined = _joined(product, shared)
@@ -109,7 +109,7 @@ def core_of(softmax: ir.Node) -> Core | None:
 
 
 def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]:
-    """Return the weights after ``Where(IsNaN(w), 0, w)``, where that follows, and whether it does."""
+    """Return the weights after a following ``Where(IsNaN(w), 0, w)``, and whether there is one."""
     users = [use.node for use in weights.uses()]
     test = next((node for node in users if is_op(node, "IsNaN")), None)
     chosen = next((node for node in users if is_op(node, "Where")), None)
@@ -117,14 +117,14 @@ def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]
         return weights, False
     if chosen.inputs[2] is not weights or scalar(chosen.inputs[1]) != 0.0:
         return weights, False
-    # Read by the test and the choice alone, or the guard cannot be taken out with the rest.
+    # If other nodes read the weights or the test, the guard cannot be removed with the rest.
     if len(users) > 2 or weights.is_graph_output() or only_user(test.outputs[0]) is None:
         shared.append(weights)
     return chosen.outputs[0], True
 
 
 def _scores(value: ir.Value | None, shared: list[ir.Value]) -> tuple[ir.Node | None, ir.Value | None, float]:
-    """(product, mask, scale) of ``product * scale + mask``."""
+    """Return (product, mask, scale) of ``product * scale + mask``; the product is None if there is no match."""
     mask: ir.Value | None = None
     if value is None:
         return None, None, 1.0
@@ -173,7 +173,7 @@ def _joined(product: ir.Node, shared: list[ir.Value]) -> ir.Node | None:
     if not is_op(joined, "Reshape") or joined.inputs[0] is not turn.outputs[0]:
         return None
     sizes = symbols(joined.inputs[1])
-    # A 0 stands for an axis of what comes in, which from the third on is another one there.
+    # A 0 copies an axis of the Reshape's input, which from the third axis on differs from that of the output.
     if sizes is None or not all(isinstance(n, int) and n != 0 for n in sizes[2:]):
         return None
     return joined

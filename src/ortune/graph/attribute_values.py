@@ -1,4 +1,4 @@
-"""Values of attributes that operators give a meaning to, and what becomes of the others in a skeleton."""
+"""Attribute values with a fixed meaning in ONNX operators, and the anonymization of all others in a skeleton."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ WORDS = op_set(
     TO_INT64 DENSE SPARSE NCHW NHWC BSNH BNSH up down RGB BGR Grayscale linear gated delta gated_delta cosine
     euclidean sqeuclidean PER_TENSOR PER_CHANNEL int8 int4 fp8 fp4"""
 )
-"""Values of text attributes that operators give a meaning to; they tell nothing of a model's owner."""
+"""String attribute values with a fixed meaning in operators; they reveal nothing about a model's owner."""
 CHOICES = op_set(
     """auto_pad mode padding_mode direction activations activation activation_type reduction norm post_transform
     kernel_type nodes_modes aggregate_function cast_to map_form coordinate_transformation_mode nearest_mode
     keep_aspect_ratio_policy round_mode approximate pixel_format update_rule case_change_action metric quant_type
     k_quant_type v_quant_type gate_activation beta_activation kv_cache_layout"""
 )
-"""Attributes whose texts are one of those."""
+"""String attributes with values from ``WORDS``."""
 OF_TREES = re.compile(
     r"(nodes|class|target|leaf|tree)_\w+|vectors_per_class|inputdimensions|membership_values"
 )
-"""Attributes of ``ai.onnx.ml`` whose integers are what the operator does; all others are the owner's own."""
+"""Attributes of ``ai.onnx.ml`` with integers that define what the operator computes; others may be private data."""
 
 
 def kind_of(attribute: onnx.AttributeProto) -> int:
-    """Return the type of an attribute that does not say it, as files before IR version 2 had them."""
+    """Return the type of an attribute without a type field, as in files before IR version 2."""
     fields: tuple[tuple[str, int], ...] = (
         ("f", AttributeProto.FLOAT), ("i", AttributeProto.INT), ("s", AttributeProto.STRING),
         ("t", AttributeProto.TENSOR), ("g", AttributeProto.GRAPH),
@@ -50,13 +50,13 @@ def kind_of(attribute: onnx.AttributeProto) -> int:
 
 
 def ordinals(numbers: Iterable[int]) -> list[int]:
-    """Each number by its place among the different ones: equal ones stay equal, and nothing else of them stays."""
+    """Replace each number with the index of its first occurrence; only equality is preserved."""
     places: dict[int, int] = {}
     return [places.setdefault(number, len(places)) for number in numbers]
 
 
 def letters(equation: bytes) -> bytes:
-    """Return an einsum equation with other letters, in the same order: that of the alphabet may be the result's."""
+    """Rename the letters of an einsum equation, keeping their alphabetical order, which may define the output."""
     letter_of: dict[str, str] = {}
     text = "".join(
         c for c in equation.decode(errors="replace") if c.isascii() and (c.isalpha() or c in ".,->")

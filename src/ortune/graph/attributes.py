@@ -1,7 +1,7 @@
-"""Reading the attributes of nodes: by name and kind, with the default of the operator.
+"""Access to node attributes by name and type, with the operator's default.
 
-An attribute of another kind counts as one that is not there: opening checks what ONNX itself defines, and of operators
-of others nothing but this does. In a function an attribute may be a parameter, which each call sets: it is not known.
+An attribute of an unexpected type counts as missing: the checker validates only ONNX's own operators when a model is
+opened. In a function, an attribute may refer to a parameter that each call sets, so its value is unknown.
 """
 
 from __future__ import annotations

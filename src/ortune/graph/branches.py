@@ -1,7 +1,7 @@
-"""Nodes that both branches of an If have, told apart: each gets a name of its own.
+"""Unique names for nodes that occur in both branches of an If.
 
-ONNX Runtime records the name of a node, or its operator and number, and not the branch that it ran in. Equal nodes of
-two branches are one row of a profile then, as in decoders that were merged from two exports.
+ONNX Runtime records a node's name, or its operator and number, but not its branch. Equal nodes of two branches
+therefore share one row of a profile, as in decoders that were merged from two exports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ortune.graph.nodes import is_op
 
 
 def with_names(model: ir.Model) -> ir.Model | None:
-    """Return a copy in which nodes of two branches differ by their names; None if they do already."""
+    """Return a copy in which no node name occurs in both branches of an If; None if that already holds."""
     if not any(any(_shared(node)) for node in nodes(model, functions=False) if is_op(node, "If")):
         return None
     copy = model.clone()
@@ -25,7 +25,7 @@ def with_names(model: ir.Model) -> ir.Model | None:
 
 
 def _shared(node: ir.Node) -> tuple[set[str], set[str]]:
-    """Of an If, names that nodes in both branches have, and operators of which both have a node without a name."""
+    """Return the node names that both branches of an If contain, and the operators of unnamed nodes in both."""
     branches = [graph for _, graph in graphs_of(node)]
     names = [{own_name(n) for inner in nested(graph) for n in inner} - {""} for graph in branches]
     nameless = [
@@ -37,7 +37,7 @@ def _shared(node: ir.Node) -> tuple[set[str], set[str]]:
 
 
 def _rename(graph: ir.Graph, path: str) -> None:
-    """Put the branch into the names of what both have, from the outermost If to those in its branches."""
+    """Prefix shared node names with the path of their branch, recursively from the outermost If."""
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         names, operators = _shared(node) if is_op(node, "If") else (set[str](), set[str]())

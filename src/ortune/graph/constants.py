@@ -1,7 +1,7 @@
-"""Constants: the tensors that a file stores, and which of them no call can set to something else.
+"""Constants: the tensors stored in a file, and which of them callers cannot override.
 
-An initializer that is a graph input too is a default: each call may feed another tensor, so ONNX Runtime folds and
-fuses nothing that depends on it. Below IR version 4 every initializer has to be a graph input, and none can be fed.
+An initializer that is also a graph input is a default: each call may feed another tensor, so ONNX Runtime folds and
+fuses nothing that depends on it. Below IR version 4, every initializer must be a graph input, and none can be fed.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ortune.graph.nodes import is_op
 Array = NDArray[np.float64]
 
 SMALL = 4096
-"""Most elements of a constant that is read as a shape, an axis or a scale; larger ones are weights."""
+"""Maximum number of elements of a constant that is read as a shape, an axis or a scale; larger ones are weights."""
 
 _DEPTH = 4
-"""Nodes from a number down to those that are stored: a root of a quotient, say."""
+"""Maximum number of arithmetic nodes between a computed number and its stored operands."""
 
 _ARITHMETIC = op_set("Sqrt Reciprocal Neg Identity Add Sub Mul Div Pow")
 _ARITHMETIC_OPSET = 13  # these operators compute the same in every version that broadcasts
@@ -75,8 +75,8 @@ def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool 
 
     Args:
         value: Any value.
-        most: Elements beyond which a tensor is not read, and None is returned.
-        defaults: Takes the defaults of graph inputs too: true of calls that feed nothing in their place.
+        most: Maximum number of elements; None is returned for larger tensors.
+        defaults: Whether overridable initializers count too, for callers that never feed them.
     """
     tensor = stored(value) if defaults else constant_tensor(value)
     if tensor is None or (most is not None and (tensor.size > most or tensor.dtype == ir.DataType.STRING)):

@@ -1,4 +1,4 @@
-"""Following facts through a model from its inputs to its outputs, into subgraphs and model-local functions."""
+"""Forward data-flow analysis from a model's inputs to its outputs, through subgraphs and model-local functions."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ortune.graph.model.graphs import subgraphs
 State = TypeVar("State")
 
 Transfer = Callable[[ir.Node, list[State], list[State] | None], list[State]]
-"""(node, states of its inputs, states that its subgraphs or function body give its outputs) -> of its outputs."""
+"""Maps (node, input states, output states of its subgraphs or function body) to the node's output states."""
 
 
 class Flow(Generic[State]):
-    """One forward data-flow analysis; ``states`` holds the fact of every value once ``run`` returns.
+    """One forward data-flow analysis; ``states`` contains the state of every value after ``run`` returns.
 
     Args:
-        bottom: What is known of constants, missing inputs and loop counters.
-        join: Two states, one value: what holds where either may.
-        transfer: What a node makes of its inputs.
+        bottom: State of omitted inputs, loop counters, and outputs without a state.
+        join: Merges the states of a value that may come from either of two paths.
+        transfer: Computes the states of a node's outputs.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class Flow(Generic[State]):
         self._functions: dict[tuple[str, str, str], ir.Function] = {}
 
     def run(self, model: ir.Model, seed: Callable[[ir.Value], State]) -> None:
-        """Follow the facts through ``model``; ``seed`` says what is known of each input and initializer."""
+        """Propagate states through ``model``; ``seed`` returns the state of each graph input and initializer."""
         self._functions = dict(model.functions)
         for value in (*model.graph.initializers.values(), *model.graph.inputs):
             self.states[value] = seed(value)
         self._graph(model.graph)
 
     def of(self, value: ir.Value | None) -> State:
-        """Return the fact of a value."""
+        """Return the state of a value; ``bottom`` if it is None or was not reached."""
         return self._bottom if value is None else self.states.get(value, self._bottom)
 
     def _graph(self, graph: ir.Graph | ir.Function) -> list[State]:
@@ -62,7 +62,7 @@ class Flow(Generic[State]):
         if not bodies:
             return None
         if node.op_type == "Loop":
-            # The body has a counter where the node has the trip count, and gives its condition first.
+            # A body's first input is the counter, a node's is the trip count; the body's first output is the condition.
             return self._repeat(bodies[0], [self._bottom, *inputs[1:]], first_carried=2, skip_outputs=1)
         if node.op_type == "Scan":
             return self._repeat(bodies[0], inputs, first_carried=0, skip_outputs=0)
@@ -75,7 +75,7 @@ class Flow(Generic[State]):
     def _repeat(
         self, body: ir.Graph, inputs: list[State], *, first_carried: int, skip_outputs: int
     ) -> list[State]:
-        # What one round gives is what the next one gets, until nothing new is learned.
+        # The carried outputs of each round are joined with its inputs, until nothing changes or LOOP_ROUNDS is reached.
         inputs = inputs + [self._bottom] * (len(body.inputs) - len(inputs))
         outputs: list[State] = []
         for _ in range(LOOP_ROUNDS):

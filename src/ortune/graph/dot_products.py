@@ -1,4 +1,4 @@
-"""What a processor does with products of 8 bits."""
+"""CPU support for 8-bit dot products."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ DOT_PRODUCTS = frozenset({"avx512_vnni", "avx_vnni", "amx_int8", "asimddp", "i8m
 
 
 def lacks_it(host: Host | None) -> bool:
-    """Return whether a processor is known to have no dot product; where no feature was read, nothing is known."""
+    """Return whether a CPU is known to have no 8-bit dot product; False if its features are unknown."""
     return host is not None and bool(host.features) and not DOT_PRODUCTS & set(host.features)
 
 
 def saturates(host: Host | None) -> bool:
-    """Return whether a processor adds pairs of products of uint8 and int8 in 16 bits."""
+    """Return whether a CPU adds pairs of uint8 x int8 products in 16 bits, which can saturate."""
     return host is not None and lacks_it(host) and host.machine.lower() in ("x86_64", "amd64")

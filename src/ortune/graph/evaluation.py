@@ -1,7 +1,7 @@
-"""Outputs of a node whose inputs are known, computed by ONNX's reference evaluator.
+"""Evaluation of nodes with known inputs, by ONNX's reference evaluator.
 
-Every part of the package that computes a value of a graph does so here, so operators mean the same everywhere. Equal
-layers repeat their shape arithmetic on equal numbers: evaluators and small results are kept.
+All constant evaluation of the package happens here, so operators have the same semantics everywhere. Equal layers
+repeat their shape arithmetic on equal numbers, so evaluators and small results are cached.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ COMPUTED = op_set(
     "NonZero Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements "
     "ScatterND Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
 )
-"""Operators that are computed: others are rare among constants, draw random numbers, or are what quantizers leave."""
+"""Operators that are evaluated; others are rare among constants, draw random numbers, or are part of quantization."""
 
 MOST_BYTES = 1 << 29
-"""Largest result that is computed."""
+"""Maximum size of a computed result in bytes."""
 
 _GROWING = op_set("ConstantOfShape Expand Range Tile")
 """Operators whose inputs do not bound the size of the result."""
-_SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference evaluator knows no other
+_SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference evaluator implements no other definition
 _KEPT_BYTES = 1024
-"""Inputs, and outputs, up to this many bytes are kept."""
+"""Maximum size in bytes of the inputs, and of the outputs, of a cached evaluation."""
 _REFUSALS = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError,
     onnx.checker.ValidationError, onnx.defs.SchemaError,
 )  # fmt: skip
-"""How the reference evaluator refuses a node that it does not know, or that is not valid."""
+"""Exceptions that the reference evaluator raises for unknown or invalid nodes."""
 
 FUNCTIONS: Mapping[str, Callable[..., Array]] = {
     "Add": np.add,
@@ -71,7 +71,7 @@ FUNCTIONS: Mapping[str, Callable[..., Array]] = {
 _results: dict[Hashable, list[Array] | None] = {}
 _prepared: dict[Hashable, _Prepared] = {}
 _MOST_KEPT = 4096
-"""Results, and nodes, that are kept at once."""
+"""Maximum number of cached results, and of cached evaluators."""
 
 
 def evaluate(
@@ -80,14 +80,14 @@ def evaluate(
     """Compute the outputs of a node of the ONNX domain.
 
     Args:
-        node: Its operator is one of ``COMPUTED``, or its outputs are unknown.
+        node: A node; None is returned unless its operator is in ``COMPUTED``.
         opset: The version of the ONNX operators.
-        inputs: One for each input of the node; None for those that are omitted.
-        most_bytes: Size of the largest result that is computed.
+        inputs: One array per input of the node; None for those that are omitted.
+        most_bytes: Maximum total size of the outputs in bytes.
 
     Returns:
-        One array for each output, or None if the operator is not supported, the node contradicts its inputs, or the
-        result is larger.
+        One array per output, or None if the operator is not supported, the node contradicts its inputs, or the
+        result is larger than ``most_bytes``.
     """
     given = [array for array in inputs if array is not None]
     if not _is_computed(node, opset, given):
@@ -103,7 +103,7 @@ def evaluate(
             return results
         _keep(_results, key, None if results is None else [array.copy() for array in results])
     kept = _results[key]
-    # What is kept may be an input itself, and what is returned may be changed.
+    # Copies: a result may be one of the inputs, and callers may change it.
     return None if kept is None else [array.copy() for array in kept]
 
 
@@ -118,7 +118,7 @@ def _is_computed(node: ir.Node, opset: int, given: Sequence[Array]) -> bool:
 
 
 def _kind(node: ir.Node, opset: int, absent: tuple[bool, ...]) -> Hashable | None:
-    """Return a key that equal nodes share whatever their inputs are; None for a node with a large tensor."""
+    """Return a cache key shared by equal nodes, without their inputs; None if a node has a large or text tensor."""
     for name in node.attributes:
         tensor = tensor_of(node, name)
         if tensor is not None and (tensor.dtype == ir.DataType.STRING or stored_bytes(tensor) > SMALL_BYTES):
@@ -160,7 +160,7 @@ def _computed(
         return None
     if sum(array.nbytes for array in arrays) > most_bytes:
         return None
-    # Before opset 13, say, its Unsqueeze takes axes one after another, and gives other sizes where they are mixed.
+    # Example: before opset 13, Unsqueeze here inserts axes one after another, so unsorted axes give a wrong shape.
     if inferred is not None and not all(map(_fits, inferred, arrays)):
         return None
     return arrays if all(array.dtype.kind in "fiub" for array in arrays) else None
@@ -172,7 +172,7 @@ def _too_large(
     feeds: Mapping[str, Array],
     most_bytes: int,
 ) -> bool:
-    """Return whether a result would be larger than that, or may be without bound."""
+    """Return whether a result is known to exceed ``most_bytes``, or may grow without a known bound."""
     whole = [size for kind in inferred or () if (size := _whole(kind)) is not None]
     if inferred and len(whole) == len(inferred):
         return any(
@@ -186,7 +186,7 @@ def _too_large(
 
 
 class _Prepared:
-    """A node with names of its own for inputs and outputs, and its evaluator."""
+    """A node with normalized input and output names, and its evaluator."""
 
     def __init__(self, node: ir.Node, opset: int, absent: Sequence[bool]) -> None:
         self.proto = onnx.NodeProto(
@@ -202,7 +202,7 @@ class _Prepared:
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
         """Compute the outputs."""
         if self._evaluator is None:
-            # Imported late: it brings every operator there is.
+            # Imported late because it loads every operator.
             from onnx.reference import ReferenceEvaluator
 
             from ortune.graph.reference_operators import OURS
@@ -210,7 +210,7 @@ class _Prepared:
             empty = onnx.helper.make_empty_tensor_value_info
             outputs = [empty(name) for name in self.proto.output]
             graph = onnx.helper.make_graph([self.proto], "node", [empty(name) for name in feeds], outputs)
-            # The reference knows each operator by its newest version that is not newer than this.
+            # The reference picks, per operator, the newest version that is not newer than this opset.
             opsets = [onnx.helper.make_opsetid("", self.opset)]
             self._evaluator = ReferenceEvaluator(
                 onnx.helper.make_model(graph, opset_imports=opsets), new_ops=[*OURS]
@@ -218,7 +218,7 @@ class _Prepared:
         return [np.asarray(array) for array in self._evaluator.run(None, dict(feeds))]
 
     def inferred(self, feeds: Mapping[str, Array]) -> list[onnx.TypeProto.Tensor] | None:
-        """Return the types and sizes that shape inference gives for the outputs; None if it refuses the node."""
+        """Return the output types and shapes from ONNX shape inference; None if it rejects the node."""
         kind, kind_of = onnx.helper.make_tensor_type_proto, onnx.helper.np_dtype_to_tensor_dtype
         small = {name: array for name, array in feeds.items() if array.nbytes <= SMALL_BYTES}
         try:
@@ -230,8 +230,8 @@ class _Prepared:
                 opset_imports=[onnx.helper.make_opsetid("", self.opset)],
             )
         except onnx.shape_inference.InferenceError:
-            # It is stricter than what runs: of a Range, say, it takes scalars alone. Left where it is, with operands
-            # that are constants now, ONNX Runtime would refuse it as well.
+            # Inference is stricter than the evaluator (a Range takes only scalars). With constant operands, ONNX
+            # Runtime would reject the node too.
             return None
         unknown = onnx.TypeProto.Tensor()
         return [said[name].tensor_type if name in said else unknown for name in self.proto.output]
@@ -250,7 +250,7 @@ def _whole(kind: onnx.TypeProto.Tensor) -> list[int] | None:
 
 
 def _fits(kind: onnx.TypeProto.Tensor, array: Array) -> bool:
-    """Return whether a result has the type and the sizes that shape inference gives."""
+    """Return whether a result has the type and shape that shape inference gave."""
     if kind.elem_type not in (0, onnx.helper.np_dtype_to_tensor_dtype(array.dtype)):
         return False
     sizes = _sizes(kind)

@@ -1,4 +1,4 @@
-"""The node that an error of ONNX Runtime names, and the nodes of a model that an optimised node was made from."""
+"""The node named in an ONNX Runtime error, and the original nodes that an optimized node was made from."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _FORMS = (_RUNNING, _INFERRED, _NO_KERNEL, _TYPED, *_OTHERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedNode:
-    """A node as an error names it.
+    """The node named in an error.
 
     Attributes:
         name: The name of the node; "" if it has none.
         operator: Its operator; "" if the error does not name it.
-        value: The input or output of the node that the error is about; "" if it names none.
+        value: The input or output that the error is about; "" if it names none.
     """
 
     name: str
@@ -40,13 +40,13 @@ class NamedNode:
 
     @property
     def label(self) -> str:
-        """The node in words: "Conv node 'conv1'"."""
+        """Node description for messages, such as "Conv node 'conv1'"."""
         kind = f"{self.operator} node" if self.operator else "node"
         return f"{kind} {self.name!r}" if self.name else f"a {kind} without a name"
 
 
 def named_node(message: str) -> NamedNode | None:
-    """Return the node that an error of ONNX Runtime names, or None."""
+    """Return the node named in an ONNX Runtime error, or None if no known pattern matches."""
     for form in _FORMS:
         match = form.search(message)
         if match is not None:
@@ -58,14 +58,7 @@ def named_node(message: str) -> NamedNode | None:
 
 
 def sources_by_name(model: ir.Model, node: NamedNode) -> tuple[str, ...]:
-    """Return the nodes of a model that an optimised node was probably made from, by the names of both.
-
-    ONNX Runtime names a node after one of those that it replaces, and keeps the name of the value that it makes.
-
-    Args:
-        model: The model before optimisation.
-        node: A node of the optimised graph.
-    """
+    """Return names of the original nodes that an optimized node was probably made from (operators of unnamed nodes)."""
     nodes = [own for graph in graphs(model) for own in graph]
     by_name = {own.name: own for own in nodes if own.name}
     plain = branches(without_token(node.name))[1]
@@ -80,7 +73,7 @@ def sources_by_name(model: ir.Model, node: NamedNode) -> tuple[str, ...]:
 
 
 def _derived(name: str, root: str) -> bool:
-    """Return whether a name is another one with a suffix or prefix of the optimiser's, as "R1_new_reshape" is."""
+    """Return whether a name is ``root`` with a suffix or prefix added by the optimizer, such as "R1_new_reshape"."""
     if name.startswith(root):
         return not name[len(root) : len(root) + 1].isalnum()
     return name.endswith(root) and not name[: -len(root)][-1:].isalnum()

@@ -1,8 +1,8 @@
-"""Structural fingerprints: what a graph or a value is, whatever its nodes and values are called.
+"""Structural fingerprints of graphs and values, independent of node and value names.
 
-A value is known by how it is computed: by operator, attributes and inputs, down to the inputs of the model and to what
-the file stores. Two graphs of one fingerprint compute the same from the same, with as many nodes of each kind; names
-and the order of nodes that do not depend on each other do not count.
+A value's fingerprint covers how it is computed: operators, attributes and inputs, down to the graph's inputs and the
+stored tensors. Two graphs with equal fingerprints compute the same function with the same number of nodes of each
+kind. Names, and the order of nodes that do not depend on each other, are ignored.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ortune.graph.model.tensors import FileTensor
 from ortune.graph.nodes import is_op
 
 MOST_SHAPE_ELEMENTS = 64
-"""int64 tensors up to this size hold shapes, axes and indices: part of the structure, not weights."""
+"""Maximum size of an int64 tensor that counts as structure (a shape, axes, indices) instead of a weight."""
 
 COMMUTATIVE = op_set("Add And BitwiseAnd BitwiseOr BitwiseXor Equal Max Mean Min Mul Or Sum Xor")
-"""Exporters write what these take in either order."""
+"""Commutative operators; exporters write their operands in either order."""
 
-_HEAD = 64  # first elements by which most tensors differ
+_HEAD = 64  # number of leading elements that are compared first
 
 Item = TypeVar("Item")
 
 
 def digest(*parts: str) -> str:
     """Hash a list of texts to 64 hexadecimal digits."""
-    # Each part with its length: no two lists of parts become the same bytes.
+    # Length prefixes make the encoding unambiguous.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
 
@@ -72,11 +72,11 @@ def is_structure(tensor: ir.TensorProtocol) -> bool:
 def model_fingerprint(model: ir.Model, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest) -> str:
     """Hash a model's structure to 16 hexadecimal digits; names and node order do not matter.
 
-    Versions of operator sets count, and the names of model-local functions, since nodes call them by it.
+    Opset versions and the names of model-local functions are part of the hash, since nodes call functions by name.
 
     Args:
-        model: Is not changed.
-        tensor: What a stored tensor is known by.
+        model: A model; it is not modified.
+        tensor: Hash function for stored tensors.
     """
     prints = Fingerprints(tensor)
     functions = sorted(
@@ -96,28 +96,28 @@ def _versions(of: ir.Model | ir.Function) -> str:
 
 
 class Fingerprints:
-    """Computes fingerprints of values in topological order.
+    """Fingerprints of values, computed in topological order.
 
     Attributes:
-        of: By value; "" of an input that is left out. What is put in here is believed.
+        of: Fingerprints by value; "" for None (an omitted input). Callers may preset entries.
     """
 
     def __init__(
         self, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest, *, commutes: bool = False
     ) -> None:
-        """``commutes``: what an operator takes in either order is in no order."""
+        """If ``commutes``, operands of commutative operators are compared without order."""
         self.of: dict[ir.Value | None, str] = {None: ""}
         self._tensor, self._commutes, self._depth = tensor, commutes, 0
 
     def graph(self, graph: ir.Graph | ir.Function) -> str:
-        """Return the fingerprint of a graph; the values it reads from outside must have fingerprints already."""
+        """Return the fingerprint of a graph; outer values that it reads must have fingerprints already."""
         self._depth += 1
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor = stored(value)
             if tensor is not None and not is_overridable(value):
                 self.of[value] = self._tensor(tensor)
-        # An input is known by its place and by how deep its graph lies; a default that callers can override
-        # belongs to it.
+        # An input is identified by its index, its graph's nesting depth, its type and shape, and the default that
+        # callers can override.
         for place, value in enumerate(value for value in graph.inputs if value not in self.of):
             default = stored(value)
             kept = () if default is None else (self._tensor(default),)
@@ -129,15 +129,15 @@ class Fingerprints:
             own = self.node(node) or "unknown"
             self.outputs(node, own)
             if not is_op(node, "Constant"):
-                # Nodes with and without an optional output are not the same.
+                # The number of present optional outputs distinguishes nodes.
                 nodes.append(digest(own, str(sum(bool(value.name) for value in node.outputs))))
         ends = [self.of.get(value, "unknown") for value in graph.outputs]
         self._depth -= 1
-        # In no order: nodes that do not depend on each other may stand either way round.
+        # Sorted, because independent nodes may appear in any order.
         return digest("graph", *sorted(nodes), "outputs", *ends)
 
     def node(self, node: ir.Node) -> str | None:
-        """Return a node's fingerprint, None if an input has none; a Constant counts as its tensor."""
+        """Return a node's fingerprint, or None if one of its inputs has none; a Constant has that of its tensor."""
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
@@ -152,12 +152,12 @@ class Fingerprints:
         return digest(domain, node.op_type, node.overload, *attributes, "inputs", *fingerprints)
 
     def outputs(self, node: ir.Node, own: str) -> None:
-        """Derives the fingerprints of a node's outputs from the node's own."""
+        """Set the fingerprints of a node's outputs, derived from the node's own."""
         for place, value in enumerate(node.outputs):
             self.of[value] = digest(own, str(place)) if place else own
 
     def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
-        """Return the fingerprints of attributes, sorted."""
+        """Return the sorted fingerprints of attributes."""
         return sorted(digest(attribute.name, self._attribute(attribute)) for attribute in attributes)
 
     def _attribute(self, attribute: ir.Attr) -> str:
@@ -172,14 +172,14 @@ class Fingerprints:
 
 
 def _dims(value: ir.Value) -> str:
-    """Return what a dynamic dimension is called does not count."""
+    """Return the shape as text, with "?" for each dynamic dimension: their names are ignored."""
     if value.shape is None:
         return "any"
     return str([dim if isinstance(dim, int) else "?" for dim in value.shape])
 
 
 def _head(tensor: ir.TensorProtocol) -> bytes:
-    """Return the first elements of a tensor, which is not opened for them if it lies in a file."""
+    """Return the bytes of a tensor's first elements, without loading the whole tensor if it is stored in a file."""
     if isinstance(tensor, FileTensor):
         return tensor.head(_HEAD)
     return tensor.numpy().reshape(-1)[:_HEAD].tobytes()
@@ -188,19 +188,19 @@ def _head(tensor: ir.TensorProtocol) -> bytes:
 def equal_tensors(
     stored_items: Iterable[tuple[Item, ir.TensorProtocol]], *, most_bytes: int
 ) -> Iterator[list[Item]]:
-    """Groups equal tensors (same type, shape and contents); groups of one are left out.
+    """Yield groups of two or more items with equal tensors (same type, shape and contents).
 
     Args:
-        stored_items: What is grouped, each with its tensor; texts and elements of less than a byte are left out.
-        most_bytes: Ends once so much was read.
+        stored_items: Items with their tensors; string tensors and elements smaller than a byte are skipped.
+        most_bytes: Stop after reading this many bytes of tensors.
     """
     kinds: defaultdict[tuple[object, ...], list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
     for item, tensor in stored_items:
         if tensor.dtype != ir.DataType.STRING and tensor.dtype.bitwidth >= 8:
             kinds[tensor.dtype, tuple(tensor.shape.numpy())].append((item, tensor))
     read = 0
-    # Type and shape first, then the first elements, and all of them last: most tensors differ before they are
-    # read.
+    # Compared by type and shape, then by leading elements, then by contents: most tensors differ before they are
+    # read in full.
     for group in kinds.values():
         heads: defaultdict[bytes, list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)
         for item, tensor in group if len(group) > 1 else ():

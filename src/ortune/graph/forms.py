@@ -1,6 +1,6 @@
-"""Forms: combinations of operators, written as a tree and matched with a graph.
+"""Operator patterns ("forms"): trees of operators that are matched against a graph.
 
-Identity nodes between operators count for nothing: ONNX Runtime removes them before it fuses anything.
+Identity nodes between operators are skipped, since ONNX Runtime removes them before fusion.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import is_op, maker_of, readers, source_of
 
 NEAR = 1e-4
-"""Of a number of a form, as exporters round it."""
+"""Absolute tolerance of a pattern's irrational numbers, which exporters round."""
 
 ROW, NUMBER, ANYTHING = "a number for each element of a row", "any number", "anything"
-"""Parts of a form that stand for any value of a kind; other texts are names, which stand for one value each."""
+"""Wildcards of a pattern. Any other text is a name, which must match the same value wherever it occurs."""
 
 _KINDS = (ROW, NUMBER, ANYTHING)
 _ROUGHLY = 1e-2
@@ -30,8 +30,8 @@ class Op:
 
     Attributes:
         kind: The operator.
-        inputs: What it takes.
-        called: What its result is called in words; "" if nothing is said of it.
+        inputs: Patterns of the inputs.
+        called: Description of the result for messages; "" if it is never mentioned.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A pattern with alternatives; any but the first may count as a departure from the fusable form."""
+    """A pattern with alternatives; any but the first may count as a departure from the form that is fused."""
 
     part: Part
     others: tuple[tuple[str, Part], ...]
@@ -49,7 +49,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A named number; a value slightly off counts as a departure."""
+    """A named number; a value that is only roughly equal counts as a departure."""
 
     number: float
     name: str
@@ -59,23 +59,23 @@ Part = Op | Either | About | float | str
 
 
 def op(kind: str, *inputs: Part, called: str = "") -> Op:
-    """Build an operator pattern from the patterns of its inputs."""
+    """Return an operator pattern."""
     return Op(kind, inputs, called)
 
 
 def either(part: Part, *others: tuple[str, Part]) -> Either:
-    """Build a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
+    """Return a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
     return Either(part, others)
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """One match of a pattern: which graph nodes and values its parts stand for.
+    """One match of a pattern.
 
     Attributes:
-        values: The values of the form's names.
-        nodes: The nodes, each with what its result is called.
-        departures: In what it is written otherwise than the form, the outermost first.
+        values: Matched values by name.
+        nodes: Matched nodes, each with the description of its result.
+        departures: Differences from the pattern's preferred form, outermost first.
     """
 
     values: dict[str, ir.Value] = field(default_factory=dict)
@@ -83,11 +83,11 @@ class Matching:
     departures: tuple[str, ...] = ()
 
     def node(self, called: str) -> ir.Node:
-        """Return the matched node of that name."""
+        """Return the matched node with that description; raise StopIteration if there is none."""
         return next(node for node, name in self.nodes.items() if name == called)
 
     def shared(self, end: ir.Node) -> ir.Node | None:
-        """Return a matched node, other than the end, whose result is also read outside the match; else None."""
+        """Return a matched node, except ``end``, with a result that is also read outside the match, or None."""
         for node in self.nodes:
             if node is not end and any(reader not in self.nodes for reader in readers(node.outputs[0])):
                 return node
@@ -115,7 +115,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
                 off = abs(number - form.number) > NEAR
                 yield replace(so_far, departures=(*so_far.departures, said)) if off else so_far
         case str() if form not in _KINDS:
-            # A name that stands twice in a form means the same value both times.
+            # A name that occurs twice must match the same value both times.
             if so_far.values.get(form, value) is value:
                 yield replace(so_far, values={**so_far.values, form: value})
         case _:
@@ -124,7 +124,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
 
 
 def _is_constant(form: float | str, value: ir.Value) -> bool:
-    """Return whether a value is the number that a form says, or of the kind."""
+    """Return whether a value matches a number or a wildcard."""
     if form == ANYTHING:
         return True
     if form == ROW:
@@ -133,7 +133,7 @@ def _is_constant(form: float | str, value: ir.Value) -> bool:
     number = scalar(value)
     if number is None or isinstance(form, str):
         return number is not None
-    # A half is meant to be one half; a root is rounded.
+    # Round numbers such as 0.5 must match exactly; irrational ones are compared with tolerance.
     return number == form or (abs(number - form) <= NEAR and form != round(form, 3))
 
 
@@ -159,7 +159,7 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
 
 
 def _may_match(part: Part, value: ir.Value | None) -> bool:
-    """Return whether a value can match a part, judged by the node that makes it: most do not."""
+    """Return whether a value can match a pattern, judged by its producer's operator, to reject most early."""
     if isinstance(part, Either):
         return any(_may_match(other, value) for other in (part.part, *(other for _, other in part.others)))
     return is_op(maker_of(value), part.kind) if isinstance(part, Op) else value is not None

@@ -1,9 +1,9 @@
-"""Quantization grids: which values of a graph can only be whole steps of a constant scale.
+"""Quantization grids: which values of a graph are always integer multiples of a constant scale.
 
-Behind QuantizeLinear a value is an integer times its scale. Two right ways to compute what goes in round a tie, or what
-is nearly one, to neighbours on the grid; so such values are compared in steps. Operators that only move, select or cut
-off values leave them on the grid. A product with a constant number scales its step, and a sum with a constant keeps it:
-the boxes of a detector are often decoded so. Any other operator ends it.
+A dequantized value is an integer times its scale. Two correct implementations may round a value near a tie to
+neighbouring integers, so such values are compared in steps. Operators that only move, select or clip values keep the
+grid. A product with a constant number scales the step, and a sum with a constant keeps it, as in the box decoding of
+detectors. Any other operator ends the grid.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ __all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A quantization grid: the values (integer - zero point) * scale, or these moved by a constant.
+    """A quantization grid: the values (integer - zero point) * scale, or these shifted by a constant.
 
     Attributes:
-        scales: One, or one for each index of ``axis``.
-        zero_points: As many; 0 if there is none.
+        scales: One scale, or one per index of ``axis``.
+        zero_points: One zero point per scale; 0 if the node has none.
         axis: Dimension of the value that the scales belong to; None for one scale. May count from the end.
-        integers: The value holds the integers themselves, not yet multiplied.
+        integers: Whether the value consists of the integers, not yet multiplied by the scale.
     """
 
     scales: tuple[float, ...]
@@ -39,7 +39,7 @@ class Grid:
 
 
 _ELEMENTWISE = op_set("Identity Relu Clip Dropout MaxPool GlobalMaxPool")
-"""These keep the dimensions, or at least which of them are channels."""
+"""Operators that keep the grid and the position of the channel axis."""
 _MOVES = _ELEMENTWISE | op_set(
     "Reshape Flatten Squeeze Unsqueeze Slice Gather GatherElements GatherND Split Expand Tile DepthToSpace "
     "SpaceToDepth Pad ReverseSequence Compress ReduceMax ReduceMin Trilu"
@@ -47,7 +47,7 @@ _MOVES = _ELEMENTWISE | op_set(
 _JOINS = op_set("Concat Max Min")
 _SUMS, _PRODUCTS = op_set("Add Sub"), op_set("Mul Div")
 
-# Where operators on quantized values have the scale of their result; the zero point comes next.
+# Input index of the result's scale in operators on quantized values; the zero point is the next input.
 _RESULT_SCALE = {
     "QuantizeLinear": 1,
     "QLinearConv": 6,
@@ -85,7 +85,7 @@ def output_grids(model: ir.Model) -> dict[str, Grid]:
 
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:
-    """Return the quantization grid that each graph input is rounded to first, by name."""
+    """Return the quantization grid of each graph input that is read only by QuantizeLinear nodes, by name."""
     rounded = {}
     for value in model.graph.inputs:
         users = [use.node for use in value.uses()]
@@ -116,7 +116,7 @@ def _transfer(
 
 
 def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Grid | None]:
-    """Return the grids behind a node whose first input has one."""
+    """Return the grids of a node's outputs, given the grid of its first input."""
     op = node.op_type
     if op == "DequantizeLinear":
         return [_scaled(node, 1) if first.integers else None]
@@ -130,10 +130,10 @@ def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Gr
 
 
 def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
-    """Return the grid behind arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
+    """Return the grid after arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
     at = 0 if inputs[0] is not None else 1
     grid, other = inputs[at], node.inputs[1 - at]
-    # A constant may have more dimensions, so the axis of several scales is not known behind it.
+    # A constant may broadcast to more dimensions, so the axis of several scales is unknown afterwards.
     if grid is None or grid.integers or grid.axis is not None:
         return None
     if node.op_type in _SUMS:
@@ -146,7 +146,7 @@ def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
 
 
 def _scaled(node: ir.Node, at: int) -> Grid | None:
-    """Return the grid whose scale is a node's input at this place, and the zero point the next; None if it varies."""
+    """Return the grid given by the constant scale and zero point at inputs ``at`` and ``at + 1``, else None."""
     if int_of(node, "block_size", 0) or len(node.inputs) <= at:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]
@@ -169,7 +169,7 @@ def _scaled(node: ir.Node, at: int) -> Grid | None:
 
 
 def _type_without_zero_point(node: ir.Node) -> ir.DataType:
-    """Return the type of the integers of a node that gets no zero point: uint8, or what it names."""
+    """Return the integer type of a node without a zero point: its ``output_dtype``, or uint8."""
     named = int_of(node, "output_dtype", 0) if node.op_type == "QuantizeLinear" else 0
     return ir.DataType(named or ir.DataType.UINT8)
 

@@ -1,8 +1,8 @@
-"""Layer groups: a product with what follows it, and which of a graph's groups are the same structure over again.
+"""Layer groups: each product with the nodes that follow it, classified by structure.
 
-A group is the unit in which precision is chosen: a Conv, Gemm, MatMul or LSTM with its bias, its activation and
-whatever else comes before the next product. Groups whose products, and whose neighbours' products, have the same shapes
-and attributes are of one kind: twelve equal blocks ask each question once.
+Precision is chosen per group: a Conv, Gemm, MatMul or LSTM with its bias, activation and the other nodes before the
+next product. Groups have the same kind if their products, and the products of their neighbours, have equal shapes and
+attributes, so repeated blocks are measured once.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from ortune.graph.fingerprints import Fingerprints, digest, tensor_kind
 from ortune.graph.nodes import is_op
 
 PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM")
-"""What is worth computing in fewer bits."""
+"""Operators that benefit from lower precision."""
 
 _IN_PARAMETERS = frozenset("+,:=")
-"""What separates the parameters of a rewrite: a name that holds one of these is not used as a name there."""
+"""Separators in the parameters of a rewrite; a name that contains one cannot be used there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """One product with what follows it.
+    """A product with the nodes that follow it.
 
     Attributes:
-        name: The product's, as a rewrite's parameter can hold it.
+        name: Name of the product, usable as a rewrite parameter.
         op_type: The product's operator.
-        values: Names of the outputs of its nodes.
-        kind: Of its structure: equal for groups that are the same over again.
-        reads: Places of the groups whose values it reads.
+        values: Output names of the group's nodes.
+        kind: Hash of its structure; equal for repeated groups.
+        reads: Indices of the groups that it reads values from.
     """
 
     name: str
@@ -43,7 +43,7 @@ class LayerGroup:
 
 
 def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
-    """Return the groups of a model's main graph in its order; nodes before the first product belong to that."""
+    """Return the groups of a model's main graph in node order; nodes before the first product join its group."""
     products: list[ir.Node] = []
     place: dict[ir.Node, int] = {}
     for node in model.graph:
@@ -51,8 +51,7 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
             place[node] = len(products)
             products.append(node)
         else:
-            # Of two layers to the later one: the Add of a shortcut stands behind the product that it waits
-            # for.
+            # A node with several producers joins the latest group: the Add of a shortcut waits for that product.
             place[node] = max((place[p] for p in _producers(node) if p in place), default=0)
     if not products:
         return ()
@@ -76,16 +75,16 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
 
 
 def values_of(model: ir.Model, names: Sequence[str]) -> frozenset[str]:
-    """Return names of all values of the groups of these names."""
+    """Return the names of all values in the groups with these names."""
     wanted = set(names)
     return frozenset().union(*(group.values for group in layer_groups(model) if group.name in wanted))
 
 
 def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Node, int]:
-    """The group that each node of a graph belongs to, which may be another form of the one that the groups are of.
+    """Return the group index of each node in a graph, which may be a rewritten form of the grouped graph.
 
-    Nodes are known by the names of what they compute. One that the other form brought, a conversion say, belongs to
-    what reads it, and where nobody does to what it reads.
+    Nodes are matched by the names of their outputs. A node that the rewrite added, such as a conversion, joins the
+    group of a reader, or of a producer if no reader has a group. Nodes without either are omitted.
     """
     by_value = {name: place for place, group in enumerate(groups) for name in group.values}
     places: dict[ir.Node, int] = {}
@@ -93,7 +92,7 @@ def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Nod
         place = next((by_value[v.name] for v in node.outputs if v.name in by_value), None)
         if place is not None:
             places[node] = place
-    # Backwards first, so that a chain of new nodes gets its group from what reads its end; then forwards.
+    # Backwards first, so a chain of new nodes gets the group of its reader; then forwards.
     for nodes, near in ((reversed(list(graph)), _readers), (iter(graph), _producers)):
         for node in nodes:
             if node not in places:
@@ -113,7 +112,7 @@ def _producers(node: ir.Node) -> list[ir.Node]:
 
 
 def _names(products: Sequence[ir.Node]) -> list[str]:
-    """Return a name for each that no other has: the node's, else its output's, else its number."""
+    """Return a unique name per product: the node's, else its output's, else one with its number."""
     names: list[str] = []
     for number, node in enumerate(products):
         wishes = (node.name, node.outputs[0].name, f"product-{number}")

@@ -1,4 +1,4 @@
-"""Heads of attention: how Reshape and Transpose split them off a value, in the ways in which exporters write it."""
+"""Attention heads: the Reshape and Transpose patterns by which exporters split them off a value."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SPLIT_TURNED = [0, 2, 3, 1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """Heads split off from a value.
+    """Attention heads split off from a value.
 
     Attributes:
-        flat: Before: all heads in a row, perhaps those of queries, keys and values one after another.
-        split: The Reshape that splits them off.
-        count, size: Of the heads.
-        part, parts: Which of how many in a row these are.
+        flat: The value before the split; its last axis contains all heads, perhaps of queries, keys and values.
+        split: The Reshape that splits them.
+        count, size: Number of heads, and elements per head.
+        part, parts: Index of these heads among the packed projections, and number of projections.
     """
 
     flat: ir.Value
@@ -37,8 +37,8 @@ class Heads:
 
 
 def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911  (one a form)
-    """Return the heads that a Reshape split off before a Transpose of this order."""
-    # Queries, keys and values of one projection are split together and then taken one by one, by an index.
+    """Return the heads that a Reshape and a Transpose with this permutation split off; None if there is no match."""
+    # Queries, keys and values of one projection are split together, then selected by index.
     part, turn = (None, value.producer())
     if perm == SPLIT and perm_of(turn) is None:
         part, turn = _taken(value)
@@ -59,8 +59,8 @@ def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911
             return None
         return Heads(flat=split.inputs[0], split=split, count=count, size=size, part=part, parts=parts)
     if min(count, size) == -1 and max(count, size) > 0:
-        # What is left of the width: exporters write one of the two so.
-        # Where the width is not known it is 0, and neither number of heads nor size follows.
+        # A -1 is the rest of the width: exporters write one of the two sizes so. An unknown width is 0, which gives
+        # neither the count nor the size.
         width, other = _width(split.inputs[0]), max(count, size)
         if width % other:
             return None
@@ -71,7 +71,7 @@ def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911
 
 
 def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  # noqa: PLR0911  (one a form)
-    """(which, Transpose) of what one index of the first axis of a Transpose is."""
+    """Return (index, Transpose) if a value is a slice of a Transpose's first axis, else (None, None)."""
     node = value.producer()
     if is_op(node, "Gather"):
         assert node is not None
@@ -91,7 +91,7 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
     if is_op(cut, "Split"):
         if is_parameter(cut, "axis") or int_of(cut, "axis", 0) != 0:
             return None, None
-        # Each is of one, or the axis could not be squeezed.
+        # Each part has length one, or the axis could not be squeezed.
         return cut.outputs.index(source), cut.inputs[0].producer()
     bounds = [constant(v) for v in cut.inputs[1:]]
     if not is_op(cut, "Slice") or len(bounds) < 3 or any(n is None or n.size != 1 for n in bounds):
@@ -103,7 +103,7 @@ def _taken(value: ir.Value) -> tuple[int, ir.Node | None] | tuple[None, None]:  
 
 
 def _width(value: ir.Value) -> int:
-    """Return the size of the last axis, as declared or from the weights that made a value; 0 if unknown."""
+    """Return the size of the last axis, as declared or from the weights that produced the value; 0 if unknown."""
     last = value.shape[-1] if value.shape is not None and len(value.shape) else None
     if isinstance(last, int):
         return last
@@ -113,14 +113,14 @@ def _width(value: ir.Value) -> int:
     assert node is not None
     for other in node.inputs[1:] if node.op_type == "MatMul" else node.inputs:
         numbers = constant(other)
-        # A sum is as wide as a bias that is wider than one.
+        # A sum is as wide as a bias wider than one.
         if numbers is not None and numbers.ndim and numbers.shape[-1] > 1:
             return int(numbers.shape[-1])
     return 0
 
 
 def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
-    """The heads of keys that are turned: by the one Transpose, by another after it, or flat between two Reshapes."""
+    """Return the heads of transposed keys: by one Transpose, by two, or between two Reshapes; else None."""
     direct = heads_of(value, _SPLIT_TURNED)
     if direct is not None:
         return direct
@@ -145,7 +145,7 @@ def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
     flat, back = symbols(first.inputs[1]), symbols(node.inputs[1])
     if flat is None or back is None or len(flat) != 3 or len(back) != 4:
         return None
-    # The keys are transposed as one matrix a head: both Reshapes must only join and split batch and heads again.
+    # The keys are transposed as one matrix per head: the Reshapes may only merge and split batch and heads.
     turned = _is_axis(flat[1], source, 2, heads) and _is_axis(flat[2], source, 3, heads)
     restored = (
         _is_axis(back[1], source, 1, heads)
@@ -156,7 +156,7 @@ def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
 
 
 def _is_axis(symbol: Symbol, value: ir.Value, axis: int, heads: Heads) -> bool:
-    """Return whether an element of a shape is the size of one axis of split heads: batch, heads, length, size."""
+    """Return whether a shape element is the size of one axis of the split heads: batch, heads, length, size."""
     if not isinstance(symbol, int):
         return symbol == (value, axis)
     if axis in (1, 3):
@@ -168,7 +168,7 @@ def _is_axis(symbol: Symbol, value: ir.Value, axis: int, heads: Heads) -> bool:
 
 
 def scaled(value: ir.Value) -> tuple[ir.Value, float]:
-    """(x, number) of ``x * number`` or ``x / number``; the value itself and 1 for others."""
+    """Return (x, factor) of ``x * factor`` or ``x / (1 / factor)``; (value, 1.0) for any other value."""
     node = value.producer()
     if is_op(node, "Mul", "Div"):
         assert node is not None

@@ -1,14 +1,14 @@
-"""Kinds of operators: what each does with the elements of its inputs. Lists that are longer are unions with these."""
+"""Operators grouped by how their outputs depend on the elements of their inputs."""
 
 from __future__ import annotations
 
 from ortune.graph.model.graphs import op_set
 
 VIEWS = op_set("Flatten Identity Reshape Squeeze Unsqueeze")
-"""The output holds the elements of the first input in their order, under another shape."""
+"""The output contains the elements of the first input in the same order, with another shape."""
 
 MOVES = VIEWS | op_set("Slice Transpose")
-"""The output holds elements of the first input, in any order."""
+"""The output contains elements of the first input, in any order."""
 
 UNARY = op_set(
     "Abs Acos Asin Atan BiasGelu Cast CastLike Ceil Celu Clip Cos DequantizeLinear Dropout Elu Erf Exp FastGelu Floor "
@@ -25,4 +25,4 @@ LOGICAL = op_set("And Not Or Xor")
 BROADCASTING = COMPARISONS | op_set(
     "Add And BitShift BitwiseAnd BitwiseOr Div Max Mean Min Mod Mul Or Pow QLinearAdd QLinearMul Sub Sum Where Xor"
 )
-"""Each element of the output depends on one element of each input, whose shapes are broadcast."""
+"""Each element of the output depends on one element of each input; input shapes are broadcast."""

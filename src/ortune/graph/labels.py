@@ -1,8 +1,8 @@
-"""From labels back to the scores that decided them: which element is which label, and what each class gives.
+"""Tracing labels to the scores that decided them: the label of each output element, and the value per class.
 
-A label is the place of the best score (ArgMax, TopK of one) or the class of a classifier. Between it and an output
-nodes may move labels, compute with them, or look something up for them. Nodes that do anything else end the way, and
-the output is compared element by element.
+A label is the index of the best score (ArgMax, TopK with k=1) or the class of a classifier. Nodes between it and an
+output may move labels, compute with them, or look up values by label. Any other node ends the trace, and the output is
+compared element by element.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _LOOKED_UP = op_set("Gather ArrayFeatureExtractor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSource:
-    """The scores behind the labels of an output.
+    """The scores that decide the labels of an output.
 
     Attributes:
         scores: The value with the scores.
         axis: The axis of the classes.
-        keeps_axis: The labels have an axis of length 1 in its place.
-        smallest: The smallest score decides.
-        classes: The label of each class; empty if it is the place of the class.
+        keeps_axis: Whether the labels keep that axis, with length 1.
+        smallest: Whether the smallest score decides.
+        classes: The label of each class; empty if it is the index of the class.
         path: The nodes between the labels and the output.
     """
 
@@ -59,13 +59,13 @@ class LabelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedLabels:
-    """The elements of an output by the labels that they come from.
+    """The label that each element of an output comes from.
 
     Attributes:
-        label: For each element the label, counted in the order of the scores.
-        place: For each element its place in what is looked up for a label; 0 for a label itself.
-        values: What each class gives, a row for each class and a column for each place.
-        shaped: Whether the arrays have the shape that they have in the model; else only their order is known.
+        label: Index of the label for each output element, counted in the order of the scores.
+        place: Column in ``values`` for each output element; 0 for a label itself.
+        values: Values that each class maps to, of shape (classes, columns).
+        shaped: Whether the arrays have their shape in the model; otherwise only the order of elements is known.
     """
 
     label: Array
@@ -75,7 +75,7 @@ class TracedLabels:
 
 
 def label_source(node: ir.Node, output: int) -> LabelSource | None:
-    """Return the scores behind the labels that a node gives; None if it gives no labels."""
+    """Return the scores that decide a node's output, or None if that output has no labels."""
     source = node.inputs[0] if node.inputs else None
     if node.op_type in ("ArgMax", "ArgMin") and source is not None:
         axis = int_of(node, "axis", 0)
@@ -94,16 +94,16 @@ def label_source(node: ir.Node, output: int) -> LabelSource | None:
 
 
 def takes_one(node: ir.Node) -> bool:
-    """Return whether a TopK gives the best alone."""
+    """Return whether a TopK selects only one element."""
     count = constant(node.inputs[1], most=1) if len(node.inputs) > 1 else np.array(int_of(node, "k", 0))
     return count is not None and count.size == 1 and int(count.reshape(())) == 1
 
 
 def follows(node: ir.Node, at: int) -> bool:
-    """Return whether a node that reads labels as its input ``at`` is one of those that are followed."""
+    """Return whether labels can be followed through a node that reads them as input ``at``."""
     if node.op_type in _SAME | MOVES or node.op_type in _ARITHMETIC:
         return at == 0 or node.op_type in ("Add", "Mul")
-    # Labels are looked up in a table; positions in a list of labels are followed where they are constant.
+    # Labels index a table; positions in a list of labels are followed if they are constant.
     return node.op_type in _LOOKED_UP
 
 
@@ -116,7 +116,7 @@ def traced(source: LabelSource, scores: tuple[int, ...], output: tuple[int, ...]
         output: Shape of the output.
 
     Returns:
-        The way of each element; None if it cannot be followed.
+        The label of each output element; None if a node cannot be followed or the shapes disagree.
     """
     if not -len(scores) <= source.axis < len(scores):
         return None
@@ -133,14 +133,14 @@ def traced(source: LabelSource, scores: tuple[int, ...], output: tuple[int, ...]
         try:
             state = state and _through(node, state)
         except (ValueError, IndexError):
-            return None  # the labels have another shape here than the scores tell
+            return None  # the labels have another shape here than the scores imply
     if state is None or state.label.size != math.prod(output):
         return None
     return replace(state, label=state.label.reshape(output), place=state.place.reshape(output))
 
 
 def _through(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """Return the labels behind a node; None if they cannot be followed."""
+    """Return the labels after a node; None if they cannot be followed."""
     if node.op_type in _ARITHMETIC:
         return _computed(node, state)
     if node.op_type in _LOOKED_UP:
@@ -167,12 +167,12 @@ def _computed(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _looked_up(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """Return labels at fixed positions, or what a table holds for them."""
+    """Return labels at constant positions, or the entries of a constant table for labels; None if neither applies."""
     table, at = constant(node.inputs[0]), constant(node.inputs[1])
     axis = -1 if node.op_type == "ArrayFeatureExtractor" else int_of(node, "axis", 0)
     if at is not None and state.shaped:
         return _moved(state, lambda array: np.take(array, at.astype(np.int64), axis=axis))
-    # Of other tables than lists the rows are looked up.
+    # Tables with several axes are indexed by rows.
     of_rows = table is not None and (axis % table.ndim == 0 or table.size == table.shape[axis])
     if table is None or not of_rows or state.values.shape[1] > 1 or state.values.dtype.kind not in "iu":
         return None
@@ -192,7 +192,7 @@ def _looked_up(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _sliced(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
-    """Return what a Slice keeps; None if that is computed."""
+    """Return the labels that a Slice keeps; None if its bounds are computed."""
     lists = [ints_of(node, name) for name in ("starts", "ends", "axes")]
     if len(node.inputs) > 1:
         given = [constant(value, most=state.label.ndim) for value in node.inputs[1:]]
@@ -211,7 +211,7 @@ def _sliced(node: ir.Node, state: TracedLabels) -> TracedLabels | None:
 
 
 def _reshaped(node: ir.Node, state: TracedLabels) -> TracedLabels:
-    """Return the labels in another shape; in their order alone where the shape is computed."""
+    """Return reshaped labels, flattened and with ``shaped`` unset if the new shape is computed."""
     given = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     axes = tuple(ints_of(node, "axes") or (() if given is None else map(int, given.reshape(-1))))
     if state.shaped and node.op_type == "Unsqueeze" and axes:

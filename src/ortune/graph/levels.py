@@ -1,4 +1,4 @@
-"""What ONNX Runtime's optimisation levels do to a model, held side by side: fused, replaced, removed, added."""
+"""Comparison of a model's graphs at ONNX Runtime's optimization levels: nodes fused, replaced, removed and added."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ortune.graph.model.graphs import nodes
 from ortune.records import LevelChange, LevelComparison, LevelGraph, LevelInsertion
 
 LEVELS = {"none": "disable", "basic": "basic", "extended": "extended", "all": "all"}
-"""Levels as users write them, to what the tool process calls them."""
+"""Levels as users write them, mapped to the names of the tool process."""
 
 
 def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelComparison:
-    """Hold the graphs of a model at several levels against the model.
+    """Compare a model with its graphs at several optimization levels.
 
     Args:
-        source: The model.
-        saved: Its graph by level, the least optimised first.
+        source: The original model.
+        saved: The optimized model by level, least optimized first.
     """
     mappings = {level: originals(source, model) for level, model in saved.items()}
     steps = ModelView(source).steps
@@ -55,8 +55,8 @@ def _operator(step: Step) -> str:
 
 
 def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
-    """Return each source node's name to those that some level joins with it in one node, itself among them."""
-    # A union-find: nodes that some level joins have one root.
+    """Map each source node's name to the group of nodes, itself included, that some level merges into one node."""
+    # Union-find: nodes that some level merges have the same root.
     root = {name: name for name in names}
 
     def top(name: str) -> str:
@@ -68,7 +68,7 @@ def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tupl
     for mapping in mappings:
         shared = Counter(name for behind in mapping.of.values() for name in behind)
         for behind in mapping.of.values():
-            # A node whose work several do again belongs to none of them, or it would join them all.
+            # A node that several optimized nodes repeat is skipped, since it would merge all of them.
             own = [name for name in behind if name in root and shared[name] == 1]
             for name in own[1:]:
                 root[top(name)] = top(own[0])
@@ -81,7 +81,7 @@ def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tupl
 def _standing(
     mapping: Mapping, model: ir.Model, groups: Lookup[str, tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[str]]:
-    """Return the operators that stand for each group at a level, in order."""
+    """Return the operators that implement each group at a level, in graph order."""
     present: dict[tuple[str, ...], list[str]] = {}
     for step in ModelView(model).steps:
         behind = mapping.of.get(mapping.keys.get(step.name, step.name), ())
@@ -92,7 +92,7 @@ def _standing(
 
 
 def _why(mapping: Mapping, group: Sequence[str]) -> str:
-    """Return the outcome of nodes of a group that no node replaces."""
+    """Return the reasons why nodes of a group have no counterpart at a level, joined by "; "."""
     return "; ".join(dict.fromkeys(mapping.why[name] for name in group if name in mapping.why))
 
 

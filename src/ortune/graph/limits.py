@@ -1,4 +1,4 @@
-"""Nodes that keep a value within two numbers."""
+"""Nodes that limit a value to a range."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.nodes import input_of, is_op
 
 
 def limits(node: ir.Node) -> tuple[float, float] | None:
-    """Return the bounds of a Clip, Max or Min with a constant; None for other nodes or unknown bounds."""
+    """Return the bounds of a Clip, or a Max or Min with a constant; None for other nodes or unknown bounds."""
     if is_op(node, "Max", "Min") and len(node.inputs) == 2:
         number = next((n for n in map(scalar, node.inputs) if n is not None), None)
         if number is None:

@@ -1,4 +1,4 @@
-"""Nodes and the values between them: operators by name, who reads a value, and the graphs of a model."""
+"""Queries on nodes and values: operators by name, readers of a value, and the graphs of a model."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
     listing = listing_of(model)
     if listing is None:
         return [node for node in nodes(model) if is_op(node, *names)]
-    # The places are unique, so nodes are never compared.
+    # Positions are unique, so nodes are never compared.
     return [
         node for _, node in sorted(chain.from_iterable(listing.places.get(name, ()) for name in {*names}))
     ]
 
 
 def anchors_in(model: ir.Model, scope: Scope, *names: str) -> list[ir.Node]:
-    """List the nodes of one graph of a model, without those in its nodes, that are one of these operators."""
+    """List the nodes with one of these operators in one graph of a model, without those in its subgraphs."""
     if listing_of(model) is None:
         return [node for node in scope if is_op(node, *names)]
     return [node for node in with_operator(model, *names) if node.graph is scope]
@@ -81,13 +81,13 @@ def source_of(value: ir.Value | None) -> ir.Value | None:
 
 
 def maker_of(value: ir.Value | None) -> ir.Node | None:
-    """Return the node that makes a value, or what it is a copy of; None for inputs and weights."""
+    """Return the node that computes a value, skipping Identity nodes; None for inputs and initializers."""
     source = source_of(value)
     return None if source is None else source.producer()
 
 
 def readers(value: ir.Value) -> list[ir.Node | None]:
-    """List the nodes that read a value or a copy of it by Identity, and None for each that is a graph output."""
+    """List the nodes that read a value, directly or through Identity nodes, with None for each graph output."""
     listed: list[ir.Node | None] = []
     copies = [value]
     while copies:
@@ -102,7 +102,7 @@ def readers(value: ir.Value) -> list[ir.Node | None]:
 
 
 def other_input(node: ir.Node, value: ir.Value) -> ir.Value | None:
-    """Return the other input of a two-input node; None if both are the same value."""
+    """Return the other input of a two-input node; None for other nodes, or if both are the same value."""
     inputs = list(node.inputs)
     if len(inputs) != 2 or inputs[0] is inputs[1]:
         return None
@@ -115,6 +115,6 @@ def scopes_of(model: ir.Model) -> list[tuple[Scope, int]]:
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         version = imports.get("", imports.get("ai.onnx", 1))
-        # The nodes of a function know the graph inside it, not the function.
+        # Nodes of a function refer to the graph inside it, not to the function.
         pairs += [(s.graph if isinstance(s, ir.Function) else s, version) for s in nested(root)]
     return pairs

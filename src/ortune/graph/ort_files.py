@@ -1,4 +1,4 @@
-"""What a file in ORT format was made for: its level, its style, the releases that read it, and who rejects it."""
+"""Facts about a file in ORT format: optimization level, style, releases that read it, and where it is rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.graph.model.ort_file import SAVED, VERSION
 from ortune.records import OrtFile, Rejection
 
 KEPT_FOR = "ortune.kept_for"
-"""Metadata of a provider-aware file: the target for which nodes were kept plain."""
+"""Metadata key of a provider-aware file: the target for which nodes were left unfused."""
 BLOCKED = "com.microsoft.nchwc"
 CONTRIB = "com.microsoft"
 FUSED_CONV = "FusedConv"
@@ -29,28 +29,28 @@ _READ_BY = {
     "5": "onnxruntime 1.13 and later",
     "6": "onnxruntime 1.16 and later",
 }
-"""Versions of the format, as ONNX Runtime's own documentation of it has them."""
+"""Releases that read each version of the format, according to ONNX Runtime's documentation."""
 _TODAY = ("5", "6")
-"""Versions that every build of today reads."""
+"""Versions that every current build reads."""
 
 
 def is_blocked(node: ir.Node) -> bool:
-    """Return whether an operator is of the blocked layout, which is made for one kind of CPU."""
+    """Return whether a node is in the NCHWc blocked layout, which is specific to a CPU's vector width."""
     return node.domain == BLOCKED
 
 
 def is_fused(node: ir.Node, *names: str) -> bool:
-    """Return whether an operator is one of these fusions of the CPU's optimiser."""
+    """Return whether a node is one of these fused operators of ``com.microsoft``."""
     return node.domain == CONTRIB and node.op_type in names
 
 
 def has_residual(node: ir.Node) -> bool:
-    """Return whether a FusedConv adds a fourth input, Z, to what it computes."""
+    """Return whether a FusedConv has the optional fourth input Z, which is added to the result."""
     return len(node.inputs) > _RESIDUAL and node.inputs[_RESIDUAL] is not None
 
 
 def saved_at(model: ir.Model) -> str:
-    """The level at which a model was optimised for the CPU before it was saved, as far as its operators show; or ""."""
+    """Return the CPU optimization level at which a model was saved, judged by its operators; "" if unknown."""
     present = list(nodes(model))
     if any(is_blocked(n) for n in present):
         return "all, for x86"
@@ -62,7 +62,7 @@ def saved_at(model: ir.Model) -> str:
 
 
 def inspect(model: OpenModel) -> OrtFile | None:
-    """Return what a file in ORT format was made for; None for an .onnx."""
+    """Return the facts about a file in ORT format; None for other formats."""
     if model.facts.format != "ort":
         return None
     version, saved = str(model.ir.meta[VERSION]), dict(model.ir.meta[SAVED])

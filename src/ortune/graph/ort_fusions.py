@@ -1,7 +1,7 @@
-"""What ONNX Runtime's optimiser makes one operator of by itself, and what keeps it from that.
+"""Patterns that ONNX Runtime's optimizer fuses by itself, and reasons why similar patterns stay unfused.
 
-A table of the forms that it knows, which rewrites ask what to leave alone, and rules why something stays in parts. Each
-was seen to be fused by ONNX Runtime 1.32 on the CPU, and its near relatives were not.
+Rewrites use the table to leave these patterns unchanged, and rules use it to explain near misses. Each pattern was
+observed to be fused by ONNX Runtime 1.32 on the CPU, and its near misses were not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ERF = op("Add", op("Erf", op("Div", "x", math.sqrt(2))), 1.0)
 _TANH = op(
     "Tanh", op("Mul", op("Add", "x", op("Mul", op("Pow", "x", 3.0), 0.044715)), math.sqrt(2 / math.pi))
 )
-# sqrt(mean(x^2) + epsilon), with no mean taken off: RMS normalisation
+# sqrt(mean(x^2) + epsilon) without subtracting the mean: RMS normalization
 _DEVIATION = op("Sqrt", op("Add", op("ReduceMean", op("Pow", "x", 2.0)), NUMBER))
 _CENTRED = op("Sub", "x", op("ReduceMean", "x"))
 # sqrt(variance + epsilon)
@@ -39,16 +39,16 @@ FUSIONS: tuple[tuple[str, Part], ...] = (
     ("SimplifiedLayerNormalization", op("Mul", op("Div", "x", _DEVIATION), ROW)),
     ("SimplifiedLayerNormalization", op("Mul", op("Mul", "x", op("Div", 1.0, _DEVIATION)), ROW)),
 )
-"""Operators that it makes, each with a form of what it makes them of."""
+"""Fused operators, each with a pattern that ONNX Runtime fuses into it."""
 
 _INSIDE_ALONE = ("FastGelu",)
-"""Operators that it does not make where the form's end is an output of the model."""
+"""Operators that ONNX Runtime does not fuse if the pattern's result is a graph output."""
 
-_LONGEST = 3  # nodes from a scale or shift of a form to the form's end, both counted
+_LONGEST = 3  # maximum number of nodes from a scale or shift of a pattern to its end, inclusive
 
 
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
-    """Return the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes; else None."""
+    """Return the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes, or None."""
     for operator, form in FUSIONS:
         if operator in _INSIDE_ALONE and end.outputs[0].is_graph_output():
             continue
@@ -59,7 +59,7 @@ def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
 
 
 def fused(node: ir.Node) -> str:
-    """Return the operator that ONNX Runtime fuses a node into; "" if no fusion of the table takes it."""
+    """Return the operator that ONNX Runtime fuses a node into; "" if no pattern of ``FUSIONS`` includes it."""
     end: ir.Node | None = node
     for _ in range(_LONGEST):
         if end is None or len(end.outputs) != 1:
@@ -82,15 +82,15 @@ def folds_behind(product: ir.Node, user: ir.Node) -> bool:
     if not is_op(product, "Conv") or not is_op(user, "Mul", "Add"):
         return scales_product(product, user)
     numbers, weight = _numbers(user), constant_tensor(product.inputs[1])
-    # As ConvMulFusion and ConvAddFusion have it: a single number is folded by the first alone; of more there
-    # is one for each output channel, on the axis of channels.
+    # ConvMulFusion and ConvAddFusion: a single number is folded only by the former; otherwise there must be one per
+    # output channel, on the channel axis.
     if numbers is None or weight is None or not len(numbers.shape):
         return is_op(user, "Mul")
     return len(numbers.shape) >= len(weight.shape) - 1 and numbers.size == weight.shape[0]
 
 
 def scales_product(product: ir.Node, scale: ir.Node) -> bool:
-    """Return whether ONNX Runtime makes FusedMatMul of two adjacent nodes: a matrix product and one number."""
+    """Return whether ONNX Runtime fuses adjacent nodes, a MatMul and a scale by one number, into a FusedMatMul."""
     if not is_op(product, "MatMul") or not is_op(scale, "Mul", "Div"):
         return False
     numbers = _numbers(scale)
@@ -98,7 +98,7 @@ def scales_product(product: ir.Node, scale: ir.Node) -> bool:
 
 
 def _numbers(node: ir.Node) -> ir.TensorProtocol | None:
-    """Return the constant that a node takes."""
+    """Return the first constant input of a node, or None."""
     tensors = map(constant_tensor, node.inputs)
     return next((tensor for tensor in tensors if tensor is not None), None)
 
@@ -111,9 +111,9 @@ class Unfused:
     """A near miss: a pattern that ONNX Runtime would fuse but for one departure.
 
     Attributes:
-        node: The node in question.
-        nodes: All of its nodes.
-        why: What keeps ONNX Runtime from fusing it; "" if it fuses it, or where that is not known.
+        node: The node that findings refer to.
+        nodes: All nodes of the pattern.
+        why: Reason why ONNX Runtime does not fuse it; "" if it is fused, or the reason is unknown.
     """
 
     node: ir.Node
@@ -146,7 +146,7 @@ _NEAR_GELU = either(
 
 
 def gelu_ending(end: ir.Node) -> Unfused | None:
-    """Match an Erf-based Gelu that ends at a node and is not fused; None if there is none."""
+    """Match an Erf-based Gelu that ends at a node, fused or not; return None if the pattern does not match."""
     matching = nearest(_NEAR_GELU, end) if is_op(end, "Mul", "Div") else None
     if matching is None:
         return None
@@ -154,7 +154,7 @@ def gelu_ending(end: ir.Node) -> Unfused | None:
 
 
 def _departure(matching: Matching, end: ir.Node) -> str:
-    """Return the first departure of a match; else what is read by others too, in words."""
+    """Return the first departure of a match, else which value other nodes read, as text; "" if neither."""
     shared = matching.shared(end)
     read = (
         f"another node reads {matching.nodes[shared]}"
@@ -166,7 +166,7 @@ def _departure(matching: Matching, end: ir.Node) -> str:
 
 # --- LayerNormalization ----------------------------------------------------------------------------------------------
 
-_OPERATOR_OPSET = 17  # from here on ONNX Runtime makes LayerNormalization before it moves any Transpose
+_OPERATOR_OPSET = 17  # from here on, LayerNormalization is fused before any Transpose is moved
 _MEAN, _VARIANCE = "the mean", "the variance"
 _DIFFERENCE = op("Sub", "x", op("ReduceMean", "x", called=_MEAN), called="the difference")
 _SQUARE = either(
@@ -193,11 +193,11 @@ _QUOTIENT = either(
 
 
 def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
-    """Match a layer normalisation by its division and say why it is not fused; None if there is none.
+    """Match a layer normalization by its division, with the reason why it is not fused; None if there is no match.
 
     Args:
-        end: Of any operator.
-        opset: The model's version of the standard operators.
+        end: The last node of the pattern, of any operator.
+        opset: The model's ONNX opset.
     """
     matching = nearest(_QUOTIENT, end) if is_op(end, "Div", "Mul") else None
     return (
@@ -212,7 +212,7 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
     if axes is None or len(axes) != 1:
         return ""
     rank = max(least_rank(x), least_rank(end.outputs[0]))
-    # Whether axis 2, say, is the last is known only with the rank.
+    # Whether an axis such as 2 is the last one is known only with the rank.
     if axes[0] not in (-1, rank - 1):
         known_last = axes[0] < 0 or rank > 0
         return f"the axis is {axes[0]}, not the last" if known_last else _departure(matching, end)
@@ -222,7 +222,7 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
 
 
 def _scale(quotient: ir.Node) -> str:
-    """Return what is wrong with the scale and the shift that follow the quotient."""
+    """Return the reason why the scale and shift after the quotient prevent the fusion; "" if they do not."""
     value = quotient.outputs[0]
     users = readers(value)
     scale = next((user for user in users if is_op(user, "Mul")), None)
@@ -239,9 +239,10 @@ def _scale(quotient: ir.Node) -> str:
 
 
 def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
-    """Return whether a Transpose moves through it to meet another behind, and its axis is not the last any more.
+    """Return whether ONNX Runtime moves the preceding Transpose past the pattern to cancel a later one.
 
-    With none behind, what ONNX Runtime does depends on what it knows of sizes: that is not told of.
+    The normalized axis is then no longer the last. Without a later Transpose the outcome depends on known sizes, and
+    False is returned.
     """
     before, behind = matching.values["x"].producer(), _end(quotient)
     first, second = _order(before), _order(behind)
@@ -253,7 +254,7 @@ def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
 
 
 def _end(quotient: ir.Node) -> ir.Node | None:
-    """Return what alone reads a layer normalisation, behind the scale and the shift that follow its quotient."""
+    """Return the Transpose that alone reads a layer normalization's scaled and shifted result, or None."""
     user: ir.Node | None = quotient
     for operator in ("Mul", "Add", "Transpose"):
         users = readers(user.outputs[0]) if user is not None else []
@@ -264,5 +265,5 @@ def _end(quotient: ir.Node) -> ir.Node | None:
 
 
 def _order(node: ir.Node | None) -> Sequence[int]:
-    """Return how a Transpose orders axes; () for others."""
+    """Return the permutation of a Transpose; () for other nodes and for a missing ``perm``."""
     return (ints_of(node, "perm") or ()) if node is not None and is_op(node, "Transpose") else ()

@@ -1,8 +1,8 @@
-"""Along which axis of a value rows may change places, followed from TopK, NonMaxSuppression and NonZero to the outputs.
+"""Axes along which the rows of a value may be reordered, followed from TopK, NonMaxSuppression and NonZero.
 
-Each axis of such a value has a role. Rows change places along the free axis. Joint axes move with them: a row is a box
-with its four numbers. Each index of a fixed axis has an order of its own: the rows of two images do not mix. Where an
-operator is not followed, the roles are lost, and the value is compared element by element.
+Each axis of such a value has a role. Rows are reordered along the "free" axis. "joint" axes move with them: a row may
+be a box with its four numbers. Each index of a "fixed" axis has its own order: rows of two images do not mix. If an
+operator cannot be followed, the roles are lost, and the value is compared element by element.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["Role", "Roles", "decided_roles", "followed_roles"]
 
 Role = Literal["free", "joint", "fixed"]
 Roles = tuple[Role, ...]
-"""The role of each axis of a value."""
+"""Role of each axis of a value."""
 
 _JOINT: Roles = ("joint",)
 Sized = Callable[[], Values]
-"""Returns the inferred shapes of a model; inferring them costs time, and most models need none."""
+"""Returns the inferred shapes of a model on demand, since inference is slow and most models do not need it."""
 
 _ELEMENTWISE = UNARY | BROADCASTING | {"LabelEncoder"}
 _OF_TWO = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
@@ -46,21 +46,22 @@ def decided_roles(node: ir.Node, output: int, sized: Sized) -> Roles | None:
         return ("joint", "free")
     dims = sized().dims(node.outputs[output])
     if dims is None or (op == "Unique" and output == 2):
-        return None  # the inverse of Unique has an element for each of the input
+        return None  # the inverse indices of Unique have one element per input element
     if op == "TopK":
         return _with_free(len(dims), int_of(node, "axis", -1), "fixed")
-    # Compress and Unique without an axis flatten their input; the counts and places of Unique are a list.
+    # Without an axis, Compress and Unique flatten their input; the indices and counts of Unique are
+    # one-dimensional.
     axis = int_of(node, "axis", 0) if output == 0 else 0
     return _with_free(len(dims), axis, "joint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What a node reads.
+    """The inputs of a node.
 
     Attributes:
-        roles: Of each input; None of one without free order.
-        fixed: Whether each input is the same in every run: constants, and what is computed of such alone.
+        roles: Roles of each input; None if its order is fixed.
+        fixed: Whether each input is the same in every run, because it is computed only from constants.
         sized: The inferred shapes.
     """
 
@@ -75,7 +76,7 @@ class _Read:
         return self.roles[0]
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """Return the inferred sizes of a value."""
+        """Return the inferred shape of a value; None if unknown."""
         return self.sized().dims(value)
 
     def rank(self, value: ir.Value | None) -> int | None:
@@ -87,16 +88,16 @@ class _Read:
 def followed_roles(
     node: ir.Node, inputs: Sequence[Roles | None], fixed: Sequence[bool], sized: Sized
 ) -> Roles | None:
-    """Return the roles of a node's outputs by those of its inputs; None if rows can no longer be told.
+    """Return the roles of a node's outputs, derived from those of its inputs; None if they cannot be followed.
 
     Args:
-        node: Reads at least one value with roles.
-        inputs: The roles of its inputs.
+        node: A node with at least one input with roles.
+        inputs: Roles of each input; None if its order is fixed.
         fixed: Whether each input is the same in every run.
         sized: The inferred shapes.
     """
     follow = _FOLLOWED.get(node.op_type)
-    # Of a broken file, a node may lack an input.
+    # In an invalid model, a node may lack an input.
     if follow is None or (len(inputs) < 2 and node.op_type in _OF_TWO):
         return None
     return follow(_Read(node=node, roles=inputs, fixed=fixed, sized=sized))
@@ -109,7 +110,7 @@ def _with_free(rank: int, axis: int, others: Role) -> Roles | None:
 
 
 def _broadcast(read: _Read) -> Roles | None:
-    """Return all that have roles agree, and what has none is the same for every row."""
+    """Return the roles of a broadcast if inputs with roles agree and the others are constant along the free axis."""
     rank = max(len(roles) for roles in read.roles if roles is not None)
     padded = {_padded(roles, rank) for roles in read.roles if roles is not None}
     if len(padded) > 1:
@@ -131,7 +132,7 @@ def _padded(roles: Roles, rank: int) -> Roles:
 
 def _concatenated(read: _Read) -> Roles | None:
     kinds = {roles for roles in read.roles if roles is not None}
-    # A value of its own for each row means an order of its own.
+    # An input that varies without roles has a separate value per row, so the order matters.
     own = any(roles is None and not same for roles, same in zip(read.roles, read.fixed, strict=True))
     return None if own or len(kinds) > 1 else kinds.pop()
 
@@ -148,7 +149,7 @@ def _same(read: _Read) -> Roles | None:
 
 
 def _expanded(read: _Read) -> Roles | None:
-    """Return rows repeated along other axes than their own."""
+    """Return the roles of expanded rows, which are repeated only along other axes."""
     rank, dims = read.rank(read.node.outputs[0]), read.dims(read.node.inputs[0])
     if read.first is None or rank is None or dims is None or dims[read.first.index("free")] == 1:
         return None
@@ -156,7 +157,7 @@ def _expanded(read: _Read) -> Roles | None:
 
 
 def _selected(read: _Read) -> Roles | None:
-    """Return some of the rows, selected once more."""
+    """Return the roles after selecting some of the rows again."""
     if read.first is None:
         return None
     axis = int_of(read.node, "axis", -1 if read.node.op_type == "TopK" else 0)
@@ -164,7 +165,7 @@ def _selected(read: _Read) -> Roles | None:
 
 
 def _row_by_row(read: _Read) -> Roles | None:
-    """Return each row by itself, where the other operands are the same for all."""
+    """Return the roles of an operator that treats rows independently, if its other operands are constant."""
     if read.first is None or read.first[-1] != "joint":
         return None
     alone = all(roles is None and same for roles, same in zip(read.roles[1:], read.fixed[1:], strict=True))
@@ -173,12 +174,12 @@ def _row_by_row(read: _Read) -> Roles | None:
 
 
 def _gathered(read: _Read) -> Roles | None:
-    """Return rows at positions in free order, or columns at fixed places."""
+    """Return the roles of elements gathered at reorderable indices, or of rows gathered along another axis."""
     data, at = read.roles[0], read.roles[1]
     axis = int_of(read.node, "axis", 0)
     if at is None:
         at_rank = read.rank(read.node.inputs[1])
-        # At a place along the free axis there are no rows that could change places.
+        # Indexing the free axis at fixed positions depends on the order of the rows.
         if data is None or at_rank is None or data[axis % len(data)] == "free":
             return None
         axis %= len(data)
@@ -203,23 +204,23 @@ def _gathered_by_tuples(read: _Read) -> Roles | None:
 
 
 def _features_gathered(read: _Read) -> Roles | None:
-    """Return what an ArrayFeatureExtractor takes from a list of constants."""
+    """Return the roles of elements that an ArrayFeatureExtractor gathers from a constant list."""
     at, rank = read.roles[1], read.rank(read.node.outputs[0])
     return None if at is None or rank is None or rank < len(at) else _padded(at, rank)
 
 
 def _from_rows(data: Roles | None, axis: int) -> bool:
-    """Return whether rows are taken from a value in fixed order, or along its free axis."""
+    """Return whether elements are gathered from a value in fixed order, or along its free axis."""
     return data is None or data[axis % len(data)] == "free"
 
 
 def _reshaped(read: _Read) -> Roles | None:
-    """Return axes of length one come and go; joint axes behind the others may be merged or split."""
+    """Return the roles if only axes of length one are added or removed, or trailing joint axes are merged or split."""
     roles, old, new = read.first, read.dims(read.node.inputs[0]), read.dims(read.node.outputs[0])
     if roles is None or old is None or new is None or len(old) != len(roles):
         return None
     if old[roles.index("free")] == 1:
-        return None  # a single row, whose place among other axes of length one is not known
+        return None  # a single row: its axis cannot be distinguished from other axes of length one
     kept = [role for role, size in zip(roles, old, strict=True) if size != 1]
     at = [i for i, size in enumerate(new) if size != 1]
     if len(kept) == len(at):

@@ -1,9 +1,9 @@
-"""How a model's outputs must be compared: by values, as labels that a tie decides, or as rows that may change places.
+"""Classification of outputs by how they must be compared: as values, as labels decided by ties, or as reorderable rows.
 
-Two correct plans round differently. Where the model then picks the largest score, a near tie may be decided the
-other way: a label changes, or two positions of a TopK change places, though neither plan is wrong. This module finds
-from the graph which outputs that can happen to, along which axis rows may change places, and which scores decided a
-label. Whatever cannot be followed is compared element by element.
+Correct plans round differently. If the model then picks the largest score, a near tie may be decided either way: a
+label changes, or two positions of a TopK are swapped, although neither plan is wrong. This module determines from the
+graph which outputs may change so, along which axis their rows may be reordered, and which scores decide a label.
+Outputs that cannot be followed are compared element by element.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 OutputKind = Literal["values", "labels", "indices", "set"]
-"""How an output must be compared; ``OutputComparison`` says what each means."""
+"""How an output must be compared; see ``OutputComparison``."""
 
 _ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
 
@@ -44,10 +44,10 @@ class OutputComparison:
     """How one graph output must be compared.
 
     Attributes:
-        kind: "values": element by element. "labels": element by element; one whose two best scores tie may be another.
-            "indices": positions that may change places. "set": rows that may change places, or come and go.
+        kind: "values": element by element. "labels": element by element; one with tied best scores may differ.
+            "indices": positions that may be reordered. "set": rows that may be reordered, added or dropped.
         roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
-        labels: For "labels", the scores that decided; None if they cannot be found, so no label may be another.
+        labels: For "labels", the scores that decided; None if they cannot be traced, so no label may differ.
     """
 
     kind: OutputKind = "values"
@@ -57,11 +57,11 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is known of a value.
+    """The state of a value in the analysis.
 
-    ``varies``: it depends on the model's inputs. ``rounded``: it went through floating-point arithmetic, so
-    that two plans may differ in the last bits; a tie between exact numbers is decided the same way everywhere.
-    ``ordered``: rows in the order of their own size, where two that tie may change places unseen.
+    ``varies``: it depends on the model's inputs. ``rounded``: it was computed in floating point, so two plans may
+    differ in the last bits; ties between exact numbers are decided the same way everywhere. ``floating``: its elements
+    are floating-point numbers. ``ordered``: rows are sorted by their value, so reordering tied rows changes nothing.
     """
 
     kind: OutputKind = "values"
@@ -73,7 +73,7 @@ class _State:
     labels: LabelSource | None = None
 
 
-# Operators that only move, copy or compare numbers: what was exact stays exact.
+# Operators that only move, copy or compare numbers: exact values stay exact.
 _MOVES = op_set(
     "Identity Cast CastLike Reshape Flatten Squeeze Unsqueeze Transpose Split Tile Expand Pad Concat Slice "
     "DepthToSpace SpaceToDepth ReverseSequence Trilu Dropout Optional OptionalGetElement SequenceConstruct "
@@ -82,7 +82,7 @@ _MOVES = op_set(
 )
 _GATHERS = op_set("Gather GatherElements GatherND ArrayFeatureExtractor")
 _COMPARES = COMPARISONS | LOGICAL | op_set("IsInf IsNaN")
-# Arithmetic on positions gives positions: the class of a flattened position, the row it lies in.
+# Arithmetic on positions gives positions, such as the class or the row of a flattened position.
 _COMBINES = op_set(
     "Add Sub Mul Div Mod Neg Abs Floor Ceil Round Sign Min Max Clip Where Pow Sum BitShift BitwiseAnd Concat"
 )
@@ -96,13 +96,13 @@ _EXACT = (
         "Size"
     )
 )
-# What goes in as positions comes out as a mask or a count: the order no longer shows.
+# Their result is a mask or a count, which does not depend on the order of positions.
 _FORGETS = op_set("Shape Size OneHot GlobalAveragePool GlobalMaxPool Scatter ScatterElements ScatterND")
 _INTEGER_RESULT = op_set("Shape Size NonZero ArgMax ArgMin NonMaxSuppression") | _COMPARES
 
 _KEEP_COLUMNS = op_set("Identity Cast Dropout Softmax LogSoftmax Sigmoid Normalizer")
 
-# Operators that decide, and the kind of each of their outputs.
+# Operators that decide by comparing values, and the kind of each of their outputs.
 _DECIDES: dict[str, tuple[OutputKind, ...]] = {
     "ArgMax": ("labels",),
     "ArgMin": ("labels",),
@@ -126,7 +126,7 @@ def class_labels(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
-    """Return the classes of the columns of each output that shows the scores of a classifier, as text."""
+    """Return the classes of the columns of each output with a classifier's scores, as text."""
     classes = {}
     for value in model.graph.outputs:
         scores = _behind(value, _KEEP_COLUMNS)
@@ -138,7 +138,7 @@ def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
-    """Return the value that these operators make an output of."""
+    """Return the value before a chain of these operators that ends at an output."""
     node = value.producer()
     while node is not None and node.op_type in operators and node.inputs[0] is not None:
         value = node.inputs[0]
@@ -147,11 +147,11 @@ def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
 
 
 def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
-    """Decides how each graph output must be compared, by name, in graph order."""
+    """Return how each graph output must be compared, by name, in graph order."""
     shapes: list[Values] = []
 
     def sized() -> Values:
-        # Inferred when first asked for: most models have no output whose order is free.
+        # Inferred on demand: most models have no output with a free order.
         if not shapes:
             shapes.append(known_values(model))
         return shapes[0]
@@ -167,11 +167,11 @@ def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
 
 
 def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
-    """Return how an output is compared, by what is known of it; ``made`` are the values of the graph itself."""
+    """Return the comparison for an output's final state; ``made`` contains the values computed in the main graph."""
     if state.kind == "labels":
-        # Scores inside the body of another node cannot be read.
+        # Scores inside a subgraph cannot be read.
         labels = state.labels if state.labels is not None and state.labels.scores in made else None
-        # What was computed of labels in a way that is not followed is a value like any other.
+        # Numbers computed from labels by nodes that are not followed are compared as values.
         return OutputComparison(
             kind="values" if state.floating and labels is None else "labels", labels=labels
         )
@@ -183,7 +183,7 @@ def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:
 def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, sized: Sized) -> list[_State]:
     op = node.op_type
     if inside is not None:
-        # A body that runs for each of many elements gives them in an order of its own.
+        # A body that runs once per element emits results in its own order.
         once = op not in ("Loop", "Scan", "SequenceMap")
         return inside if once else [replace(state, roles=None, labels=None) for state in inside]
     varies, rounded = any(s.varies for s in inputs), any(s.rounded for s in inputs)
@@ -213,20 +213,20 @@ def _transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None, 
 def _decided(
     node: ir.Node, index: int, kind: OutputKind, state: _State, source: _State, sized: Sized
 ) -> _State:
-    """Return the state of an output that a node decides on."""
+    """Return the state of an output that a node decides by comparing values."""
     if source.kind == "set" and node.op_type not in ("NonMaxSuppression", "NonZero"):
-        # A decision about rows that are already in no fixed order is in no fixed order either.
+        # A decision about rows in free order has a free order too.
         roles = followed_roles(node, [source.roles], [True], sized) if source.roles else None
         return replace(state, kind="set", roles=roles)
     if kind == "labels":
         return replace(state, kind=kind, labels=label_source(node, index))
-    # The best scores in order of size differ by rounding alone, whichever of two that tie comes first.
+    # Sorted best scores differ only by rounding, whichever of two tied scores comes first.
     ordered = node.op_type == "TopK" and index == 0 and bool(int_of(node, "sorted", 1))
     return replace(state, kind=kind, roles=decided_roles(node, index, sized), ordered=ordered)
 
 
 def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized) -> _State:
-    """Return the state of an output with the order and the labels of what a node reads."""
+    """Return the state of an output with the order and labels inherited from the node's inputs."""
     if state.kind == "values":
         return state
     if state.kind == "labels":
@@ -239,7 +239,7 @@ def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized)
     tracked = [s.roles if s.kind in ("indices", "set") else None for s in inputs]
     if all(roles is None for roles in tracked):
         return state
-    # What is in another order and was not followed mixes with the rest.
+    # Inputs with a free order that could not be followed mix with the others.
     if any(s.kind in ("indices", "set") and roles is None for s, roles in zip(inputs, tracked, strict=True)):
         return state
     roles = followed_roles(node, tracked, [not s.varies for s in inputs], sized)
@@ -250,7 +250,7 @@ def _inherited(node: ir.Node, state: _State, inputs: list[_State], sized: Sized)
 def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind, ...]:
     op = node.op_type
     if op in CLASSIFIERS and varies:
-        # These compute their scores themselves, so that even exact inputs end in a rounded tie.
+        # They compute scores internally, so even exact inputs may give a rounded tie.
         return ("labels", "values")
     if op == "TopK" and rounded:
         if takes_one(node):
@@ -260,7 +260,7 @@ def _deciding(node: ir.Node, *, rounded: bool, varies: bool) -> tuple[OutputKind
 
 
 def _kind(op: str, inputs: Sequence[_State]) -> OutputKind:
-    """Return the kind that an operator's result inherits from its inputs."""
+    """Return the kind that an operator's output inherits from its inputs."""
     kinds = [s.kind for s in inputs]
     if all(kind == "values" for kind in kinds) or op in _FORGETS:
         return "values"
@@ -268,7 +268,7 @@ def _kind(op: str, inputs: Sequence[_State]) -> OutputKind:
         return "set"
     if "indices" in kinds:
         return _kind_with_indices(op, inputs)
-    # A mask of labels, or a sum over them, is a value like any other.
+    # A mask of labels, or a sum over them, is compared as values.
     return "values" if op in _COMPARES or op.startswith("Reduce") else "labels"
 
 
@@ -279,13 +279,13 @@ def _kind_with_indices(op: str, inputs: Sequence[_State]) -> OutputKind:
     if op in _COMPARES or not any(indices):
         return "values"
     if op in _GATHERS and not indices[0]:
-        # What constant labels give at positions are positions by another name; anything else is a selection.
+        # Constant integers gathered at positions rename the positions; anything else is a selection of rows.
         still = not inputs[0].varies and not inputs[0].floating
     elif op in _GATHERS:
         # Positions gathered at fixed places stay positions; positions gathered at positions are reordered.
         still = not any(indices[1:])
     elif op in _MOVES and op != "Concat":
-        # Moved, or something else moved to where the positions say.
+        # Positions that are moved, or other data moved according to positions.
         still = indices[0]
     else:
         still = op in _COMBINES and all(s.kind == "indices" or not s.varies for s in inputs)

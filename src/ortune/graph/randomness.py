@@ -1,4 +1,4 @@
-"""Which operators draw random numbers, and which have a cost or a shape that changes with the values."""
+"""Random operators, and operators with a cost or output shape that depends on input values."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ortune.graph.model.graphs import name_of, nodes, op_set, subgraphs
 RANDOM = op_set(
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Multinomial Bernoulli Sampling"
 )
-"""Operators that draw numbers whatever they are given."""
+"""Operators that always draw random numbers."""
 _TRAINING_INPUT = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
-"""Operators that draw numbers in training mode only, and which of their inputs says so."""
+"""Operators that draw random numbers only in training mode, with the index of that input."""
 
-# The values decide how much comes out, or how much there is to do, however the shapes are.
+# The values determine the output size or the amount of work, regardless of shapes.
 _BY_VALUES = op_set(
     "NonMaxSuppression NonZero Unique Compress StringNormalizer StringSplit TfIdfVectorizer Tokenizer "
     "TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor SequenceAt SequenceInsert SequenceErase "
     "SplitToSequence ConcatFromSequence SequenceMap MoE QMoE GreedySearch BeamSearch WhisperBeamSearch "
     "Sampling"
 )
-# Of these the shape of what comes out is a matter of the input's shape alone.
+# Of these, the output shape depends only on the input shape.
 _SAME_SHAPE = op_set("StringNormalizer TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor MoE QMoE")
 SIZES: dict[str, tuple[int, ...]] = {
     "Range": (0, 1, 2),
@@ -47,11 +47,11 @@ SIZES: dict[str, tuple[int, ...]] = {
     "HammingWindow": (0,),
     "BlackmanWindow": (0,),
 }
-"""The inputs that say how large the result is: values there come from the data only in some models."""
+"""Inputs that determine the output size, by index; only some models compute them from data."""
 
 
 def is_random(node: ir.Node) -> bool:
-    """Return whether a node's result may change from run to run; an unknown training mode counts."""
+    """Return whether a node's result may differ between runs; an unknown training mode counts as training."""
     if node.op_type in RANDOM:
         return True
     at = _TRAINING_INPUT.get(node.op_type, len(node.inputs))
@@ -65,14 +65,14 @@ def is_random(node: ir.Node) -> bool:
 def random_ops(model: ir.Model) -> list[tuple[str, str]]:
     """List the random nodes of all graphs as (name, operator), in graph order.
 
-    A Dropout counts where its training mode is true, or is not a constant.
+    A Dropout counts if its training mode is true or not constant.
     """
     return [_named(node) for node in nodes(model) if is_random(node)]
 
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """``data``: the value depends on the values fed, not only on their shapes. ``shape``: its shape does."""
+    """``data``: the value depends on fed values, not only on their shapes. ``shape``: its shape does."""
 
     data: bool = False
     shape: bool = False
@@ -81,14 +81,14 @@ class _State:
 def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
     """List the nodes whose cost or output shape depends on input values, as (name, operator).
 
-    Shapes that are computed from shapes do not count: ``Range(0, Shape(x))`` is as long for any values.
+    Sizes computed from shapes do not count: the length of ``Range(0, Shape(x))`` is the same for any values.
     """
     dependents: dict[ir.Node, None] = {}
 
     def transfer(node: ir.Node, inputs: list[_State], inside: list[_State] | None) -> list[_State]:
         data, shape = any(s.data for s in inputs), any(s.shape for s in inputs)
         if node.op_type in ("Shape", "Size"):
-            # What was known of a shape is now known of values.
+            # A property of the input's shape becomes one of the output's values.
             return [_State(data=shape)]
         depends = _depends(node, inputs, flow)
         if depends:
@@ -96,8 +96,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
         after = _State(
             data=data or is_random(node), shape=shape or (depends and node.op_type not in _SAME_SHAPE)
         )
-        # Of a node with bodies each output has its own state, and that of what decides which body runs, or
-        # how often.
+        # With subgraphs, each output combines its own state with that of the condition or trip count.
         if inside is None:
             return [after] * len(node.outputs)
         decided = _State(data=depends, shape=depends)
@@ -114,7 +113,7 @@ def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:
         return any(s.data for s in inputs)
     if any(inputs[at].data for at in SIZES.get(node.op_type, ()) if at < len(inputs)):
         return True
-    # A loop also ends when its body says so.
+    # A loop can also end by the condition that its body returns.
     return node.op_type == "Loop" and any(flow.of(body.outputs[0]).data for body in subgraphs(node))
 
 

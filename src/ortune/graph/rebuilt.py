@@ -1,4 +1,4 @@
-"""Tensors whose values are of a seed: as large, as equal to each other, and as near to zero as those they stand for."""
+"""Synthetic weights: seeded tensors of the same size and scale as the originals; equal originals stay equal."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ortune.graph.model.tensors import WeightFiles
 from ortune.graph.randomness import SIZES
 
 FEW = 4
-"""Constants of up to so many elements stay: axes, bounds, epsilons, scales."""
+"""Maximum number of elements of constants that are kept: axes, bounds, epsilons, scales."""
 MOST_INTEGERS = 1024
-"""Whole numbers stay up to here: shapes, indices. Longer ones are tables."""
+"""Maximum number of elements of integer tensors that are kept: shapes, indices. Longer ones are tables."""
 
 _QUANTISED = re.compile(r"QLinear.*|DequantizeLinear|QGemm|QAttention|.*Integer.*")
-"""Whose 32-bit inputs are biases."""
+"""Operators with biases as 32-bit inputs."""
 _SAMPLE = 65_536
 
 
 class Rebuilt:
-    """Replaces the tensors of one model by synthetic ones with the same statistics.
+    """Replaces the tensors of one model with synthetic ones of similar statistics.
 
     Attributes:
-        n_rebuilt: How many have values of a seed now, or other texts.
-        n_kept: How many stay.
+        n_rebuilt: Number of tensors and lists with replaced values.
+        n_kept: Number of those that kept their values.
     """
 
     def __init__(self, files: WeightFiles, text: Callable[[bytes], bytes]) -> None:
@@ -41,7 +41,7 @@ class Rebuilt:
         self._biases: set[str] = set()
 
     def roles(self, nodes: Sequence[onnx.NodeProto]) -> None:
-        """Record which values are read as sizes (their constants stay) and which as biases (they do not)."""
+        """Record which values are read as sizes (constants to keep) and which as biases (constants to replace)."""
         for node in nodes:
             at = SIZES.get(node.op_type, ())
             self._sizes.update(node.input[i] for i in at if i < len(node.input))
@@ -49,7 +49,7 @@ class Rebuilt:
                 self._biases.update(node.input)
 
     def floats(self, values: Sequence[float], *, most: int) -> Sequence[float]:
-        """Replace a list of floats in an attribute, unless it has at most ``most`` elements."""
+        """Return seeded values for a list of floats in an attribute; lists of at most ``most`` elements are kept."""
         if len(values) <= most:
             self.n_kept += 1
             return values
@@ -61,7 +61,7 @@ class Rebuilt:
         ]
 
     def stays(self, tensor: TensorProto, name: str) -> bool:
-        """Return whether a tensor's values belong to the graph's structure (sizes, axes) instead of its weights."""
+        """Return whether a tensor's values are structural (sizes, axes) and must be kept."""
         size = int(np.prod(tensor.dims, dtype=np.int64))
         if tensor.data_type == TensorProto.STRING:
             return False
@@ -76,12 +76,12 @@ class Rebuilt:
         return numpy_helper.to_array(tensor)
 
     def dense(self, tensor: TensorProto, name: str, *, stays: bool | None = None) -> TensorProto:
-        """Copy a tensor densely: structural values as they are, weights synthetic, strings renamed.
+        """Return a dense copy of a tensor: structural values are kept, weights are synthetic, strings are renamed.
 
         Args:
             tensor: The tensor.
-            name: Of the value that it is.
-            stays: Whether its numbers do; None if their count and who reads them say it.
+            name: Name of the value with this tensor.
+            stays: Whether its numbers are kept; None to decide by their count and use.
         """
         copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
         if tensor.data_type == TensorProto.STRING:
@@ -106,18 +106,18 @@ class Rebuilt:
         return copy
 
     def sparse(self, tensor: TensorProto, name: str) -> onnx.SparseTensorProto:
-        """Encode a tensor as a sparse one."""
+        """Return a sparse, synthetic replacement for a dense tensor."""
         return self._sparse_of(self._array(tensor), tuple(tensor.dims), tensor.data_type, name)
 
     def sparser(self, sparse: onnx.SparseTensorProto, name: str) -> onnx.SparseTensorProto:
-        """Rebuild a sparse tensor with fewer, synthetic values."""
+        """Return a synthetic replacement with few elements for a sparse tensor."""
         values = self._array(sparse.values)
         return self._sparse_of(values, tuple(sparse.dims), sparse.values.data_type, name)
 
     def _sparse_of(
         self, values: np.ndarray[Any, Any], dims: tuple[int, ...], data_type: int, name: str
     ) -> onnx.SparseTensorProto:
-        """Return a few numbers at the beginning, of a seed and the tensor's own size; zeros behind them."""
+        """Return a sparse tensor with a few seeded numbers at the start and zeros elsewhere."""
         self.n_rebuilt += 1
         size = int(np.prod(dims, dtype=np.int64))
         dtype = np.dtype(ir.DataType(data_type).numpy())
@@ -125,7 +125,7 @@ class Rebuilt:
         if values.size and np.any(values):
             rng = np.random.default_rng(self._seed(values))
             drawn = _drawn(rng, values, min(FEW, size))
-            # Denormal numbers slow some kernels down: a model that had them keeps a few.
+            # Denormal numbers slow some kernels down, so a model that contains them keeps a few.
             if data_type == TensorProto.FLOAT and size >= 4 * FEW and _denormal(values):
                 drawn = np.concatenate([drawn, np.full(FEW, 1e-40, np.float32)])
         sparse = onnx.SparseTensorProto(dims=dims)
@@ -139,14 +139,14 @@ class Rebuilt:
         return sparse
 
     def _seed(self, values: np.ndarray[Any, Any]) -> int:
-        """Return the place of the first tensor with these values: equal weights stay equal, others do not become so."""
+        """Return the index of the first tensor with these values, so equal weights (and only those) stay equal."""
         digest = hashlib.sha256(f"{values.dtype}{values.shape}".encode())
         digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
         return self._seeds.setdefault(digest.digest(), len(self._seeds))
 
 
 def whole_bytes(tensor: TensorProto) -> bool:
-    """Return whether an element takes whole bytes; ONNX Runtime cannot densify sub-byte types."""
+    """Return whether elements take whole bytes; ONNX Runtime cannot densify sub-byte types or strings."""
     return tensor.data_type != TensorProto.STRING and ir.DataType(tensor.data_type).bitwidth >= 8
 
 
@@ -158,7 +158,7 @@ def _sample(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _scale(values: np.ndarray[Any, Any]) -> float:
-    """The root mean square of a sample, as a power of two: enough to compute alike, too little to tell a weight."""
+    """Return the root mean square of a sample, rounded to a power of two to reveal little about the weights."""
     sample = _sample(values).astype(np.float64)
     sample = sample[np.isfinite(sample)]
     mean = float(np.sqrt(np.mean(sample**2))) if sample.size else 0.0
@@ -171,7 +171,7 @@ def _denormal(values: np.ndarray[Any, Any]) -> bool:
 
 
 def _drawn(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Return numbers of the same type and size; none is below zero where none was, so that roots stay real."""
+    """Return random numbers of the same type and scale; non-negative if the originals are, so roots stay real."""
     if values.dtype == np.bool_:
         return np.ones(count, np.bool_)
     if values.dtype.kind in "iu":

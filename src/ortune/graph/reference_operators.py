@@ -1,9 +1,9 @@
-"""Operators that ONNX's reference evaluator computes otherwise than ONNX defines them.
+"""Replacements for operators that ONNX's reference evaluator computes differently from the ONNX specification.
 
-It knows quantization from opset 19 on alone, and not in double precision. Before opset 14 it mixes the statistics of
-the batch into BatchNormalization, as training does. Before opset 13 Softmax and its relatives are over all axes from
-the given one on, and it takes that axis alone. Of more than 32 rows its GatherElements forgets the axis, or fails.
-It knows MeanVarianceNormalization in single precision alone.
+The evaluator implements quantization only from opset 19 on, and not in double precision. Before opset 14 its
+BatchNormalization uses batch statistics, as in training. Before opset 13 Softmax and its relatives normalize over all
+axes from the given one on, but the evaluator uses only that axis. Its GatherElements ignores the axis, or fails, for
+more than 32 rows, and its MeanVarianceNormalization is limited to single precision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ortune.graph.attributes import int_of, text_of
 Array = NDArray[Any]
 
 _TYPES = {
-    0: np.uint8,  # where the node names none
+    0: np.uint8,  # if the node has neither a zero point nor an output type
     TensorProto.UINT8: np.uint8,
     TensorProto.INT8: np.int8,
     TensorProto.UINT16: np.uint16,
@@ -31,21 +31,21 @@ _TYPES = {
 
 
 def _along(array: Array, values: Array, axis: int) -> Array:
-    """Return one number, or one for each index of an axis, in a shape that fits the array."""
+    """Reshape a single number, or one per index of an axis, to broadcast with an array."""
     if values.size == 1:
         return values.reshape(())
     return values.reshape([-1 if i == axis % array.ndim else 1 for i in range(array.ndim)])
 
 
 def _blocks(array: Array, values: Array, axis: int, block_size: int) -> Array:
-    """Return one number for each block of an axis, repeated for every index of the block."""
+    """Repeat one number per block of an axis for every index in the block; raise ValueError if the ranks differ."""
     if values.ndim != array.ndim:
         raise ValueError("scales of blocks have as many axes as what they scale")
     return np.repeat(values, block_size, axis=axis).take(range(array.shape[axis]), axis=axis)
 
 
 class QuantizeLinear(OpRun):
-    """Rounded to the nearest step, of two the even one, and cut off at the ends of the type."""
+    """Rounds to the nearest step, ties to even, and clips to the range of the integer type."""
 
     op_domain = ""
 
@@ -68,7 +68,7 @@ class QuantizeLinear(OpRun):
 
 
 class BatchNormalization(OpRun):
-    """Scaled by the statistics that the model holds, at inference."""
+    """Batch normalization for inference, with the stored statistics."""
 
     op_domain = ""
 
@@ -91,7 +91,7 @@ class BatchNormalization(OpRun):
 
 
 class MeanVarianceNormalization(OpRun):
-    """Less the mean, divided by the standard deviation and a small number."""
+    """Subtracts the mean and divides by the standard deviation plus 1e-9."""
 
     op_domain = ""
 
@@ -103,7 +103,7 @@ class MeanVarianceNormalization(OpRun):
 
 
 class GatherElements(OpRun):
-    """Elements by their places along an axis."""
+    """Gathers elements by their indices along an axis."""
 
     op_domain = ""
 
@@ -112,14 +112,14 @@ class GatherElements(OpRun):
 
 
 class _OverAxes(OpRun):
-    """What is computed over one axis; before opset 13 over all axes from the given one on, as one."""
+    """Base class of operators over one axis; before opset 13, over the flattened axes from the given one on."""
 
     op_domain = ""
 
     def _run(self, x: Array, axis: int = -1, **_: Any) -> tuple[Array]:
         if self.run_params["opsets"][""] >= 13:
             return (self._over(x, axis),)
-        # The evaluator passes the default of the newest version.
+        # Without the attribute, the evaluator passes the default of the newest version.
         named = any(attribute.name == "axis" for attribute in self.onnx_node.attribute)
         rows = math.prod(x.shape[: (axis if named else 1) % x.ndim])
         return (self._over(x.reshape(rows, -1), 1).reshape(x.shape),)
@@ -129,7 +129,7 @@ class _OverAxes(OpRun):
 
 
 class Softmax(_OverAxes):
-    """Exponentials that sum to 1."""
+    """Exponentials, normalized to sum to 1."""
 
     def _over(self, x: Array, axis: int) -> Array:
         powers = np.exp(x - x.max(axis=axis, keepdims=True))
@@ -138,7 +138,7 @@ class Softmax(_OverAxes):
 
 
 class LogSoftmax(_OverAxes):
-    """Logarithms of what sums to 1."""
+    """Logarithms of the softmax."""
 
     def _over(self, x: Array, axis: int) -> Array:
         below = x - x.max(axis=axis, keepdims=True)
@@ -147,7 +147,7 @@ class LogSoftmax(_OverAxes):
 
 
 class Hardmax(_OverAxes):
-    """1 at the first largest value, 0 elsewhere."""
+    """1 at the first maximum, 0 elsewhere."""
 
     def _over(self, x: Array, axis: int) -> Array:
         hard = np.zeros_like(x)
@@ -156,7 +156,7 @@ class Hardmax(_OverAxes):
 
 
 class DequantizeLinear(OpRun):
-    """Integers less the zero point, times the scale."""
+    """Subtracts the zero point and multiplies by the scale."""
 
     op_domain = ""
 
@@ -188,13 +188,13 @@ OURS = (
     QuantizeLinear,
     Softmax,
 )
-"""The operators that are computed here."""
+"""Operators that replace those of the evaluator."""
 
 
 def misread(node: ir.Node) -> bool:
-    """Return whether the evaluator computes a node otherwise than ONNX defines it, or ONNX leaves open how.
+    """Return whether the evaluator deviates from ONNX for a node, or ONNX leaves its result undefined.
 
-    As of onnx 1.23, compared with ONNX Runtime operator by operator.
+    Determined for onnx 1.23, by comparison with ONNX Runtime operator by operator.
     """
     if node.op_type == "MaxPool":
         return text_of(node, "auto_pad", "") == "SAME_LOWER" or int_of(node, "ceil_mode", 0) != 0

@@ -1,8 +1,8 @@
-"""Repeated regions: stretches of a graph that compute the same from other weights, such as equal layers.
+"""Repeated regions: consecutive stretches of a graph with the same structure and other weights, such as equal layers.
 
-Each node is known by a fingerprint of its own: operator, attributes, types and shapes of its weights. Names, values of
-weights and the indices at which each step reads do not count. A region is a stretch of nodes, in the order of the file,
-whose fingerprints come again right after it.
+Each node has its own fingerprint: operator, attributes, and types and shapes of its weights. Names, weight values and
+the positions that steps of an unrolled loop read are ignored. A region is a stretch of nodes, in file order, with
+fingerprints that repeat directly after it.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from ortune.graph.model.graphs import graphs, name_of, op_set
 from ortune.graph.nodes import is_op, operator
 
 SMALLEST = 3
-"""Nodes of a copy: what is smaller is a pair such as Conv and Relu, which says nothing of a model."""
+"""Minimum number of nodes per copy; shorter patterns, such as Conv and Relu, are too common to be informative."""
 LARGEST = 1500
 MOST_NODES = 100_000
-"""Nodes of a graph that is read: each possible length of a copy takes one pass."""
+"""Maximum number of nodes of a graph that is searched, since each possible copy length takes one pass."""
 _PLACED = op_set("Concat Gather Pad Reshape Slice Split Squeeze Transpose Unsqueeze")
-"""Operators whose attributes say where to read: another place in each step of a loop that was written out."""
+"""Operators with attributes that select a position, which differs between the steps of an unrolled loop."""
 
 Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Copies of one stretch of nodes, one right after the other.
+    """Consecutive copies of one stretch of nodes.
 
     Attributes:
-        copies: How many there are, two or more.
-        nodes: Names of the nodes of all copies, in the order of the file.
-        operators: Nodes of all copies by operator, the most frequent first.
+        copies: Number of copies, at least two.
+        nodes: Names of the nodes of all copies, in file order.
+        operators: Number of nodes of all copies by operator, most frequent first.
     """
 
     copies: int
@@ -47,23 +47,23 @@ class Region:
 
     @property
     def n_nodes(self) -> int:
-        """Nodes of one copy."""
+        """Number of nodes per copy."""
         return len(self.nodes) // self.copies
 
 
 def regions(model: ir.Model) -> list[Region]:
-    """Return every repeated region of every graph, the one with the most nodes first; none overlaps another."""
+    """Return the repeated regions of all graphs, largest first; regions do not overlap."""
     every = [region for graph in graphs(model) for region in _of_graph(graph)]
     return sorted(every, key=lambda region: -len(region.nodes))
 
 
 def share(region: Region, weights: Mapping[str, float], total: float | None = None) -> float:
-    """Return the part of all weights, such as times or operations by node, that a region has; 0 where there are none.
+    """Return a region's fraction of the total weight, such as time or operations per node; 0 if the total is 0.
 
     Args:
-        region: What has the part.
-        weights: By the names of nodes.
-        total: All weights, if some belong to no node of the model.
+        region: The region.
+        weights: Weight by node name.
+        total: The total, if it includes weights of no node in ``weights``; by default their sum.
     """
     total = sum(weights.values()) if total is None else total
     return sum(weights.get(name, 0.0) for name in set(region.nodes)) / total if total else 0.0
@@ -78,10 +78,11 @@ def _of_graph(graph: ir.Graph | ir.Function) -> Iterator[Region]:
     labels = np.array([numbers.setdefault(_print(node, prints), len(numbers)) for node in nodes])
     operators = np.unique([operator(node) for node in nodes], return_inverse=True)[1]
     taken = np.zeros(len(nodes), dtype=bool)
-    # The stretch that covers the most nodes wins; of several lengths that cover the same the shortest is the layer.
+    # The stretch that covers the most nodes wins; among lengths that cover the same number, the shortest is the
+    # layer.
     for start, size, copies in sorted(_stretches(labels), key=lambda s: (-s[1] * s[2], s[1])):
         end = start + size * copies
-        # A row of nodes of one operator is no layer.
+        # Consecutive nodes of one operator are not a layer.
         if taken[start:end].any() or (operators[start:end] == operators[start]).all():
             continue
         inside = nodes[start:end]
@@ -109,17 +110,17 @@ def _fed_by(value: ir.Value | None) -> str:
     tensor = stored(value)
     if tensor is not None:
         return weight_kind(tensor.dtype, tensor.shape)
-    return "computed"  # by whichever operator: the first layer is fed by another one than its copies
+    return "computed"  # regardless of the operator: the first layer has another producer than its copies
 
 
 def _stretches(labels: Labels) -> Iterator[tuple[int, int, int]]:
-    """Find where a stretch of labels comes again right after itself: start, length and copies."""
+    """Yield (start, length, copies) of each stretch of labels that repeats directly after itself."""
     for size in range(SMALLEST, min(LARGEST, len(labels) // 2) + 1):
         same = labels[size:] == labels[:-size]
         if np.count_nonzero(same) < size:
             continue
         ends = np.diff(np.concatenate(([False], same, [False])).astype(np.int8))
-        # A run of k labels that are equal to those size places on makes k // size copies behind the first.
+        # k consecutive labels that equal those `size` positions later mean k // size copies after the first.
         for start, end in zip(np.flatnonzero(ends == 1), np.flatnonzero(ends == -1), strict=True):
             if end - start >= size:
                 yield int(start), size, int((end - start) // size) + 1

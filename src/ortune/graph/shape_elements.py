@@ -1,4 +1,4 @@
-"""Elements of a shape tensor as they were written into the graph: numbers, or sizes of axes of other values."""
+"""Elements of a shape tensor as numbers or as sizes of axes of other values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.graph.nodes import is_op
 from ortune.graph.shapes.elements import elements
 
 Symbol = int | tuple[ir.Value, int] | None
-"""An element of a shape: a number, the size of an axis of a value, or not known."""
+"""An element of a shape: a number, the size of an axis of a value, or None if unknown."""
 
 
 def symbols(value: ir.Value | None) -> list[Symbol] | None:
@@ -25,7 +25,7 @@ def _shape(node: ir.Node, least: int) -> list[Symbol] | None:
     perm = perm_of(source.producer())
     start, end = optional_int(node, "start"), optional_int(node, "end")
     rank = len(source.shape) if source.shape is not None else len(perm) if perm else 0
-    # Counted from the first, axes are the same whatever the rank.
+    # Axes counted from the first are the same for any rank.
     if not rank and start is not None and end is not None and 0 <= start < end:
         rank = end
     elif not rank and start is None and end is None:
@@ -34,7 +34,7 @@ def _shape(node: ir.Node, least: int) -> list[Symbol] | None:
 
 
 def _count(value: ir.Value) -> int | None:
-    """Return 1 for a value that is declared as one element, or is one number that was cut out or made a list."""
+    """Return 1 if a value has one element, by its declaration, an Unsqueeze of a scalar, or a Slice; else None."""
     node = value.producer()
     if is_op(node, "Unsqueeze") and node is not None:
         source = node.inputs[0]
@@ -46,7 +46,7 @@ def _count(value: ir.Value) -> int | None:
 
 
 def _cuts_one(node: ir.Node) -> bool:
-    """Return whether a Slice cuts one element out of a shape."""
+    """Return whether a Slice selects exactly one element of a Shape."""
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     while source is not None and is_op(source, "Cast"):
         source = source.inputs[0].producer() if source.inputs[0] is not None else None
@@ -54,9 +54,9 @@ def _cuts_one(node: ir.Node) -> bool:
     if not is_op(source, "Shape") or start is None or end is None or start.size != 1 or end.size != 1:
         return False
     low, high = int(start.reshape(())), int(end.reshape(()))
-    return high - low == 1 and high != 0  # from -1 to 0 is nothing
+    return high - low == 1 and high != 0  # from -1 to 0 is empty
 
 
 def perm_of(node: ir.Node | None) -> list[int] | None:
-    """Return the order of axes that a Transpose has; None of other nodes."""
+    """Return the permutation of a Transpose; None for other nodes and for a missing ``perm``."""
     return ints_of(node, "perm") if node is not None and is_op(node, "Transpose") else None

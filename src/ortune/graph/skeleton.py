@@ -1,8 +1,8 @@
-"""A model without its weights, names or metadata: the same graph in some kilobytes, which any ONNX Runtime loads.
+"""A model without weights, names and metadata: the same graph in a few kilobytes, loadable by any ONNX Runtime.
 
-Everything is copied field by field into a new file, so that what this module does not know of is left behind. Names
-become numbers. Weights become sparse tensors of ONNX that hold a few numbers of a seed: ONNX Runtime makes them dense
-when it loads them, so that they stay initializers for every optimisation, at any level. What decides shapes stays.
+Fields are copied one by one into a new file, so unknown fields are dropped. Names become numbers. Weights become
+sparse tensors with a few seeded numbers: ONNX Runtime makes them dense at load time, so they remain initializers for
+every optimization at any level. Values that determine shapes are kept.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ortune.graph.rebuilt import FEW, Rebuilt, whole_bytes
 _ML = "ai.onnx.ml"
 
 _Whose = Literal["public", "call", "own"]
-"""Whether an operator's schema has an attribute, a function of the model that is called, or nobody but the owner."""
+"""Origin of an attribute: a public operator schema, a called function of the model, or the model's owner."""
 _PUBLIC: _Whose = "public"
 _CALL: _Whose = "call"
 _OWN: _Whose = "own"
 MOST_RANK = 8
-"""Lists that are as long as shapes."""
+"""Maximum length of lists that are treated as shapes."""
 
 _PLAIN = frozenset(
     {
@@ -44,14 +44,14 @@ _SPARSE_CONSTANT_OPSET = 11
 
 @dataclass(kw_only=True)
 class Skeleton:
-    """A skeleton and the names that it replaced.
+    """A skeleton with the names that it replaced.
 
     Attributes:
-        proto: The model.
-        names: The new name of each old one, by kind.
-        n_rebuilt: Tensors whose values are of a seed now.
-        n_kept: Small ones that stay.
-        own_operators: Those of domains that are not public, by their new names: nobody else can run them.
+        proto: The skeleton model.
+        names: New name by old name, by kind of name.
+        n_rebuilt: Number of tensors with seeded values.
+        n_kept: Number of tensors with unchanged values.
+        own_operators: Number of nodes per operator of a private domain, by new name; others cannot run them.
     """
 
     proto: onnx.ModelProto
@@ -65,20 +65,20 @@ def skeleton(path: Path) -> Skeleton:
     """Build the skeleton of an ``.onnx`` file; weights are read once, for their statistics.
 
     Raises:
-        ModelError: The file is no ONNX model, or is damaged.
+        ModelError: If the file is not an ONNX model, or is damaged.
     """
     proto, files = read_proto(path)
     return _Builder(proto, files, str(path)).build()
 
 
 class _Names:
-    """New names for old ones: one for each, the same wherever it occurs."""
+    """New names by kind; the same old name always gets the same new one."""
 
     def __init__(self) -> None:
         self.new_names: dict[str, dict[str, str]] = {}
 
     def of(self, kind: str, text: str) -> str:
-        """Return the new name; what has none keeps none."""
+        """Return the new name; "" stays ""."""
         names = self.new_names.setdefault(kind, {})
         return names.setdefault(text, f"{kind}{len(names)}") if text else ""
 
@@ -87,7 +87,7 @@ class _Builder:
     def __init__(self, proto: onnx.ModelProto, files: WeightFiles, where: str) -> None:
         self.source, self.where = proto, where
         self.names = _Names()
-        # Where ONNX Runtime has the operator itself, a function of that name has its attributes.
+        # A function that replaces one of ONNX Runtime's operators keeps the operator's attribute names.
         kept = [
             name
             for f in proto.functions
@@ -101,7 +101,7 @@ class _Builder:
         self.opset = 0
 
     def build(self) -> Skeleton:
-        """Return the whole model, from the outermost graph inwards."""
+        """Build the skeleton of the whole model, from the outermost graph inwards."""
         source = self.source
         proto = onnx.ModelProto(ir_version=source.ir_version)
         self._opsets(source.opset_import, proto.opset_import)
@@ -120,7 +120,7 @@ class _Builder:
     # --- names
 
     def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
-        """Return a function's new domain, name and overload; a replacement of a public operator keeps its name."""
+        """Return a function's new domain, name and overload; one that replaces a public operator keeps its name."""
         if operators.attributes(function.domain, function.name) is not None:
             return function.domain, function.name, self.names.of("o", function.overload)
         key = "\0".join((function.domain, function.name, function.overload))
@@ -182,10 +182,10 @@ class _Builder:
                 value is not None
                 and self.opset < _SPARSE_CONSTANT_OPSET
                 and not self.tensors.stays(value, source.output[0])
-            ):  # before sparse constants there were; ONNX Runtime makes an initializer of it all the same
+            ):  # sparse constants require a newer opset; ONNX Runtime makes an initializer of it anyway
                 self._initializer(value, self._value(source.output[0]), graph, source.output[0])
                 return
-        # Every node without a name gets a number of its own; no name begins with a NUL.
+        # Every unnamed node gets its own number; real names never begin with NUL.
         node = target.add(
             name=self.names.of("n", source.name or f"\0{len(self.names.new_names.get('n', ()))}")
         )
@@ -202,7 +202,7 @@ class _Builder:
         node.input.extend(map(self._value, source.input))
         node.output.extend(map(self._value, source.output))
         for attribute in source.attribute:
-            # A schema's attribute counts only with the kind that the schema gives it: else it is the owner's.
+            # An attribute counts as the schema's only with the schema's type; otherwise it is the owner's.
             expected = (public or {}).get(attribute.name)
             meant = expected is not None and expected in (0, attribute.type or kind_of(attribute))
             target_attribute = onnx.AttributeProto(
@@ -245,7 +245,7 @@ class _Builder:
         node: onnx.NodeProto | None,
         whose: _Whose,
     ) -> None:
-        """Copy the type and value of an attribute; its name is there already."""
+        """Copy the type and value of an attribute; the caller sets its name."""
         target.type = source.type or kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
             target.ref_attr_name = self.names.of("a", source.ref_attr_name)
@@ -281,7 +281,7 @@ class _Builder:
         node: onnx.NodeProto | None,
         whose: _Whose,
     ) -> None:
-        """Numbers and texts: as they are where an operator's schema gives them a meaning, else others."""
+        """Copy numbers and texts that an operator's schema defines, and replace the others."""
         kind, name = target.type, source.name
         domain, op_type = (node.domain, node.op_type) if node is not None else ("", "")
         public = whose == _PUBLIC
@@ -327,7 +327,7 @@ class _Builder:
             target.name, target.type = "sparse_value", AttributeProto.SPARSE_TENSOR
             target.sparse_tensor.CopyFrom(self.tensors.sparse(source.t, ""))
             return
-        stays = None  # as its size and what reads it say
+        stays = None  # decided by its size and use
         if whose == _OWN or (node is not None and node.domain == _ML):
             stays = whose == _PUBLIC and source.name == "nodes_modes"
         target.t.CopyFrom(self.tensors.dense(source.t, read_as, stays=stays))

@@ -1,4 +1,4 @@
-"""What a model's outputs are for, as far as the graph and the names of outputs tell: which metric fits them."""
+"""The purpose of a model's outputs, inferred from the graph and from output names, and the metric that fits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import is_op
 
 VOCABULARY = 1000
-"""Of so many scores a row is one of symbols, where an embedding table of the same size does not say so."""
+"""Minimum number of scores per row that counts as a vocabulary if no embedding table of that size shows it."""
 _BOXES = ("bbox", "boxes", "box", "detection", "rois")
 _VECTORS = ("embed", "sentence", "pooler", "pooled", "last_hidden_state", "feature", "vector")
 _SCORES = ("logit", "prob", "score", "class", "label", "softmax")
@@ -22,12 +22,12 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataTy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTask:
-    """A built-in metric that fits an output, and how that is known.
+    """A built-in metric that fits an output, with the evidence.
 
     Attributes:
-        metric: Its name.
-        output: Of the graph.
-        why: The evidence in the output, as it follows "because".
+        metric: Name of the metric.
+        output: Name of the graph output.
+        why: The evidence, as a clause that follows "because".
     """
 
     metric: str
@@ -36,7 +36,7 @@ class OutputTask:
 
 
 def output_tasks(model: ir.Model) -> list[OutputTask]:
-    """Return the metrics that fit outputs of a model, the surest first."""
+    """Return the metrics that fit outputs of a model, most certain first."""
     outputs = [value for value in model.graph.outputs if value.dtype in _FLOATS]
     tests = (_boxes, _tokens, _text, _embeddings, _classes)
     return [task for test in tests for value in outputs for task in test(model, value)]
@@ -59,7 +59,7 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Logits over the vocabulary that the tokens of an input are of."""
+    """Yield the task if an output has logits over the vocabulary of integer token inputs."""
     name, last = value.name or "", _last(value)
     integers = [v for v in _fed(model) if v.dtype in (ir.DataType.INT64, ir.DataType.INT32)]
     if _rank(value) != 3 or last is None or not any(_rank(v) == 2 for v in integers):
@@ -73,7 +73,7 @@ def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _text(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Yield scores of symbols at each step of an image or a sound."""
+    """Yield the task if the only output has symbol scores per step and all inputs are floating-point."""
     name = value.name or ""
     floats = [v for v in _fed(model) if v.dtype in _FLOATS]
     if _rank(value) != 3 or len(floats) < len(list(_fed(model))) or len(model.graph.outputs) > 1:
@@ -109,14 +109,14 @@ def _fed(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _tables(model: ir.Model) -> set[int]:
-    """Return rows of the tables that inputs are looked up in."""
+    """Return the row counts of the tables that inputs are looked up in."""
     tensors = [stored(node.inputs[0]) for node in model.graph if is_op(node, "Gather")]
     shapes = [tensor.shape.numpy() for tensor in tensors if tensor is not None]
     return {shape[0] for shape in shapes if len(shape) == 2 and shape[0] > 2}
 
 
 def _end(value: ir.Value) -> ir.Node:
-    """Return what computes an output, behind what only moves its values; a node without operator where nothing does."""
+    """Return the node that computes an output, skipping nodes that only move values; one with operator "" if none."""
     node = value.producer()
     while node is not None and is_op(node, *_BEHIND) and node.inputs[0] is not None:
         source = node.inputs[0].producer()
@@ -127,7 +127,7 @@ def _end(value: ir.Value) -> ir.Node:
 
 
 def _is_of_norm(node: ir.Node) -> bool:
-    """Return whether a division is by the length of what it divides."""
+    """Return whether a division is by the norm of its dividend."""
     source = node.inputs[1].producer() if node.inputs[1] is not None else None
     while source is not None and is_op(source, "Clip", "Expand", "Max", "Sqrt"):
         source = source.inputs[0].producer() if source.inputs[0] is not None else None

@@ -1,4 +1,4 @@
-"""A model as it is written, to see what differs before and after a change."""
+"""Fingerprint of a model as stored in a file, to detect changes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Signature = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """Everything that a model's file stores, names included, without the bytes of large tensors.
+    """Everything that a model's file contains, names included, without the bytes of large tensors.
 
     Attributes:
-        nodes: One signature a node, in order; metadata is left out, since provenance is no change.
+        nodes: One signature per node, in order; metadata is ignored, since provenance is not a change.
         rest: Inputs, outputs, initializers and shapes of every graph, versions, functions.
-        tensors: The tensors seen, kept alive so that their identities stay their own.
+        tensors: The tensors seen, kept alive so their ids are not reused.
     """
 
     nodes: tuple[Signature, ...]
@@ -29,12 +29,12 @@ class Fingerprint:
 
     @classmethod
     def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
-        """Take the fingerprint of a model.
+        """Compute the fingerprint of a model.
 
         Args:
-            model: Is not changed, and its weights are not read.
-            by_identity: Tensors are the same when they are the same object: right for a model that is changed
-                in place. Else small ones are compared by content, and large ones by type and shape.
+            model: A model; it is not modified, and large weights are not read.
+            by_identity: Whether tensors are compared as objects, which suits a model that is modified
+                in place. Otherwise small ones are compared by content, large ones by type and shape.
         """
         tensors: list[object] = []
         signatures, nodes = list[Signature](), list[Signature]()
@@ -62,7 +62,7 @@ class Fingerprint:
 
 
 def node_signature(node: ir.Node, tensors: list[object], by_identity: bool) -> Signature:
-    """Return a node's key: operator, names and attributes; nodes of its subgraphs have keys of their own."""
+    """Return a node's key: operator, names and attributes; nodes of its subgraphs have separate keys."""
     return (
         node.domain,
         node.op_type,

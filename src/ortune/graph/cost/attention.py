@@ -1,6 +1,6 @@
-"""Attention in all its forms: the projections where they are inside, scores, softmax, and the weighted sum.
+"""Attention operators: projections if they are part of the operator, scores, softmax, and the weighted sum.
 
-The whole matrix of scores is counted, also where a causal or padding mask would allow to leave parts of it out.
+The whole score matrix is counted, even if a causal or padding mask would allow parts of it to be skipped.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 
 SOFTMAX = 5
-"""Per score: find the largest, subtract, exp, sum, divide."""
+"""Operations per score: maximum, subtract, exp, sum, divide."""
 ROTATE = 3
-"""Per element of a rotary embedding: two products and a sum."""
+"""Operations per element of a rotary embedding: two products and a sum."""
 
 
 def _core(scores: int, head: int, value_head: int, extra: int = 0) -> tuple[int, int]:
-    """Flops and multiply-adds of scores, softmax and weighted sum; scaling a score is one more operation."""
-    # A score is a product over the head's size, the weighted sum one over that of the values.
+    """Return (flops, macs) of scores, softmax and weighted sum; scaling is one more operation per score."""
+    # A score is a product over the head size, the weighted sum one over the value head size.
     macs = scores * (head + value_head)
     return 2 * macs + (1 + SOFTMAX + extra) * scores, macs
 
@@ -28,7 +28,7 @@ def _heads(call: Call, name: str = "num_heads") -> int:
 
 
 def _total(call: Call, position: int, default: int) -> int:
-    """Return the number of keys where a small known input says it, else the default."""
+    """Return the number of keys given by the known contents of an input, else the default."""
     operand = call.values.get(position)
     return int(operand.ravel()[0]) if operand is not None and operand.size else default
 
@@ -40,7 +40,7 @@ def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count
     sizes = call.ints("qkv_hidden_sizes") or [columns // 3] * 3
     shared = bool(call.int("past_present_share_buffer"))
     before = call.dim(past, 3) if call.has(past) else 0
-    # A buffer that past and present share is as long as it can become.
+    # A buffer shared by past and present has its maximum length.
     keys = before if shared and before else before + queries
     flops, macs = _core(
         batch * heads * queries * keys,
@@ -55,26 +55,26 @@ def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count
 
 
 def attention(call: Call) -> Count:
-    """com.microsoft Attention: one projection to Q, K and V, then attention."""
+    """Count com.microsoft Attention: one projection to Q, K and V, then attention."""
     return _projected(call, bias=2, mask=3, past=4, added=5)
 
 
 def q_attention(call: Call) -> Count:
-    """Counts attention with a quantized projection, which is scaled to float afterwards."""
-    # QAttention has no added bias: there is no input 99.
+    """Count QAttention: a quantized projection, scaled to float, then attention."""
+    # QAttention has no added bias: input 99 does not exist.
     count = _projected(call, bias=2, mask=5, past=8, added=99)
     scaled = call.dim(0, 0) * call.dim(0, 1) * call.dim(1, -1)
     return Count(flops=count.flops + scaled, macs=count.macs, note=count.note)
 
 
 def _keys_of(call: Call) -> int:
-    """Return the number of keys in ``key`` (input 1) of MultiHeadAttention, whichever of its layouts it has."""
+    """Return the number of keys in ``key`` (input 1) of MultiHeadAttention, for any of its layouts."""
     key = call.shape(1)
     return key[2] if len(key) == 4 else key[1]
 
 
 def multi_head(call: Call) -> Count:
-    """com.microsoft MultiHeadAttention: Q, K and V come projected, separate or packed, perhaps with a past."""
+    """Count com.microsoft MultiHeadAttention: projected Q, K and V, separate or packed, perhaps with a past."""
     heads = _heads(call)
     query = call.shape(0)
     packed = len(query) == 5  # batch, length, heads, 3, head size
@@ -92,7 +92,7 @@ def multi_head(call: Call) -> Count:
     extra = call.has(4) + call.has(5)
     flops, macs = _core(batch * heads * queries * keys, head, value_head, extra)
     if call.has(3):
-        # The bias is added to queries, and to the keys and values that are new.
+        # The bias is added to queries, and to new keys and values.
         flops += batch * queries * heads * head + batch * (keys - _past(call, 6)) * heads * (
             head + value_head
         )
@@ -104,15 +104,15 @@ def _past(call: Call, position: int) -> int:
 
 
 def decoder_masked(call: Call) -> Count:
-    """com.microsoft DecoderMaskedMultiHeadAttention: one query against the cache."""
+    """Count com.microsoft DecoderMaskedMultiHeadAttention: attention of one query over the cache."""
     heads = _heads(call)
     batch, queries = call.dim(0, 0), call.dim(0, 1)
-    # Without keys of their own the query holds all three.
+    # Without a key input, the query contains all three projections.
     head = call.dim(0, 2) // heads // (1 if call.has(1) else 3)
     before = _past(call, 5)
     if call.has(5):
         shared = bool(call.int("past_present_share_buffer"))
-        # past_sequence_length (input 7) counts what is in a shared buffer; the buffer itself may be longer.
+        # past_sequence_length (input 7) is the filled length of a shared buffer, which may be longer.
         keys = _total(call, 7, before - queries) + queries if shared else before + queries
     else:
         shared = False
@@ -126,13 +126,13 @@ def decoder_masked(call: Call) -> Count:
 
 
 def group_query(call: Call) -> Count:
-    """com.microsoft GroupQueryAttention: several query heads share each key and value head."""
+    """Count com.microsoft GroupQueryAttention: several query heads share each key and value head."""
     heads, groups = _heads(call), _heads(call, "kv_num_heads")
     batch, queries, width = call.dim(0, 0), call.dim(0, 1), call.dim(0, 2)
-    # Packed, a row holds the heads of the queries, and those of keys and of values.
+    # If packed, a row contains the heads of queries, keys and values.
     head = width // heads if call.has(1) else width // (heads + 2 * groups)
     keys = _total(call, 6, _past(call, 3) + queries)
-    # A softcap divides, takes tanh and multiplies.
+    # A softcap is a division, a tanh and a product.
     extra = 3 * bool(call.float("softcap", 0.0)) + call.has(10)
     flops, macs = _core(batch * heads * queries * keys, head, head, extra)
     if call.int("do_rotary"):
@@ -144,7 +144,7 @@ def group_query(call: Call) -> Count:
 
 
 def onnx_attention(call: Call) -> Count:
-    """ONNX Attention (opset 23 and later): Q, K, V of three or four dimensions, mask, past."""
+    """Count ONNX Attention (opset 23 and later): Q, K, V of three or four dimensions, mask, past."""
     query, key, value = call.shape(0), call.shape(1), call.shape(2)
     if len(query) == 4:
         batch, heads, queries, head = query
@@ -162,12 +162,12 @@ def onnx_attention(call: Call) -> Count:
 
 
 def rotary(call: Call) -> Count:
-    """Pairs of elements are turned by an angle."""
+    """Count a rotary embedding: pairs of elements are rotated by an angle."""
     return Count(flops=ROTATE * call.n_in())
 
 
 def gemma_rotary(call: Call) -> Count:
-    """Sine and cosine of the angles, then Q and K turned with operands that were rotated before."""
+    """Count GemmaRotaryEmbedding: sine and cosine of the angles, then Q and K combined with their rotated copies."""
     return Count(flops=2 * call.n_in(0) + ROTATE * (call.n_in(1) + call.n_in(3)))
 
 

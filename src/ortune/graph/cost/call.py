@@ -1,4 +1,4 @@
-"""What a formula sees of a node, and what it returns."""
+"""Input and output types of cost formulas."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ortune.graph.attributes import float_of, int_of, ints_of, text_of
 from ortune.graph.shapes.single_nodes import Dims
 
 MOST_WORK = 1 << 60
-"""Operations or bytes of one node in a run; more is no work that any machine does, but a size that makes no sense."""
+"""Upper limit of plausible operations or bytes of one node per run; larger values mean corrupt sizes."""
 
 _Int = int
 _Float = float
 
 
 class Uncounted(Exception):
-    """A node that cannot be counted; the message says why and becomes the record's note."""
+    """A node that cannot be counted; the message is the reason and becomes the record's note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class Count:
 
     Attributes:
         flops: Floating-point (or integer) operations; a multiply-add is two.
-        macs: Multiply-adds among them, for the operators that are made of multiply-adds.
-        read, written: Bytes, where they are not simply each tensor once.
-        note: What people should know about the number.
+        macs: Multiply-adds among them; None for operators that do not consist of multiply-adds.
+        read, written: Bytes, if they differ from each tensor once; otherwise None.
+        note: Remark for users about the number.
     """
 
     flops: int = 0
@@ -47,7 +47,7 @@ Formula = Callable[["Call"], Count]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
-    """How often a node ran with one set of shapes, read from a profile; omitted tensors are left out."""
+    """Executions of a node with one set of shapes, from a profile; omitted tensors are not listed."""
 
     inputs: tuple[Dims, ...]
     outputs: tuple[Dims, ...]
@@ -55,17 +55,17 @@ class Executions:
 
 
 def no_work(call: Call) -> Count:
-    """Return the formula of an operator that computes nothing: each tensor is moved once."""
+    """Return a count for an operator that computes nothing: each tensor is moved once."""
     return Count()
 
 
 def work(operations: Callable[[Call], int]) -> Formula:
-    """Make a formula of operations other than multiply-adds."""
+    """Return a formula for operations other than multiply-adds."""
     return lambda call: Count(flops=operations(call))
 
 
 def products(inner: Callable[[Call], int], extra: Callable[[Call], int] = lambda call: 0) -> Formula:
-    """Make a formula of multiply-adds, and of other operations, for each output element."""
+    """Return a formula with ``inner`` multiply-adds and ``extra`` other operations per output element."""
 
     def formula(call: Call) -> Count:
         outputs = call.n_out()
@@ -81,11 +81,11 @@ class Call:
 
     Attributes:
         node: The node.
-        inputs, outputs: The shapes; None if one is unknown or the operand is left out.
-        input_bits, output_bits: Bits of one stored element; None if the type is unknown or has no fixed size.
-        values: Contents of the inputs that are small and known, by position.
-        reasons: Why an input's shape is unknown, by position; ``out_reasons`` for outputs.
-        opset: Version of the node's operator set.
+        inputs, outputs: Shapes; None if unknown or omitted.
+        input_bits, output_bits: Bits per stored element; None if the type is unknown or has no fixed size.
+        values: Contents of small, known inputs, by position.
+        reasons: Reasons for unknown input shapes, by position; ``out_reasons`` for outputs.
+        opset: Opset version of the node's domain.
     """
 
     node: ir.Node
@@ -106,7 +106,7 @@ class Call:
         """Return the shape of an input.
 
         Raises:
-            Uncounted: It is left out or unknown.
+            Uncounted: If the input is omitted or its shape is unknown.
         """
         if not self.has(position):
             raise Uncounted(f"input {position} is missing")
@@ -119,7 +119,7 @@ class Call:
         """Return one dimension of an input.
 
         Raises:
-            Uncounted: The input is unknown or has no such axis.
+            Uncounted: If the shape is unknown or has no such axis.
         """
         shape = self.shape(position)
         if not -len(shape) <= axis < len(shape):
@@ -130,7 +130,7 @@ class Call:
         """Return the shape of an output.
 
         Raises:
-            Uncounted: It is unknown.
+            Uncounted: If the shape is unknown.
         """
         shape = self.outputs[position] if position < len(self.outputs) else None
         if shape is None:
@@ -151,7 +151,7 @@ class Call:
         return int_of(self.node, name, default)
 
     def ints(self, name: str) -> list[_Int] | None:
-        """Return a list of integers from an attribute."""
+        """Return a list of integers from an attribute; None if it is missing."""
         self._require(name, ir.AttributeType.INTS)
         return ints_of(self.node, name)
 

@@ -1,4 +1,4 @@
-"""If, Loop, Scan and SequenceMap: which body counts, and how often."""
+"""Costs of If, Loop, Scan and SequenceMap: the subgraphs that count, and their number of executions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.graph.model.operators import STANDARD
 from ortune.records import NodeCost
 
 _ENDLESS = 1 << 31
-"""Exporters write a loop that only its condition ends with a trip count such as 2^63 - 1."""
+"""Trip counts from here on mean that only the condition ends the loop; exporters write 2^63 - 1, for example."""
 
 
 def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
-    """Count a node with subgraphs: its own record, without work, and those of all nodes inside."""
+    """Count a node with subgraphs; return its own record, without work, and those of all inner nodes."""
     name = own_name(node) or node.op_type
     below = f"{inside}/{name}" if inside else name
     own = NodeCost(
@@ -71,14 +71,14 @@ def _if(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost
 def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCost]]:
     body = next(subgraphs(node))
     before = [*node.inputs[2:]]
-    # The number of the iteration and the condition, then what is carried.
+    # The iteration number and the condition, then the carried values.
     for value in body.inputs[:2]:
         counter.bind(value, ())
     for value, source in zip(body.inputs[2:], before, strict=False):
         counter.alias(value, source, contents=False)
     nodes = counter.graph(body, below)
     trips, note = _trips(counter, node, body)
-    # The condition, then what is carried, then what the Loop stacks.
+    # The condition, then the carried values, then the stacked outputs.
     after = body.outputs[1 : 1 + len(before)]
     growth = Growth(counter, body, before, after)
     mean = growth.mean(below, trips) if growth.there and trips else None
@@ -100,7 +100,7 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
 
 
 def _trips(counter: Counter, node: ir.Node, body: ir.Graph) -> tuple[int | None, str]:
-    """Return the trip count, None if it is not constant, and what to say of it."""
+    """Return the trip count (None if it is not constant) and a note about it."""
     limit = counter.content(node.inputs[0] if node.inputs else None)
     start = counter.content(node.inputs[1] if len(node.inputs) > 1 else None)
     if start is not None and start.size == 1 and not bool(start.ravel()[0]):
@@ -123,7 +123,7 @@ def _carry(
     before: Sequence[ir.Value | None],
     after: Sequence[ir.Value],
 ) -> bool:
-    """Set the shapes of what a loop hands on; whether any of them changes in the first iteration."""
+    """Set the shapes of a loop's carried outputs; return whether any changes in the first iteration."""
     grown = False
     for value, source, result in zip(outputs, before, after, strict=False):
         first, last = counter.dims(source), counter.dims(result)
@@ -144,7 +144,7 @@ def _scan(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
     body = next(subgraphs(node))
     n_scanned = int_of(node, "num_scan_inputs", 0)
     if (node.version or counter.opset(node.domain)) < 9:
-        # The first form has a leading input of lengths, and a batch axis in all others.
+        # Opset 8 has a leading input of lengths, and a batch axis in all others.
         raise Uncounted("the body of a Scan of opset 8 is not examined")
     n_states = len(node.inputs) - n_scanned
     in_axes = ints_of(node, "scan_input_axes") or [0] * n_scanned

@@ -1,4 +1,4 @@
-"""Convolutions: multiply-adds are outputs times the weights that each output sees."""
+"""Costs of convolutions: multiply-adds are outputs times the weights per output."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ortune.graph.cost.activations import activation
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, products
 
 REQUANTIZE = 3
-"""Per element: scale, round, add the zero point."""
+"""Operations per element: scale, round, add the zero point."""
 
 
 def _per_output(call: Call, weight: int) -> int:
-    """Return weights behind one output element: all but the first axis, in any layout of the rest."""
+    """Return the number of weights per output element: all axes but the first, in any layout."""
     shape = call.shape(weight)
     if len(shape) < 3:
         raise Uncounted(f"the weight has {len(shape)} dimensions, a convolution needs 3 or more")
@@ -20,7 +20,7 @@ def _per_output(call: Call, weight: int) -> int:
 
 
 def _transposed(bias: int) -> Formula:
-    """Each input element is multiplied into its window of the output."""
+    """Return the formula of a transposed convolution, which multiplies each input element with its output window."""
 
     def formula(call: Call) -> Count:
         macs = call.n_in() * _per_output(call, 1)
@@ -30,11 +30,11 @@ def _transposed(bias: int) -> Formula:
 
 
 def deform_conv(call: Call) -> Count:
-    """Return a convolution over values that are first interpolated (4 taps) at shifted places, and masked."""
+    """Count a DeformConv: interpolation with 4 taps at shifted positions, an optional mask, then a convolution."""
     out = call.out()
     macs = math.prod(out) * _per_output(call, 1)
     samples = out[0] * call.dim(0, 1) * math.prod(call.shape(1)[2:]) * math.prod(out[2:])
-    # Interpolation takes four taps, each a product and a sum: 8. The mask is one product more.
+    # Four taps of a product and a sum are 8 operations; the mask is one more product.
     flops = 2 * macs + call.has(3) * math.prod(out) + (8 + call.has(4)) * samples
     return Count(flops=flops, macs=macs)
 
@@ -57,7 +57,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
     "com.microsoft": {
         **dict.fromkeys(("FusedConv", "NhwcFusedConv", "NhwcConv"), _CONV),
         "QLinearConv": _QLINEAR_CONV,
-        "ConvTransposeWithDynamicPads": _transposed(3),  # behind the pads
+        "ConvTransposeWithDynamicPads": _transposed(3),  # after the pads
     },
     "com.microsoft.nchwc": {"Conv": _CONV},
     "com.ms.internal.nhwc": {"Conv": _CONV, "QLinearConv": _QLINEAR_CONV},

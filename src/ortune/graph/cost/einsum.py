@@ -8,7 +8,7 @@ from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 
 
 def einsum(call: Call) -> Count:
-    """Return products of the operands for every combination of indices, added up where an index is summed over."""
+    """Count an Einsum: products of the operands for every index combination, added if an index is summed over."""
     equation = call.text("equation").replace(" ", "")
     terms = equation.split("->")[0].split(",")
     if not equation or len(terms) != len(call.node.inputs):
@@ -20,7 +20,7 @@ def einsum(call: Call) -> Count:
     result = set(_result(equation, sizes))
     loop = math.prod(sizes.values())
     summed = bool(set(sizes) - result)
-    # A product for each further operand, and an addition where an index is summed.
+    # One product per additional operand, and one addition if an index is summed over.
     per_step = len(terms) - 1 + summed
     macs = loop if len(terms) == 2 and summed else None
     note = (
@@ -32,7 +32,7 @@ def einsum(call: Call) -> Count:
 
 
 def _letters(term: str, shape: tuple[int, ...]) -> list[str]:
-    """The indices of one operand; the axes of an ellipsis are counted from its end, as broadcasting aligns them."""
+    """Return the indices of one operand; axes of an ellipsis are numbered from its end, as in broadcasting."""
     free = len(shape) - len(term.replace("...", ""))
     if free < 0 or (free > 0 and "..." not in term):
         raise Uncounted(f"the term {term!r} does not fit an operand of {len(shape)} dimensions")
@@ -41,10 +41,10 @@ def _letters(term: str, shape: tuple[int, ...]) -> list[str]:
 
 
 def _result(equation: str, sizes: dict[str, int]) -> list[str]:
-    """Return the indices that the output keeps."""
+    """Return the indices of the output."""
     axes = [letter for letter in sizes if letter.startswith("...")]
     if "->" not in equation:
-        # Without an arrow the output keeps every index that occurs once.
+        # Without an arrow, the output has every index that occurs once.
         return axes + [letter for letter in sizes if equation.count(letter) == 1]
     kept = equation.split("->")[1]
     return [*kept.replace("...", ""), *(axes if "..." in kept else ())]

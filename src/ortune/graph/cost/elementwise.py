@@ -1,4 +1,4 @@
-"""Everything that is done element by element, reduced, or only moved."""
+"""Costs of operators that compute element by element, reduce, or only move data."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from ortune.graph.model.graphs import op_set
 
 
 def per_element(operations: int) -> Formula:
-    """Make a formula of a fixed number of operations per output element."""
+    """Return a formula with a fixed number of operations per output element."""
     return work(lambda call: operations * call.n_out())
 
 
 def each_input(operations: int, per_output: int = 0) -> Formula:
-    """Make a formula of operations per element of the first input and of the output."""
+    """Return a formula with operations per element of the first input and of the output."""
     return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
 def biased(name: str, bias: int) -> Formula:
-    """Make the formula of an activation after an optional bias."""
+    """Return the formula of an activation after an optional bias."""
     return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
 
 
 def _gelu(call: Call) -> int:
-    """Return the operations of a Gelu: by the error function, or by the polynomial and tanh that FastGelu has."""
+    """Return the operations of a Gelu by erf, or by tanh as in FastGelu."""
     name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
     return PER_ELEMENT[name] * call.n_out()
 
 
 def view(call: Call) -> Count:
-    """Counts nothing moved: the same bytes under another shape, or a constant that is there already."""
+    """Count nothing: the same bytes with another shape, or a stored constant."""
     return Count(read=0, written=0)
 
 
 def selected(call: Call) -> Count:
-    """Count what is selected alone as read: as much as comes out, and the other inputs."""
+    """Count the selected elements (as many as the output) and the other inputs as read."""
     others = sum(call.bytes_in(i) for i in range(1, len(call.node.inputs)))
     return Count(read=call.bytes_out() + others)
 
 
 def gather_block_quantized(call: Call) -> Count:
-    """Count the rows taken alone as read and dequantized."""
+    """Count only the gathered rows, as read and dequantized."""
     elements = call.n_out()
     read = math.ceil(elements * (call.input_bits[0] or 0) / 8) + call.bytes_in(1)
     return Count(flops=2 * elements, read=read)
 
 
 def described(call: Call) -> Count:
-    """Return shape and Size read no element."""
+    """Count Shape and Size, which read no elements."""
     return Count(read=0)
 
 
 def top_k(call: Call) -> Count:
-    """Return a heap of the largest k: log2(k) comparisons for each element, at least one."""
+    """Count TopK as a heap of size k: log2(k) comparisons per element, at least one."""
     k = call.out()[call.int("axis", -1)]
     return Count(
         flops=math.ceil(math.log2(max(2, k))) * call.n_in(),
@@ -64,12 +64,12 @@ def top_k(call: Call) -> Count:
 
 
 def _transform(n: int) -> float:
-    # The usual count for a fast Fourier transform of n complex numbers.
+    # Common estimate for a fast Fourier transform of n complex numbers.
     return 5 * n * math.log2(max(2, n))
 
 
 def dft(call: Call) -> Count:
-    """Return a fast Fourier transform: 5 n log2 n for each signal, as FFTs are commonly rated."""
+    """Count a Fourier transform as 5 n log2 n per signal, the common estimate for an FFT."""
     source, out = call.shape(0), call.out()
     axis = call.int("axis", 1)
     if call.opset >= 20:
@@ -79,13 +79,13 @@ def dft(call: Call) -> Count:
         raise Uncounted(f"the axis {axis} is outside the {len(source)} dimensions of the signal")
     length = call.values.get(1)
     n = int(length.ravel()[0]) if length is not None and length.size else max(source[axis], out[axis])
-    # The last axis holds real and imaginary parts, the transformed one the signal: the rest are batches.
+    # The last axis has the real and imaginary parts, the transformed one the signal; the rest are batches.
     signals = math.prod(source[:-1]) // max(1, source[axis])
     return Count(flops=round(signals * _transform(n)))
 
 
 def stft(call: Call) -> Count:
-    """Return a window and a fast Fourier transform for each frame."""
+    """Count a window and a Fourier transform per frame."""
     out = call.out()
     operand, window = call.values.get(3), call.has(2)
     n = int(operand.ravel()[0]) if operand is not None and operand.size else (call.dim(2, 0) if window else 0)
@@ -95,7 +95,7 @@ def stft(call: Call) -> Count:
 
 
 def values_decide(call: Call) -> Count:
-    """Refuse to count: the work depends on the values."""
+    """Raise Uncounted, because the work depends on the values."""
     raise Uncounted(f"the work of {call.node.op_type} depends on the values")
 
 
@@ -123,7 +123,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **dict.fromkeys(_MOVED, no_work),
         **dict.fromkeys(_VIEWS, view),
         **dict.fromkeys(_SELECTED, selected),
-        # Of several tensors: one operation for each operand but the first.
+        # With several tensors: one operation for each operand but the first.
         **dict.fromkeys(("Sum", "Max", "Min"), work(lambda c: (len(c.node.inputs) - 1) * c.n_out())),
         "Mean": work(lambda c: len(c.node.inputs) * c.n_out()),
         **dict.fromkeys(("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"), each_input(1)),
@@ -148,7 +148,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         **{name: per_element(PER_ELEMENT[name]) for name in ("Gelu", "QuickGelu")},
         "FastGelu": biased("FastGelu", 1),
         "BiasGelu": biased("Gelu", 1),
-        # A bias, then one half times the Gelu of the other.
+        # A bias, then the product of one half with the Gelu of the other.
         "BiasSplitGelu": each_input(1, PER_ELEMENT["Gelu"] + 1),
         "BiasAdd": per_element(2),
         "BiasDropout": per_element(2),

@@ -1,4 +1,4 @@
-"""One pass over a graph in topological order: shapes, types and small contents, and the work of each node."""
+"""Counting a graph in topological order: shapes, types, small contents, and the work of each node."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from ortune.records import NodeCost
 
 FOLDED = "depends on constants only, so it is computed once and not counted"
 _WORTH_TELLING = 1.1
-"""So many times its own channels, a convolution is said to run on more."""
+"""Minimum ratio of padded to original channels that is reported for a convolution."""
 _MOST_CONTENT_BYTES = 1 << 15
-"""Larger results are not followed: they decide no size."""
+"""Maximum size of contents that are tracked, in bytes; larger ones determine no shapes."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
 
-# The same stored numbers behind these: a weight in int8 is read as int8.
+# Operators that read the stored numbers: a constant int8 weight counts as int8 after them.
 _KEEP_STORAGE = op_set("Cast DequantizeLinear Transpose Reshape Identity Squeeze Unsqueeze Flatten")
 _NO_TENSOR = op_set(
     "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SplitToSequence Optional ZipMap CastMap SequenceMap"
@@ -44,15 +44,15 @@ _WALKED = {*_ONNX, "com.microsoft", BLOCKED}
 
 
 class CountingStopped(Exception):
-    """Counting was stopped before its end."""
+    """Raised if ``stop`` returns true before counting is complete."""
 
 
 class GraphCounter(Counter):
     """Counts the work of a graph, node by node.
 
     Attributes:
-        stop: Asked at each node whether counting is to end, with ``CountingStopped``.
-        blocked: Values in ONNX Runtime's layout of whole blocks of channels; their shapes here are without the padding.
+        stop: Called at each node; if it returns true, counting ends with ``CountingStopped``.
+        blocked: Values in ONNX Runtime's blocked layout; their shapes here exclude the padding channels.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class GraphCounter(Counter):
                 self.keep(value, fed)
 
     def graph(self, graph: ir.Graph, inside: str) -> list[NodeCost]:
-        """Count every node, in order."""
+        """Count every node, in graph order."""
         counted: list[NodeCost] = []
         for node in graph:
             if self.stop():
@@ -110,7 +110,7 @@ class GraphCounter(Counter):
                 self.no_tensor.add(value)
         self._shape(node, inputs, dtypes, contents)
         if node.domain == BLOCKED or not self.blocked.isdisjoint(node.inputs):
-            # What only rearranges blocks back is the one operator behind which there are none.
+            # Only ReorderOutput converts blocked values back.
             self.blocked.update(node.outputs if node.op_type != "ReorderOutput" else ())
         self._bind_executed(node)
         folded = self._fold(node)
@@ -137,7 +137,7 @@ class GraphCounter(Counter):
         return _mean([(self._counted(plain, execution, note), n) for execution, n in self._calls(call)])
 
     def _bind_executed(self, node: ir.Node) -> None:
-        """Set the shapes of a node's outputs as its first execution had them."""
+        """Set the shapes of a node's outputs to those of its first execution, or to given ones if they are unknown."""
         for value in node.outputs:
             if self.dims(value) is None and (named_dims := self._sizes.get(value.name or "")) is not None:
                 self.bind(value, named_dims)
@@ -148,12 +148,12 @@ class GraphCounter(Counter):
                 self.bind(value, self._own(value, dims))
 
     def _own(self, value: ir.Value, dims: Dims) -> Dims:
-        """Return the shape of a value without the channels that fill the last block."""
+        """Return executed dimensions without padding channels."""
         shape = self.dims(value) if value in self.blocked else None
         return dims if shape is None or len(shape) != len(dims) else (dims[0], shape[1], *dims[2:])
 
     def _padding(self, node: ir.Node) -> str:
-        """Return what blocks add to a convolution, in words: "17 output channels are padded to 32"."""
+        """Return a note on the channels that blocks add to a convolution: "17 output channels are padded to 32"."""
         if node.domain != BLOCKED or node.op_type != "Conv" or len(node.inputs) < 2:
             return ""
         weight = node.inputs[1]
@@ -167,7 +167,7 @@ class GraphCounter(Counter):
         )
 
     def _depthwise(self, node: ir.Node, inputs: Sequence[Dims | None]) -> None:
-        """Give the weight of a depthwise convolution over blocks the channels that its input has."""
+        """Set the channels of a depthwise blocked convolution's weight and bias to those of its input."""
         x, weight = inputs[0], self.dims(node.inputs[1])
         if x is None or weight is None or len(x) < 2:
             return
@@ -177,7 +177,7 @@ class GraphCounter(Counter):
                     self.bind(value, shape)
 
     def _calls(self, call: Call) -> list[tuple[Call, int]]:
-        """Return a node with its number of runs: once as in the graph, or once for each set of shapes in a profile."""
+        """Return (call, number of executions) pairs: one per set of shapes in a profile, else one as in the graph."""
         node, calls = call.node, []
         for execution in self._ran.get(node, ()):
             outputs, shapes = list(call.outputs), iter(execution.outputs)
@@ -188,9 +188,9 @@ class GraphCounter(Counter):
         return calls or [(call, 1)]
 
     def _inputs(self, call: Call, executed: Sequence[Dims]) -> Sequence[Dims | None]:
-        """Return the shapes of a node's inputs; a profile has those of tensors that exist.
+        """Return the shapes of a node's inputs in one execution; a profile lists only tensors that exist.
 
-        A weight that was laid out anew when the session began is not there any more.
+        Weights that were prepacked at session creation no longer exist.
         """
         there = [(i, value) for i, value in enumerate(call.node.inputs) if value is not None]
         gone = len(there) - len(executed)
@@ -202,7 +202,7 @@ class GraphCounter(Counter):
                     return call.inputs
                 shapes[i] = self._own(value, rest.pop(0))
                 continue
-            # What is known of it stays: it may be stored with channels that only fill a block.
+            # Known constant shapes are kept, since the stored tensor may include padding channels.
             stored = shapes[i] if value.const_value is None else tuple(value.const_value.shape.numpy())
             if gone and (all_gone or not rest or stored != rest[0]):
                 gone -= 1
@@ -234,17 +234,18 @@ class GraphCounter(Counter):
             macs=count.macs,
             bytes_read=read,
             bytes_written=written,
-            # A formula that says what is read, such as the rows of a Gather, may say less than all weights.
+            # A formula with its own read count, such as for the rows of a Gather, may be below the bytes of all
+            # weights.
             weight_bytes=min(weights, read),
             weight_shape=call.shape(1) if plain.op_type in _CONVOLUTIONS else (),
             note="; ".join(notes),
         )
 
     def _bytes(self, call: Call, count: Count) -> tuple[int, int, int, bool]:
-        """Return bytes read, those of them that are constants, bytes written, and whether something has no size."""
+        """Return bytes read, bytes of constants among them, bytes written, and whether a value has no known size."""
         node, loose = call.node, False
         read = weights = written = 0
-        # An operand that a node takes twice comes from memory once.
+        # An operand that a node uses twice is read once.
         first = {value: i for i, value in reversed(list(enumerate(node.inputs))) if value is not None}
         for value, i in first.items():
             if value in self.no_tensor or call.input_bits[i] is None:
@@ -272,7 +273,7 @@ class GraphCounter(Counter):
         dtypes: Sequence[ir.DataType | None],
         contents: Mapping[int, Array],
     ) -> None:
-        """Find the shapes and, where it is small, the contents of a node's outputs."""
+        """Set the shapes and, if small, the contents of a node's outputs."""
         results = self._evaluated(node, inputs, contents)
         if results is not None:
             for value, result in zip(node.outputs, results, strict=True):
@@ -286,7 +287,7 @@ class GraphCounter(Counter):
             visit(self.walk, node)
         if all(self.is_computed(value) for value in node.outputs if value.name):
             return
-        # What the file declares is believed last: exporters leave sizes behind that no run has.
+        # Declared shapes have the lowest priority: exporters leave sizes that do not match any run.
         inferred = shapes.infer(node, inputs, dtypes, contents, self._opsets)
         for value, dims in zip(node.outputs, inferred or (), strict=False):
             if not self.is_computed(value):
@@ -298,7 +299,7 @@ class GraphCounter(Counter):
     def _evaluated(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
     ) -> Sequence[Array] | None:
-        """Compute a node whose inputs are known; None if one is not."""
+        """Compute a node with known inputs; return None if one is unknown or the node cannot be evaluated."""
         if node.op_type == "Size" and inputs and inputs[0] is not None:
             return [np.asarray(math.prod(inputs[0]), np.int64)]
         if len(contents) < sum(value is not None for value in node.inputs):
@@ -310,7 +311,7 @@ class GraphCounter(Counter):
     def _into_blocks(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
     ) -> list[Dims] | None:
-        """Return the shape of a value whose blocks become an axis of their own: these hold the padding too."""
+        """Return the shape of a Reshape that makes channel blocks an axis of their own, padding included; else None."""
         target = contents.get(1)
         if node.op_type != "Reshape" or node.inputs[0] not in self.blocked or target is None:
             return None
@@ -332,7 +333,7 @@ class GraphCounter(Counter):
     # --- constants -----------------------------------------------------------------------------------------
 
     def _is_constant(self, value: ir.Value) -> bool:
-        """Return whether it is stored, or computed of what is; the default of an input counts as stored."""
+        """Return whether a value is stored or computed only from stored values; an input's default counts as stored."""
         return stored(value) is not None or value in self._constants
 
     def _bits(self, value: ir.Value | None) -> float | None:
@@ -342,7 +343,7 @@ class GraphCounter(Counter):
         return stored if stored is not None else types.bits(self.dtype(value))
 
     def _fold(self, node: ir.Node) -> bool:
-        """Return whether constants alone feed the node; its outputs are then constants too."""
+        """Record and return whether only constants feed a node, so its outputs are constants too."""
         fed = [value for value in node.inputs if value is not None]
         if is_random(node) or not all(map(self._is_constant, fed)) or any(map(is_overridable, fed)):
             return False
@@ -356,7 +357,7 @@ class GraphCounter(Counter):
 
 
 def _mean(counted: Sequence[tuple[NodeCost, int]]) -> NodeCost:
-    """Return the mean execution of a node that ran with several shapes; unknown where one of them is."""
+    """Return the mean execution of a node that ran with several shapes; unknown if any of them is unknown."""
     first = counted[0][0]
     if len(counted) == 1 or not all(cost.known for cost, _ in counted):
         return next((cost for cost, _ in counted if not cost.known), first)

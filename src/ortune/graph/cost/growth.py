@@ -1,4 +1,4 @@
-"""Loops whose carried values grow by as much in each iteration: a cache that is longer by one token every time."""
+"""Loops with carried values that grow by a constant amount per iteration, such as a key-value cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
 
 
 class Growth:
-    """How the carried values of a loop grow from one iteration to the next."""
+    """Linear growth of a loop's carried values from one iteration to the next."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Growth:
 
     @property
     def there(self) -> bool:
-        """Whether any carried value grows, with all sizes known."""
+        """Whether any carried value changes its size, with all sizes known."""
         return all(step is not None for step in self._steps) and any(any(s or ()) for s in self._steps)
 
     def at(self, iteration: int) -> list[Dims | None]:
@@ -49,9 +49,9 @@ class Growth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """Return the mean execution of each body node; None if sizes do not grow linearly."""
+        """Return the mean execution of each body node; None if sizes do not change linearly."""
         last = iterations - 1
-        # Four: the work of a product over three sizes that grow is a cubic, which so many points tell.
+        # Four points determine a cubic, such as the work of a product over three growing sizes.
         at = sorted({0, min(1, last), (last + 1) // 2, last})
         counted = []
         for iteration in at:
@@ -76,9 +76,8 @@ def _difference(first: Dims | None, then: Dims | None) -> Dims | None:
 
 
 def _weights(at: Sequence[int], n: int) -> Floats:
-    """Return the weight of each sampled iteration: their weighted sum is the mean over all ``n`` of any polynomial."""
-    # The sums of i^k over all iterations, for k from 0 to 3. Weights that give the mean of each power give
-    # that of any cubic.
+    """Return weights for the sampled iterations that give any cubic's mean over ``n`` iterations."""
+    # Sums of i^k over all iterations, for k from 0 to 3. Weights that give each power's mean give any cubic's mean.
     sums = (n, n * (n - 1) / 2, n * (n - 1) * (2 * n - 1) / 6, (n * (n - 1) / 2) ** 2)
     scale = max(1, at[-1])
     powers = np.vander([i / scale for i in at], len(at), increasing=True).T
@@ -86,7 +85,7 @@ def _weights(at: Sequence[int], n: int) -> Floats:
 
 
 def _mean(nodes: Sequence[NodeCost], weights: Floats) -> NodeCost:
-    """The mean of a node's costs, also where an inner loop runs it more often in some iterations than in others."""
+    """Return the mean cost of a node, weighted by how often an inner loop runs it in each iteration."""
     first = nodes[0]
     often = weights * [node.times for node in nodes]
     times = float(often.sum())

@@ -1,4 +1,4 @@
-"""What is known of values while nodes are counted: shapes, types, small contents, and why something is unknown."""
+"""Facts about values while nodes are counted: shapes, types, small contents, and reasons for unknown shapes."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ortune.records import NodeCost
 
 
 class Counter(ABC):
-    """Types, shapes and small contents of values while nodes are counted.
+    """Base class with the types, shapes and small contents of values while nodes are counted.
 
     Attributes:
-        walk: The shape walk, in which every size is a number or unknown.
+        walk: The shape walk; all symbols are dropped, so each size is a number or unknown.
         no_tensor: Values that are sequences, maps or optionals.
     """
 
@@ -39,11 +39,11 @@ class Counter(ABC):
         """Count every node of a graph and its subgraphs; the inputs of ``graph`` must be bound."""
 
     def opset(self, domain: str) -> int:
-        """Return the version of an operator set."""
+        """Return the opset version of a domain; 1 if the model does not import it."""
         return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """Return the shape of a value if every size is known."""
+        """Return the shape of a value; None unless every size is known."""
         shape = self.walk.shape(value)
         if shape is None:
             return None
@@ -56,7 +56,7 @@ class Counter(ABC):
         return shape is not None and all(dim is not None and not dim.terms for dim in shape)
 
     def dtype(self, value: ir.Value | None) -> ir.DataType | None:
-        """Return the element type of a value."""
+        """Return the element type of a value, or None if unknown."""
         if value is None:
             return None
         if value in self._types:
@@ -64,14 +64,14 @@ class Counter(ABC):
         return value.const_value.dtype if value.const_value is not None else value.dtype
 
     def n_bytes(self, value: ir.Value) -> int | None:
-        """Return the bytes of a tensor; None if its shape or type is unknown or it is no tensor."""
+        """Return the bytes of a tensor; None if its shape or type is unknown, or it is not a tensor."""
         dims = self.dims(value)
         if dims is None or value in self.no_tensor or not isinstance(value.type, ir.TensorType | None):
             return None
         return types.n_bytes(self.dtype(value), dims)
 
     def content(self, value: ir.Value | None) -> Array | None:
-        """Return the contents of a small value, if known."""
+        """Return the contents of a small value, or None if unknown."""
         if value is None:
             return None
         if value not in self._values:
@@ -92,7 +92,7 @@ class Counter(ABC):
         dtype: ir.DataType | None = None,
         why: str = "",
     ) -> None:
-        """Set a value's shape and type, or why they are unknown."""
+        """Set a value's shape and type, and the reason if they are unknown."""
         if dims is not None:
             self.walk.shapes[value] = tuple(None if d is None else within(Size((), int(d))) for d in dims)
         if dtype is not None:
@@ -117,11 +117,11 @@ class Counter(ABC):
             self.keep(target, content)
 
     def why(self, value: ir.Value | None) -> str:
-        """Return why a value's shape is unknown; "" without a reason."""
+        """Return the reason why a value's shape is unknown; "" if none is recorded."""
         return "" if value is None else self._why.get(value, "")
 
     def forget(self, graph: ir.Graph) -> None:
-        """Forget the facts of a body's values, before it is counted again with other sizes."""
+        """Remove the facts about a body's values, before it is counted again with other sizes."""
         for node in graph:
             for value in node.outputs:
                 self.walk.shapes.pop(value, None)
@@ -132,7 +132,7 @@ class Counter(ABC):
                 self.forget(inner)
 
     def keep(self, value: ir.Value, array: Array) -> None:
-        """Set the contents of a value, and its shape from them."""
+        """Set the contents of a value, and its shape accordingly."""
         self._values[value] = array
         self.bind(value, array.shape)
         if array.dtype.kind in "iub":

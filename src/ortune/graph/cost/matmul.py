@@ -1,4 +1,4 @@
-"""Matrix products in float: multiply-adds are outputs times the inner dimension."""
+"""Costs of floating-point matrix products: multiply-adds are outputs times the inner dimension."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from ortune.graph.cost.call import Call, Formula, products
 
 
 def _inner(call: Call) -> int:
-    """Return the inner dimension of a product of perhaps transposed operands."""
-    # transBatchA moves the first axis behind the batches; with transA that first axis is the inner one.
+    """Return the inner dimension of a product with possibly transposed operands."""
+    # transBatchA moves the first axis after the batch axes; with transA, that first axis is the inner one.
     vector = len(call.shape(0)) < 2
     return call.dim(0, -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2))
 
 
 def _behind(call: Call) -> int:
-    """Scaling by ``alpha`` and a fused activation, for each output element."""
+    """Return the operations per output element for scaling by ``alpha`` and a fused activation."""
     return (call.float("alpha", 1.0) != 1.0) + activation(call.text("activation"))
 
 

@@ -1,7 +1,7 @@
-"""Pooling, normalisation and softmax.
+"""Costs of pooling, normalization and softmax.
 
-A fused operator counts what its parts would: LayerNormalization as mean (1), subtract (1), square (1), mean (1), divide
-(1), scale (1), bias (1) for each element. What is done once per row (a square root) is not counted.
+A fused operator counts as its parts: LayerNormalization as mean (1), subtract (1), square (1), mean (1), divide (1),
+scale (1), bias (1) per element. Work once per row (a square root) is not counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ortune.graph.cost.activations import PER_ELEMENT
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, no_work, work
 
 SOFTMAX = 5
-"""Per element: find the largest, subtract, exp, sum, divide (LogSoftmax: subtract the logarithm)."""
+"""Operations per element: maximum, subtract, exp, sum, divide (LogSoftmax: subtract the logarithm)."""
 _STANDARDIZE = 5
 _RMS = 3
 
@@ -25,7 +25,7 @@ def _window(call: Call) -> int:
 
 
 def embed_layer_norm(call: Call) -> Count:
-    """Rows of two or three tables are added and normalised; only the rows taken are read."""
+    """Count EmbedLayerNormalization: rows of two or three tables are added and normalized; only these rows are read."""
     elements, itemsize = call.n_out(), (call.input_bits[2] or 0) / 8
     tables = 2 + call.has(4)
     read = tables * elements * itemsize + sum(call.bytes_in(i) for i in (0, 1, 5, 6, 7))
@@ -34,17 +34,17 @@ def embed_layer_norm(call: Call) -> Count:
 
 
 def _group_norm(call: Call) -> int:
-    """Standardize groups of channels, scale, bias, and SiLU if requested."""
+    """Return the operations of a GroupNorm: standardize groups of channels, scale, bias, and SiLU if requested."""
     silu = PER_ELEMENT["Silu"] * (call.int("activation") == 1)
     return (_STANDARDIZE + 2 + silu) * call.n_in()
 
 
 def roi_pool(call: Call) -> Count:
-    """RoiAlign: four taps for each sample, then the average or the largest of the samples."""
+    """Count RoiAlign: four taps per sample, then the average or maximum of the samples."""
     ratio = call.int("sampling_ratio")
     if ratio < 1:
         raise Uncounted("with sampling_ratio 0 the number of samples depends on each box")
-    # Four taps, each a product and a sum, and one operation that joins the samples.
+    # Four taps, each a product and a sum, and one operation to combine the samples.
     return Count(flops=(8 + 1) * ratio * ratio * call.n_out())
 
 
@@ -54,7 +54,7 @@ _POOLS = {
     "GlobalMaxPool": work(lambda c: c.n_in()),
     "GlobalAveragePool": work(lambda c: c.n_in() + c.n_out()),
 }
-# Scale and, where there is one, bias (input 2).
+# Scale and bias (inputs 1 and 2), if present.
 _NORM = work(lambda c: (_STANDARDIZE + c.has(1) + c.has(2)) * c.n_in())
 _RMS_NORM = work(lambda c: (_RMS + 1) * c.n_in())
 _SOFTMAX = work(lambda c: (SOFTMAX + c.has(1)) * c.n_in())  # with a bias (input 1) that is added first
@@ -66,7 +66,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "GlobalLpPool": work(lambda c: 2 * c.n_in() + c.n_out()),
         "MaxUnpool": no_work,
         "RoiAlign": roi_pool,
-        # At inference one scale and one shift; while training also the statistics.
+        # One scale and one shift for inference; in training also the statistics.
         "BatchNormalization": work(lambda c: (2 + _STANDARDIZE * (c.int("training_mode") == 1)) * c.n_in()),
         **dict.fromkeys(("InstanceNormalization", "LayerNormalization", "GroupNormalization"), _NORM),
         **dict.fromkeys(("RMSNormalization", "SimplifiedLayerNormalization"), _RMS_NORM),

@@ -1,4 +1,4 @@
-"""Quantizing, and matrix products of quantized operands. Integer operations count like floating-point ones."""
+"""Costs of quantization and of products with quantized operands; integer operations count like floating point."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, products, work
 
 QUANTIZE = 3
-"""Per element: divide by the scale, round, add the zero point. Requantizing is the same."""
+"""Operations per element: divide by the scale, round, add the zero point. Requantizing costs the same."""
 DEQUANTIZE = 2
-"""Per element: subtract the zero point, multiply by the scale."""
+"""Operations per element: subtract the zero point, multiply by the scale."""
 RANGE = 2
-"""Per element, to find the range of a tensor: compare with the smallest and the largest so far."""
+"""Operations per element to find the range of a tensor: compare with the minimum and the maximum so far."""
 
 
 def _row(call: Call) -> int:
@@ -20,13 +20,13 @@ def _row(call: Call) -> int:
 
 
 def dynamic_quantize_matmul(call: Call) -> Count:
-    """The first operand is quantized on the fly; then as MatMulIntegerToFloat, with a bias (input 4)."""
+    """Count a product with a dynamically quantized first operand, scaled to float, with a bias (input 4)."""
     count = products(_row, lambda c: 1 + c.has(4))(call)
     return Count(flops=count.flops + (RANGE + QUANTIZE) * call.n_in(), macs=count.macs)
 
 
 def matmul_nbits(call: Call) -> Count:
-    """Product with weights of few bits in blocks; unpacking the weights is not counted, as in a folded model."""
+    """Count a product with weights of a few bits in blocks, without the unpacking, as in a folded model."""
     inner, outer = call.int("K"), call.int("N")
     if inner < 1 or outer < 1:
         raise Uncounted("the attributes K and N are missing")
@@ -43,11 +43,11 @@ _QUANTIZE_LINEAR = work(lambda c: QUANTIZE * c.n_in())
 _DEQUANTIZE_LINEAR = work(lambda c: DEQUANTIZE * c.n_in())
 # Both operands are dequantized, combined and requantized.
 _BINARY = work(lambda c: (2 * DEQUANTIZE + 1 + QUANTIZE) * c.n_out())
-# One look-up in a table of 256 values for each element.
+# One lookup in a table of 256 values per element.
 _LOOKUP = work(lambda c: c.n_out())
 # Sum over the input, divided and requantized.
 _OVER_ALL = work(lambda c: c.n_in() + (1 + QUANTIZE) * c.n_out())
-# Each element is brought to the scale of the result.
+# Each element is rescaled to the output's scale.
 _CONCAT = work(lambda c: (DEQUANTIZE + QUANTIZE) * c.n_out())
 
 FORMULAS: dict[str, dict[str, Formula]] = {
@@ -62,7 +62,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "QuantizeLinear": _QUANTIZE_LINEAR,
         "DequantizeLinear": _DEQUANTIZE_LINEAR,
         "MatMulInteger16": products(_row),
-        # With a bias; scaled to float, or requantized where an output scale is given.
+        # With a bias; scaled to float, or requantized if an output scale is given.
         "QGemm": products(
             lambda c: c.dim(0, 0 if c.int("transA") else 1),
             lambda c: c.has(6) + (QUANTIZE if c.has(7) else 1),

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: over the length of each sequence, or the whole input where that is not known."""
+"""Costs of RNN, GRU and LSTM, by each sequence's length, or by the whole input if lengths are unknown."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ortune.graph.model.graphs import op_set
 
 RECURRENT = op_set("RNN GRU LSTM")
 _LENGTHS = 4
-"""The input ``sequence_lens``: what lies behind a sequence's end is not computed."""
+"""Index of the input ``sequence_lens``; steps after a sequence's end are not computed."""
 _SIGMOID, _TANH = PER_ELEMENT["Sigmoid"], PER_ELEMENT["Tanh"]
 
 
 def _recurrent(call: Call, *, gates: int, rest: int) -> Count:
-    """The products of ``gates`` with the input and the state before, and ``rest`` operations a hidden element."""
+    """Count products of ``gates`` with input and previous state, and ``rest`` operations per hidden element."""
     length, batch, width = (call.dim(0, axis) for axis in range(3))
     if call.int("layout"):
         length, batch = batch, length
@@ -42,11 +42,11 @@ _LSTM_REST = 3 * _SIGMOID + 2 * _TANH + 3 + 1
 
 
 def lstm(call: Call) -> Count:
-    """Count an LSTM, with peepholes where there are any."""
+    """Count an LSTM, including peepholes if present."""
     return _recurrent(call, gates=4, rest=_LSTM_REST + 6 * call.has(7))
 
 
-# Two sigmoid gates, one tanh; the state before is reset (1) and mixed with the new one (4).
+# Two sigmoid gates, one tanh; the previous state is reset (1) and mixed with the new one (4).
 _GRU_REST = 2 * _SIGMOID + _TANH + 1 + 4
 
 FORMULAS: dict[str, dict[str, Formula]] = {

@@ -1,4 +1,4 @@
-"""Which formula counts which operator."""
+"""Table of cost formulas by operator."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     for domain, formulas in family.FORMULAS.items()
     for op_type, formula in formulas.items()
 }
-"""(domain, operator) to its formula; ONNX's own domain is ""."""
+"""Formula by (domain, operator); ONNX's own domain is ""."""
 
 
 def formula_of(domain: str, op_type: str) -> Formula | None:
-    """Return the formula of an operator, or None."""
+    """Return the formula of an operator, or None if there is none."""
     return FORMULAS.get(("" if domain == "ai.onnx" else domain, op_type))

@@ -1,11 +1,11 @@
-"""Interpolation: each output is a weighted sum of some inputs, two operations a tap."""
+"""Costs of interpolation: each output is a weighted sum of some inputs, with two operations per tap."""
 
 from __future__ import annotations
 
 from ortune.graph.cost.call import Call, Count, Formula, work
 
 _TAPS = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
-"""Inputs per output along one axis; nearest only copies."""
+"""Inputs per output along one axis; 0 for "nearest", which only copies."""
 
 
 def _taps(mode: str, axes: int) -> int:
@@ -14,7 +14,7 @@ def _taps(mode: str, axes: int) -> int:
 
 
 def resize(call: Call) -> Count:
-    """Resize and Upsample: taps along the axes whose size changes."""
+    """Count Resize and Upsample: taps along axes that change size."""
     source, out = call.shape(0), call.out()
     axes = sum(a != b for a, b in zip(source, out, strict=False))
     taps = _taps(call.text("mode", "nearest"), axes)
@@ -23,7 +23,7 @@ def resize(call: Call) -> Count:
 
 
 def grid_sample(call: Call) -> Count:
-    """Return samples at places that are given, in all spatial axes."""
+    """Count GridSample: taps along all spatial axes, at given positions."""
     axes = len(call.shape(0)) - 2
     return Count(flops=2 * _taps(call.text("mode", "linear"), axes) * call.n_out())
 
@@ -33,7 +33,7 @@ FORMULAS: dict[str, dict[str, Formula]] = {
         "Resize": resize,
         "Upsample": resize,
         "GridSample": grid_sample,
-        "AffineGrid": work(lambda c: 2 * (c.out()[-1] + 1) * c.n_out()),  # a small matrix times each place
+        "AffineGrid": work(lambda c: 2 * (c.out()[-1] + 1) * c.n_out()),  # a small matrix times each position
     },
     "com.microsoft": {"GridSample": grid_sample},
     "com.microsoft.nchwc": {"Upsample": resize},

@@ -1,4 +1,4 @@
-"""The cost of a whole model: every node counted, and summed."""
+"""Cost of a whole model: the sum over all nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
 _MOST_NAMINGS = 500_000
-"""Some four seconds of writing functions out."""
+"""Limit of the inlining cost; it takes about four seconds."""
 
 
 @without_collection()
@@ -41,29 +41,30 @@ def costs(
     """Count the operations and bytes of one run.
 
     Args:
-        ir_model: The model, as ``open_model`` gives it; it is not changed and its large weights are not read.
-        shapes: Sizes of its inputs by name, such as a ``Case`` of the workload holds. An input that is left out has the
+        ir_model: The model, from ``open_model``; it is not modified, and its large weights are not read.
+        shapes: Shapes of inputs by name, as in a workload's ``Case``. An omitted input has the
             shape that the model declares.
-        values: Contents of inputs that are known: lengths, counts and flags decide how much work there is.
-        ran: How often nodes ran with which shapes, from a profile; it takes precedence over the graph. A node's
+        values: Known contents of inputs: lengths, counts and flags can determine the amount of work.
+        ran: Executions of nodes by shapes, from a profile, which take precedence over the graph. A node's
             work is then that of its mean execution.
-        sizes: Shapes of values of the main graph by name: of weights that are stored larger than they are, and of what
-            nothing else is known.
-        stop: Asked at each node whether there is no time for more.
+        sizes: Shapes of values of the main graph by name, for weights that are stored with padding and values of
+            otherwise unknown shape.
+        stop: Called at each node; counting ends if it returns true.
 
     Raises:
-        CountingStopped: ``stop`` said so.
-        InputError: A name is no input of the model, or a shape has another rank than the model declares.
+        CountingStopped: If ``stop`` returned true.
+        InputError: If a name is not an input, or a shape's rank differs from the declared one.
     """
     _check(ir_model, shapes)
     counted = ir_model
     if ir_model.functions and _writable(ir_model):
-        # Only then: a copy of the graph, which shares its tensors with the original.
+        # The copy shares its tensors with the original.
         try:
             counted = ir_model.clone()
             InlinePass()(counted)
         except (ir.passes.PassError, RuntimeError):
-            # A function of another opset, or a graph that contradicts itself: calls are then said to have no formula.
+            # A function of another opset, or an inconsistent graph: calls then count as operators without a
+            # formula.
             counted = ir_model
     counter = GraphCounter(counted, shapes, values, ran, sizes)
     counter.stop = stop
@@ -76,7 +77,7 @@ def costs(
         bytes_read=_sum(n.bytes_read * n.times for n in executed),
         bytes_written=_sum(n.bytes_written * n.times for n in executed),
         parameters=_sum(math.prod(dims) for _, dims in sizes_of),
-        # The bytes of strings are not a matter of arithmetic, and nobody computes with them.
+        # String tensors have no fixed size and take part in no arithmetic.
         parameter_bytes=_sum(n_bytes(dtype, dims) or 0 for dtype, dims in sizes_of),
         nodes=records,
         unknown=dict(Counter(n.note for n in executed if not n.known).most_common()),
@@ -85,13 +86,13 @@ def costs(
 
 
 def _writable(model: ir.Model) -> bool:
-    """Return whether functions can be written out in seconds: naming a copy takes longer with the copies before it."""
+    """Return whether functions can be inlined within seconds: naming a copy takes longer with the number of copies."""
     n = copies(model)
     return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
 
 
 def _sum(numbers: Iterable[int]) -> int:
-    """Return the sum, or the most that a document holds: only a file that makes no sense has more."""
+    """Return the sum, limited to the largest integer in documents, which only implausible files exceed."""
     return min(sum(numbers), _MOST)
 
 
@@ -112,7 +113,7 @@ def _check(model: ir.Model, shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 
 def _notes(executed: list[NodeCost]) -> Iterator[str]:
-    """Yield what was assumed of branches, loops and sequences of unknown length, for those that count."""
+    """Yield the assumptions about branches, loops and sequences of unknown length, for executed nodes."""
     for node in executed:
         if node.note and node.domain in STANDARD and node.op_type in CONTROL_FLOW | RECURRENT:
             yield (

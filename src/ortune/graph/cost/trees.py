@@ -1,7 +1,7 @@
-"""Classical models: tree ensembles, linear models, support vector machines.
+"""Costs of classical models: tree ensembles, linear models, support vector machines.
 
-A tree costs one comparison for each split on the way to a leaf. Which way a row takes depends on its values; the
-expected way is counted, with both sides of every split equally likely.
+A tree costs one comparison per split on the way to a leaf. The path depends on the values, so the expected length is
+counted, with both sides of every split equally likely.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Ints = NDArray[np.int64]
 
 
 def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
-    """Return the splits that a row meets on average, summed over all trees.
+    """Return the expected number of splits that a row visits, summed over all trees.
 
     Args:
-        roots: Index of each tree's first split, -1 for a tree that is only a leaf.
-        yes: For each split the index of the next one where its condition holds, -1 for a leaf.
-        no: The same where it does not hold.
+        roots: Index of each tree's first split; -1 for a tree that is only a leaf.
+        yes: Index of the next split if a split's condition is true; -1 for a leaf.
+        no: The same if it is false.
 
     Raises:
-        Uncounted: The trees never end.
+        Uncounted: If the trees are deeper than ``_MOST_LEVELS``, as with a cycle.
     """
     total, share = 0.0, 1.0
     level = roots[roots >= 0]
@@ -37,11 +37,11 @@ def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
         if not len(level):
             return total
         total += share * float(weights.sum())
-        # Either side of a split is as likely, so a level is reached with half the chance of the one before.
+        # Both sides of a split are equally likely, so each level halves the probability.
         share /= 2
         following = np.concatenate([yes[level], no[level]])
         twice = np.concatenate([weights, weights])[following >= 0]
-        # Splits that several ways lead to are visited once, so that the frontier never outgrows the model.
+        # Splits reached on several paths are visited once, so the frontier never outgrows the model.
         level, back = np.unique(following[following >= 0], return_inverse=True)
         weights = np.bincount(back, twice, len(level)).astype(np.float64)
     raise Uncounted(f"the trees do not end within {_MOST_LEVELS} levels")
@@ -55,7 +55,7 @@ def _numbers(call: Call, name: str) -> Ints:
 
 
 def _post(call: Call, scores: int) -> int:
-    # TreeEnsemble numbers what the older operators spell out.
+    # TreeEnsemble uses numbers for the names of the older operators.
     number = optional_int(call.node, "post_transform")
     transform = text_of(call.node, "post_transform", "") if number is None else _POST[number % len(_POST)]
     per_score = {"LOGISTIC": PER_ELEMENT["Sigmoid"], "SOFTMAX": 5, "SOFTMAX_ZERO": 5, "PROBIT": 1}
@@ -63,7 +63,7 @@ def _post(call: Call, scores: int) -> int:
 
 
 def tree_ensemble_lists(call: Call) -> Count:
-    """TreeEnsembleClassifier and TreeEnsembleRegressor: nodes as parallel lists, leaves among them."""
+    """Count TreeEnsembleClassifier and TreeEnsembleRegressor, which store nodes and leaves in parallel lists."""
     prefix = "class" if call.node.op_type.endswith("Classifier") else "target"
     tree, node = _numbers(call, "nodes_treeids"), _numbers(call, "nodes_nodeids")
     yes, no = _numbers(call, "nodes_truenodeids"), _numbers(call, "nodes_falsenodeids")
@@ -80,8 +80,8 @@ def tree_ensemble_lists(call: Call) -> Count:
 def _successors(
     tree: Ints, node: Ints, leaf: NDArray[np.bool_], ways: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
-    """Return the index of each split's next node on both ways, -1 where that is a leaf or the node itself is one."""
-    # (tree, id) pairs as one number each; ids are made dense first, so that none overflows.
+    """Return the index of each node's successor on both sides; -1 if the successor or the node itself is a leaf."""
+    # Each (tree, id) pair becomes one number; ids are made dense first to avoid overflow.
     ids = np.unique(np.concatenate([node, *ways]), return_inverse=True)[1].astype(np.int64)
     trees = np.unique(tree, return_inverse=True)[1].astype(np.int64) * (ids.max() + 1)
     keys, *wanted = (trees + part for part in np.split(ids, 3))
@@ -96,14 +96,14 @@ def _successors(
 
 
 def tree_ensemble(call: Call) -> Count:
-    """TreeEnsemble (ai.onnx.ml 5): splits as parallel lists, leaves in lists of their own."""
+    """Count TreeEnsemble (ai.onnx.ml 5), which stores splits in parallel lists and leaves separately."""
     roots = _numbers(call, "tree_roots")
     ways = [_way(call, side) for side in ("true", "false")]
     n = len(ways[0])
     if len(ways[1]) != n or (len(roots) and not 0 <= roots.min() <= roots.max() < n):
         raise Uncounted("the lists that make up the trees differ in length or refer to missing nodes")
     splits = expected_splits(roots, *ways)
-    # Each leaf of this form adds to one target.
+    # Each leaf adds to one target.
     return _ensemble(call, splits, len(roots), 1.0)
 
 
@@ -129,13 +129,13 @@ def _ensemble(call: Call, splits: float, n_trees: int, weights_per_leaf: float) 
 
 
 def _labels(call: Call) -> int:
-    """Return how many classes it names."""
+    """Return the number of class labels."""
     names = ("classlabels_int64s", "classlabels_ints", "classlabels_strings")
     return max(length_of(call.node, name) for name in names)
 
 
 def linear(call: Call) -> Count:
-    """LinearClassifier and LinearRegressor: a product with the coefficients, and the intercepts."""
+    """Count LinearClassifier and LinearRegressor: a product with the coefficients, and the intercepts."""
     coefficients = length_of(call.node, "coefficients")
     shape = call.shape(0)
     rows = shape[0] if len(shape) > 1 else 1
@@ -146,14 +146,14 @@ def linear(call: Call) -> Count:
 
 
 def support_vectors(call: Call) -> Count:
-    """SVMClassifier and SVMRegressor: a kernel of the row with every support vector, then the weighted sums."""
+    """Count SVMClassifier and SVMRegressor: a kernel of the row with every support vector, then weighted sums."""
     shape = call.shape(0)
     rows, features = (shape[0] if len(shape) > 1 else 1), shape[-1] if shape else 1
     n_values = length_of(call.node, "support_vectors")
     if not n_values:
         raise Uncounted("no formula for a linear SVM without support vectors")
     vectors = n_values // max(1, features)
-    # RBF: subtract, square, add for each feature (one multiply-add more); then exp.
+    # RBF: subtract, square and add per feature, then exp; other kernels: multiply and add.
     per_feature = 3 if call.text("kernel_type", "LINEAR") == "RBF" else 2
     flops = rows * (vectors * (per_feature * features + 1) + 2 * length_of(call.node, "coefficients"))
     return Count(flops=flops)

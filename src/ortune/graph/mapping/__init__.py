@@ -1,9 +1,9 @@
-"""From the nodes of an optimised graph back to those of the user's own model.
+"""Mapping from the nodes of an optimized graph back to those of the original model.
 
-A profile speaks of the graph that ONNX Runtime made: fused, blocked, renamed nodes. Most fusions keep the name of the
-value that they make, so values are matched first (``values``): by name, through nodes that only move or convert, and
-by the names that ONNX Runtime gives (``names``). A node then replaces all nodes of the user's model between the
-values that it reads and those that it makes (``segments``, ``origins``). Nodes of two models meet in ``pairing``.
+A profile refers to the graph that ONNX Runtime created, with fused, blocked and renamed nodes. Most fusions keep the
+name of their output, so values are matched first (``carried_values``): by name, through nodes that only move or
+convert, and by ONNX Runtime's naming schemes (``names``). A node then replaces all original nodes between its known
+inputs and outputs (``segments``, ``origins``). ``pairing`` matches the nodes of two versions of a model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Weights that ONNX Runtime stores with more channels than the user's model has: it computes in blocks of 8 or 16."""
+"""Weights that ONNX Runtime stores with more channels than the original model, in blocks of 8 or 16."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.records import NodeCost
 def own_shapes(
     mapping: Mapping, optimised: ir.Graph, original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[int, ...]]:
-    """Return the original shapes of blocked convolutions' weights and biases, by their optimised names."""
+    """Return the original shapes of blocked convolutions' weights and biases, by their names in the optimized graph."""
     own = costs_by_name(original_costs)
     own_shape_of: dict[str, tuple[int, ...]] = {}
     for place, node in placed(optimised):

@@ -1,4 +1,4 @@
-"""The mapping of a whole model, in names."""
+"""Construction of the mapping for a whole model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NOT_FOUND = "not found in the optimised graph"
 
 
 def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
-    """Map the nodes of an optimised graph to the original nodes that they came from."""
+    """Return the mapping of an optimized graph's nodes to the original nodes."""
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
     origins = Origins(new, carried, segments)
     keys: dict[Step, str] = {}
-    for step in new.steps:  # those of bodies after the step that holds them
+    for step in new.steps:  # parents come before the steps of their subgraphs
         around = keys[step.body.parent] if step.body.parent is not None else ""
         keys[step] = _key(
             step, [was for was in origins.of.get(step, []) if was not in origins.merged], around
@@ -71,14 +71,14 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
 
 
 def _key(step: Step, sources: list[Step], around: str) -> str:
-    """Return the name in a profile: a node that came through without a name has its number in the graph as loaded.
+    """Return a step's name in a profile: its own, or its operator and number in the graph as loaded if it is unnamed.
 
-    So has one in a body that is named like that.
+    In a subgraph, the latter form is prefixed with the enclosing node's name, even if it is also the node's own name.
 
     Args:
         step: The node.
-        sources: The nodes that it came from.
-        around: The name there of the node in whose body it lies, "" for none.
+        sources: The original nodes.
+        around: Profile name of the node that contains the step; "" for the main graph.
     """
     same = [was for was in sources if was.op_type == step.op_type and was.own_name == step.own_name]
     number = same[0].index if len(same) == 1 else None
@@ -93,7 +93,7 @@ def _names(steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[Step]:
-    """Steps whose results stay within a group as one node, or that others who need them do again."""
+    """Return the steps with results that stay inside a fused group, or that other readers compute again."""
     return {
         step
         for step in group
@@ -103,7 +103,7 @@ def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[
 
 
 def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
-    """Read that a group as one node is spared: of what stays within it, and of what its steps read again."""
+    """Return, by original step, the number of reads that a fused group saves: internal results and repeated reads."""
     users: dict[Value, int] = {}
     for step in group:
         for value in dict.fromkeys(step.reads()):
@@ -112,14 +112,14 @@ def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
     for value, reads in users.items():
         producer = value.step
         if producer is not None:
-            # As one node, what stays within is not read at all, and what is kept is read once.
+            # A fused node does not read internal results, and reads each other value once.
             fewer = (reads if producer in hidden else reads - 1) / len(producer.outputs)
             spared[producer.name] = spared.get(producer.name, 0.0) + fewer
     return {name: reads for name, reads in spared.items() if reads}
 
 
 def _near(step: Step, origins: Origins) -> str:
-    """The user's node that an inserted step is for: the one that reads what it makes, else the one that makes it."""
+    """Return the original node that an inserted step serves: a reader of its output, else the producer of its input."""
     into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
     for forward in (into, not into):
         waiting, visited = [step], {step}
@@ -143,7 +143,7 @@ def _near(step: Step, origins: Origins) -> str:
 
 
 class _Ending:
-    """The outcome of a step that no node replaces."""
+    """Reasons why original steps have no counterpart."""
 
     def __init__(
         self, old: ModelView, carried: CarriedValues, segments: Segments, origins: Origins, mapped: set[Step]
@@ -153,7 +153,7 @@ class _Ending:
         self._need(old.main)
 
     def of(self, step: Step) -> str:
-        """Describe a step in words."""
+        """Return the reason for a step as text."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"
         if step in self._carried.taken:
@@ -182,7 +182,7 @@ class _Ending:
                 continue
             self._needed.add(step)
             if self._segments.is_static(step) and step not in self._mapped:
-                continue  # a shape that is known needs no values
+                continue  # a known shape needs no values
             waiting += [value.step for value in step.reads()]
             for inner in step.bodies.values():
                 waiting += [value.step for value in inner.outputs]

@@ -1,4 +1,4 @@
-"""Which value of the user's model a value of the optimised graph carries, whatever its name, layout or type."""
+"""Matching of values: the original value that each value of the optimized graph carries, in any layout or type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ortune.graph.mapping import names
 from ortune.graph.mapping.model_view import Body, ModelView, Step, Value
 
 NOTHING = frozenset(("Identity", "Dropout"))
-"""Operators that hand their first input on when nobody trains."""
+"""Operators that return their first input unchanged in inference."""
 
 _SUMS = frozenset(("Add", "Sum"))
 _GATES = frozenset(("HardSigmoid", "Sigmoid"))
@@ -18,12 +18,12 @@ _MOST_STEPS_BACK = 8
 
 
 class CarriedValues:
-    """Finds, for each value of an optimised graph, the original value that it carries.
+    """Maps each value of an optimized graph to the original value that it carries.
 
     Attributes:
-        of: Optimised value to the value of the user's model that it carries.
-        inserted: Steps of the optimised graph that only move or convert.
-        taken: If steps of the user's model to the branch that moved out of them.
+        of: Original value by optimized value.
+        inserted: Steps of the optimized graph that only move or convert values.
+        taken: Branch that was inlined, by original If step.
     """
 
     def __init__(self, original: ModelView, optimised: ModelView) -> None:
@@ -64,13 +64,13 @@ class CarriedValues:
     # --- by name -------------------------------------------------------------------------------------------
 
     def _pair(self, new: Body, old: Body) -> None:
-        """Match two graphs that are the same one before and after, and the graphs in them."""
+        """Match two versions of one graph, and their subgraphs."""
         self._bodies[new] = old
         named = self._by_name[old] = {}
         for step in old.steps:
             named.setdefault((step.own_name, step.op_type), []).append(step)
-        # Interfaces first, then names, then the branches and bodies that names point at: a value that is found keeps
-        # what it was found by first, and the surest ways come first.
+        # Interfaces first, then names, then the subgraphs that names refer to: the first match of a value is kept,
+        # so the most reliable methods come first.
         for value, was in zip(new.inputs, old.inputs, strict=False):
             self._set(value, old.values.get(value.name, was))
         for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
@@ -87,7 +87,7 @@ class CarriedValues:
             for output, result in zip(step.outputs, body.outputs, strict=False):
                 self.merge(output, result)
         self._pair_bodies([step for step in new.steps if step.bodies], old)
-        # The interface of a body stays in its order, also where the optimiser has called its outputs otherwise.
+        # The order of a subgraph's outputs is kept even if the optimizer renames them.
         for value, was in zip(new.outputs, old.outputs, strict=False):
             self._set(value, was)
 
@@ -97,7 +97,7 @@ class CarriedValues:
             self._carried.add(self.same(was))
 
     def _pair_bodies(self, steps: list[Step], old: Body) -> None:
-        """Match what lies in If, Loop and Scan; those of which no name is left, in order."""
+        """Match subgraphs of If, Loop and Scan nodes by name or outputs, else in order if their number is unchanged."""
         pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
         for kind in dict.fromkeys(_control(step) for step in steps):
             open_new = [step for step in steps if step not in pairs and _control(step) == kind]
@@ -105,8 +105,7 @@ class CarriedValues:
             open_old = [
                 was for was in old.steps if _control(was) == kind and was not in {*taken, *self.taken}
             ]
-            # In order only where none of the kind is gone or new: one that is missing would move all that follow it by
-            # one.
+            # With a different number of nodes, matching in order would shift all that follow.
             if len(open_new) == len(open_old):
                 pairs.update(zip(open_new, open_old, strict=True))
         for step, was in pairs.items():
@@ -132,12 +131,12 @@ class CarriedValues:
         ]
         if len(candidates) == 1:
             return candidates[0]
-        # Several candidates are none: a wrong origin is worse than no origin. Behind an inserted Cast the value is
-        # still the one before it.
+        # Ambiguous names are not matched: a wrong origin is worse than none. The output of an inserted Cast carries
+        # the value before it.
         return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
 
     def _by_producer(self, old: Body, name: str) -> Value | None:
-        """Return what the node of that name makes: in another layout its output is called after it."""
+        """Return the only output of the node with this name: a layout change names the output after its node."""
         steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
         return steps[0].outputs[0] if len(steps) == 1 else None
 
@@ -148,14 +147,14 @@ class CarriedValues:
         function, token, local = call
         candidates = body.local.get((function, local), [])
         if not candidates and local in body.values:
-            return [body.values[local]]  # a body within a function
+            return [body.values[local]]  # a subgraph within a function
         tokens = self._calls.get(function, [])
         if len(candidates) > 1 and len(tokens) == len(candidates):
             return [candidates[tokens.index(token)]]
         return candidates
 
     def _places(self, old: Body, name: str) -> Iterator[tuple[Body, str]]:
-        """Return where a name may come from: the graph itself, or branches that moved out of it."""
+        """Yield the (body, local name) pairs that a name may refer to: the graph itself, or inlined branches."""
         yield old, name
         path, local = names.branches(name)
         within = [old] if path else []
@@ -164,19 +163,19 @@ class CarriedValues:
         yield from ((body, local) for body in within)
 
     def _note_branch(self, body: Body, old: Body) -> None:
-        """A value of ``body`` was seen in what became of ``old``: the branches between are taken."""
+        """Mark the branches from ``body`` up to ``old`` as taken, because a value of ``body`` was matched."""
         while body is not old and body.parent is not None:
             self.taken[body.parent] = body
             body = body.parent.body
 
     def _note_path(self, name: str, old: Body) -> None:
-        """A name that is new in there still shows which branches it is from, if only one way leads there."""
+        """Mark the branches in an unmatched name as taken, if the name refers to only one path."""
         bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
         if len(bodies) == 1:
             self._note_branch(bodies[0], old)
 
     def _guess_branch(self, step: Step, new: Body) -> None:
-        """An If whose values tell nothing, such as one with a single node in each branch."""
+        """Identify the taken branch of an If by the producers of its outputs, if its values give no evidence."""
         makers = [new.values[v.name].step for v in step.outputs if v.name in new.values]
         for maker in makers:
             if maker is None or maker.op_type == "If":
@@ -189,14 +188,14 @@ class CarriedValues:
     # --- by what is around ---------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Names first and what follows from them; only then the names of nodes and their neighbours."""
+        """Match by names until nothing new is found, then also by node names and neighbours."""
         for by_neighbours in (False, True):
             while self._round(by_neighbours):
                 pass
 
     def _round(self, by_neighbours: bool) -> bool:
-        # Forwards, what goes in tells what comes out; backwards, what comes out tells what went in. Until neither finds
-        # more, since each finding may be the other's beginning.
+        # Forwards, inputs identify outputs; backwards, outputs identify inputs. Repeated, since each match may
+        # enable others.
         before = len(self.of)
         for step in self._optimised.steps:
             self._through(step)
@@ -211,7 +210,7 @@ class CarriedValues:
         return len(self.of) > before
 
     def _through(self, step: Step) -> None:
-        """A step that only moves: what goes in comes out."""
+        """Propagate the match of a value through a step that only moves it, in either direction."""
         if not step.outputs or not step.inputs or step.inputs[0] is None or not self._is_inserted(step):
             return
         self.inserted.add(step)
@@ -229,13 +228,14 @@ class CarriedValues:
             return True
         if step.op_type not in names.MOVES or not step.own_name or names.is_moved_out(step.own_name):
             return False
-        # One that only moves, and whose name the model lacks, was inserted too, unless it makes what its like made.
+        # A moving step with a name unknown to the model was inserted, unless it replaces a step of the same
+        # operator.
         was = self.get(step.outputs[0])
         same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
         return not (last or same_kind) and self.origin(step) is None
 
     def origin(self, step: Step) -> Step | None:
-        """Return the original step with this step's name and operator."""
+        """Return the original step with this step's name and operator; None if there is none or several."""
         old = self._bodies.get(step.body)
         if old is None or not step.own_name:
             return None
@@ -243,7 +243,7 @@ class CarriedValues:
         if call is not None:
             steps = old.local_steps.get((call[0], call[2]), [])
             return steps[0] if len(steps) == 1 and steps[0].op_type == step.op_type else None
-        # A Transpose of the user's may be called "Transpose"; one that is then inserted is Transpose_token_3.
+        # An original Transpose may be named "Transpose"; an inserted one is then "Transpose_token_3".
         for name in names.node_names(step.own_name, copies=step.op_type not in names.MOVES):
             same = self._by_name[old].get((name, step.op_type), [])
             if len(same) == 1:
@@ -251,7 +251,7 @@ class CarriedValues:
         return None
 
     def _blocked(self, step: Step) -> None:
-        """A node on blocked values says which value it makes, up to what was fused into it later."""
+        """Match the output of a blocked step by its name, including nodes that were fused into it later."""
         old = self._bodies[step.body]
         if step.domain != names.NCHWC:
             return
@@ -262,18 +262,18 @@ class CarriedValues:
                 return
 
     def _fused(self, step: Step, value: Value) -> Value:
-        """What a blocked convolution makes, that may hold an addition and an activation after what it is named for."""
+        """Return the output of a blocked convolution, after the addition and activation that were fused into it."""
         if len(step.inputs) > 3 and step.inputs[3] is not None and not self._adds(step, value):
             value = self._after(value, _SUMS)
         activation = text_of(step.node, "activation", "")
         if activation and (value.step is None or value.step.op_type != activation):
             after = self._after(value, frozenset((activation,)))
-            # What has no operator of its own in the model is written out there: x * HardSigmoid(x).
+            # An activation without its own operator in the model is written as x * HardSigmoid(x).
             value = self._gated(value) if after is value and activation in _GATED else after
         return value
 
     def _adds(self, step: Step, value: Value) -> bool:
-        """Return whether there is an addition between what a convolution reads and the value."""
+        """Return whether there is an addition between a convolution's inputs and a value."""
         stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
         waiting, back = [value], 0
         while waiting and back < _MOST_STEPS_BACK:
@@ -289,19 +289,19 @@ class CarriedValues:
         return False
 
     def _after(self, value: Value, operators: frozenset[str]) -> Value:
-        """The output of the one step with such an operator that reads a value; the value itself where there is none."""
+        """Return the output of the only reader with one of these operators; the value itself if there is not one."""
         steps = [step for step in self.users(value) if step.op_type in operators]
         return self.same(steps[0].outputs[0]) if len(steps) == 1 else value
 
     def _gated(self, value: Value) -> Value:
-        """Return the one product of a value and its gate; the value itself where there is none."""
+        """Return the only product of a value and its gate; the value itself if not unique."""
         users = self.users(value)
         gates = {user.outputs[0] for user in users if user.op_type in _GATES}
         products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
         return self.same(products[0].outputs[0]) if len(products) == 1 else value
 
     def users(self, value: Value) -> list[Step]:
-        """List the original steps that read a value, also through no-op steps."""
+        """List the original steps that read a value, directly or through no-op steps."""
         readers: list[Step] = []
         waiting = [value]
         while waiting:
@@ -311,7 +311,7 @@ class CarriedValues:
         return readers
 
     def _by_node(self, step: Step) -> None:
-        """Recognises a node whose outputs are called otherwise: by its name, or by what it reads."""
+        """Match the outputs of a step by the step's name, or by its inputs."""
         was = self.origin(step)
         if was is None and not any(v in self.of for v in step.outputs):
             was = self._reading_the_same(step)
@@ -320,7 +320,7 @@ class CarriedValues:
                 self._set(value, self.same(old))
 
     def _reads_of_node(self, step: Step) -> None:
-        """Take over what the same node reads: so values are found that have no name, nor the node before one."""
+        """Match the inputs of a step to its original's, which finds values without a name or known producer."""
         if all(v is None or v.constant or v in self.of for v in step.inputs):
             return
         was = self._maker(step)
@@ -334,7 +334,7 @@ class CarriedValues:
         carried_pairs = [
             (self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of
         ]
-        # A convolution takes in the Pad before it.
+        # A convolution absorbs a preceding Pad.
         padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
         if not padded and all(carried is read for carried, read in carried_pairs):
             for value, old in pairs:
@@ -342,7 +342,7 @@ class CarriedValues:
                     self._set(value, old)
 
     def _maker(self, step: Step) -> Step | None:
-        """Return the step of the user's model that a step is, whatever else was built into it behind that."""
+        """Return the original of a step, before steps that were fused into it; None if there is none."""
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
             named = (
@@ -353,7 +353,7 @@ class CarriedValues:
             was = value.step if value is not None else None
             if was is None or was.op_type == step.op_type:
                 return was
-            # Back through what was built in behind it, as long as there is one way only.
+            # Back through fused steps, as long as there is only one path.
             reads = [self.same(v) for v in was.reads() if not v.constant]
             value = reads[0] if len(reads) == 1 else None
         return None
@@ -373,7 +373,7 @@ class CarriedValues:
             and carried <= {self.behind(v) for v in s.reads()}
             and not any(self.same(v) in self._carried for v in s.outputs)
         ]
-        # Products of queries, keys and values read one value; their weights keep their names and tell them apart.
+        # Projections to queries, keys and values read the same value; the names of their weights distinguish them.
         if len(fits) > 1:
             stored = {v.name for v in step.inputs if v is not None and v.constant}
             fits = [s for s in fits if stored & {v.name for v in s.reads()}]
@@ -388,7 +388,7 @@ class CarriedValues:
 
 
 def _same_attributes(step: Step, was: Step) -> bool:
-    """Return whether two steps agree in the attributes that both have: one that took in a Transpose does not."""
+    """Return whether the common attributes of two steps are equal; an absorbed Transpose changes them."""
     mine, theirs = (
         {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
     )

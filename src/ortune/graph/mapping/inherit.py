@@ -1,4 +1,4 @@
-"""Operations and bytes of the nodes of an optimised graph: counted there, or taken over from what they replace."""
+"""Operations and bytes of the nodes of an optimized graph: counted directly, or inherited from the original nodes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def inherited(
 ) -> dict[str, tuple[float, float]]:
     """Return the operations and bytes of one execution of each node, by its name in the mapping.
 
-    A node whose operator and shapes ``model.cost`` knows is counted as it is. Another one does what its originals do,
-    without the bytes that stay within it. A node of which neither is known is not in the result; nor is one that
-    shares its originals with others, or whose name is also that of a node with other work (in another body).
+    A node with known operator and shapes is counted directly. Any other node has the sum of its originals, without
+    bytes that stay inside it. Nodes with neither are missing from the result, as are nodes that share their originals
+    with others, and names shared by nodes with different work (in different subgraphs).
     """
     work_of: dict[str, tuple[float, float]] = {}
     unclear: set[str] = set()
@@ -45,7 +45,7 @@ def inherited(
 
 
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
-    """Sums up all originals of a node; None if one of them is not known, or its name is not its alone."""
+    """Return the sum over a node's originals; None if one is unknown, or its name is not unique."""
     flops = size = 0.0
     for step in mapping.of[name]:
         if step in mapping.merged:
@@ -54,7 +54,7 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
         if len(costs) != 1 or not costs[0].known:
             return None
         if costs[0].note.startswith(FOLDED):
-            continue  # done once; whoever reads what it makes counts that as a weight
+            continue  # computed once; its readers count the result as a weight
         flops += costs[0].flops
         size += costs[0].bytes_read
         size += 0 if step in mapping.hidden.get(name, ()) else costs[0].bytes_written
@@ -71,7 +71,7 @@ def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, 
 
 
 def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
-    """Groups node costs by node name."""
+    """Group node costs by node name."""
     costs_of: dict[str, list[NodeCost]] = {}
     for place, cost in _placed(costs):
         costs_of.setdefault(place, []).append(cost)
@@ -79,7 +79,7 @@ def costs_by_name(costs: Sequence[NodeCost]) -> dict[str, list[NodeCost]]:
 
 
 def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
-    """Yield every node of a graph with the name that the mapping gives it."""
+    """Yield every node of a graph with its name in the mapping."""
     for place, node in enumerate(graph):
         name = own_name(node) or f"{path}{node.op_type}#{place}"
         yield name, node
@@ -89,7 +89,7 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
-    """Return the remarks on the work of nodes, by name in the mapping."""
+    """Return the notes on the work of nodes, by name in the mapping."""
     return {
         mapping.keys.get(place, place): cost.note
         for place, cost in _placed(optimised_costs)
@@ -98,7 +98,7 @@ def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, 
 
 
 def _placed(costs: Sequence[NodeCost]) -> Iterator[tuple[str, NodeCost]]:
-    """Yield each node's cost with the name that ``view`` gives the node."""
+    """Yield each node's cost with the name that ``model_view`` gives the node."""
     paths: dict[str, tuple[str, int]] = {"": ("", 0)}
     for cost in costs:
         path, place = paths.get(cost.inside, ("", 0))

@@ -1,8 +1,8 @@
-"""A model as the mapping sees it: values and steps, functions inlined, constants taken for data.
+"""A model as steps and values, with functions inlined and constants treated as data.
 
-Every step has a name. An unnamed node is called by its operator and its place, ``Conv#12``: the thirteenth node of its
-graph as the file lists it, functions inlined; in a body after the path to it, ``If#4/then_branch/Conv#3``. Nodes of
-functions are called as ``model.cost`` calls them: by their own name, a second one ``name_2``.
+Every step has a name. An unnamed node is named by its operator and position: ``Conv#12`` is the thirteenth node of its
+graph in file order, with functions inlined. In subgraphs the path comes first: ``If#4/then_branch/Conv#3``. Nodes of
+functions are named as in ``graph.cost``: by their own name, and ``name_2`` for the second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ortune.graph.nodes import is_op
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """A value of the graph; ``constant`` if it is stored and cannot be overridden."""
+    """A value of the graph; ``constant`` is set if it is stored and cannot be overridden."""
 
     name: str
     body: Body
@@ -36,12 +36,12 @@ class Step:
     """A node as it runs, functions inlined.
 
     Attributes:
-        name: As the module says; not always unique.
-        own_name: The name in the file, "" for none.
-        order: Its place among all steps of the model.
+        name: Name as described in the module docstring; not always unique.
+        own_name: Name in the file; "" if there is none.
+        order: Index among all steps of the model.
         index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
-        inputs: None if an input is left out.
-        outer: Values from outside that its bodies read.
+        inputs: Inputs; None for each that is omitted.
+        outer: Outer values that its subgraphs read.
     """
 
     name: str
@@ -57,16 +57,16 @@ class Step:
 
     @property
     def op_type(self) -> str:
-        """The operator without its domain."""
+        """Operator without its domain."""
         return self.node.op_type
 
     @property
     def domain(self) -> str:
-        """The operator's domain; "" is ONNX's own."""
+        """Domain of the operator; "" for ONNX's own."""
         return "" if self.node.domain in STANDARD else self.node.domain
 
     def reads(self) -> Iterator[Value]:
-        """List every value that the step reads, subgraphs included."""
+        """Yield every value that the step reads, including those read by its subgraphs."""
         yield from (value for value in self.inputs if value is not None)
         yield from self.outer
 
@@ -76,10 +76,10 @@ class Body:
     """A graph or subgraph of a model.
 
     Attributes:
-        parent: The step in whose attribute ``branch`` it lies; None for the main graph.
-        values: By name, without those of functions.
-        local: Values of functions by the function's operator and their name in it, one for each call, in order.
-        local_steps: Steps of functions alike.
+        parent: The step with this subgraph in its attribute ``branch``; None for the main graph.
+        values: Values by name, except those of functions.
+        local: Values of functions by (function's operator, name in the function), one per call, in order.
+        local_steps: Steps of functions, in the same form.
     """
 
     parent: Step | None = None
@@ -93,12 +93,12 @@ class Body:
 
 
 class ModelView:
-    """A whole model as steps and values, functions inlined.
+    """A whole model as steps and values, with functions inlined.
 
     Attributes:
-        main: Its main graph.
-        steps: All steps, those of bodies right after the step that holds them.
-        functions: Operators that the model defines itself.
+        main: The main graph.
+        steps: All steps; those of subgraphs directly follow the step that contains them.
+        functions: Operators that the model defines as functions.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -119,7 +119,7 @@ class ModelView:
     def _graph(
         self, graph: ir.Graph, values: dict[ir.Value, Value], body: Body, path: str, names: dict[ir.Node, str]
     ) -> Body:
-        """Fill ``body``; ``values`` holds the values of the graphs around it."""
+        """Fill and return ``body``; ``values`` maps the values of the enclosing graphs."""
         values = dict(values)
         for value in graph.inputs:
             body.inputs.append(self._value(value, body, values))
@@ -128,7 +128,7 @@ class ModelView:
                 weight = self._value(value, body, values)
                 weight.constant, weight.tensor = True, value.const_value
         nodes = list(graph)
-        # All of them before the first node: a name that is made up here must not be that of a later one.
+        # All names are collected first, so a generated name never equals that of a later node.
         self._used.update(filter(None, map(own_name, nodes)))
         place = _Place(path, names)
         index = 0
@@ -149,7 +149,7 @@ class ModelView:
         called: str,
         names: dict[ir.Node, str],
     ) -> None:
-        """Add a node; ``called`` is the function that it comes from."""
+        """Add a node; ``called`` is the function that it comes from, or ""."""
         function = self._functions.get(node.op_identifier())
         if function is not None and node.op_identifier() not in self._calling:
             self._call(node, function, values, body, place)
@@ -192,7 +192,7 @@ class ModelView:
         body: Body,
         place: _Place,
     ) -> None:
-        """The steps of a function in place of a call of it."""
+        """Add the steps of a function in place of a call."""
         inside: dict[ir.Value, Value] = {}
         for formal, actual in zip(function.inputs, node.inputs, strict=False):
             value = self._read(actual, values, body)
@@ -201,7 +201,7 @@ class ModelView:
         named = dict(zip(function.outputs, node.outputs, strict=False))
         for formal, actual in named.items():
             if formal not in inside:
-                # ONNX Runtime too gives what a function returns the name that the caller uses.
+                # ONNX Runtime also gives a function's outputs the names used by the caller.
                 inside[formal] = self._value(actual, body, values)
         names = {inner: self._unique(own_name(inner) or "node") for inner in _with_inner(function)}
         within = _Place("", names, place)
@@ -214,7 +214,7 @@ class ModelView:
 
     def _value(self, value: ir.Value, body: Body, values: dict[ir.Value, Value], called: str = "") -> Value:
         if value in values:
-            return values[value]  # named by the caller of a function, or read before it is made
+            return values[value]  # named by a function's caller, or read before its producer
         new = values[value] = Value(name=value.name or "", body=body)
         if new.name and called:
             body.local.setdefault((called, new.name), []).append(new)
@@ -238,7 +238,7 @@ class ModelView:
 
 
 def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    """Return each node's step names; a node of a function has one for each call, a calling node none."""
+    """Return each node's step names; a function's node has one per call, and a calling node has none."""
     names: dict[ir.Node, frozenset[str]] = {}
     for step in ModelView(model).steps:
         names[step.node] = names.get(step.node, frozenset()) | {step.name}
@@ -246,7 +246,7 @@ def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
 
 
 class _Place:
-    """Counts the nodes of a graph and names them; those of a function count where it is called."""
+    """Counter that names the nodes of a graph; nodes of an inlined function are counted in the caller's graph."""
 
     def __init__(self, path: str, names: dict[ir.Node, str], around: _Place | None = None) -> None:
         self._path, self._names, self._around = path, names, around
@@ -263,7 +263,7 @@ class _Place:
 
 
 def _with_inner(nodes: Iterable[ir.Node]) -> Iterator[ir.Node]:
-    """Yield every node, those of its bodies before it: the order in which inlining names them."""
+    """Yield every node after those of its subgraphs, the order in which inlining names them."""
     for node in nodes:
         for graph in subgraphs(node):
             yield from _with_inner(graph)

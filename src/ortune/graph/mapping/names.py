@@ -1,14 +1,14 @@
-"""How ONNX Runtime names what it makes while it optimises.
+"""Naming schemes of ONNX Runtime's optimizer.
 
-- A name that is taken gets ``_token_N``.
-- A blocked (NCHWc) node is called after the value that it makes: ``X_nchwc``, ``X_bn_nchwc``, ``X_mul_nchwc``; its
-  output is ``reorder_token_N``, which says nothing.
-- Fusions of two or more nodes call themselves after one of them (``X/MatMulAddFusion``, ``fused X``), after nothing
-  (``Attention``), or take over the name of the node they grew from; the value that they make keeps its name.
-- What a Transpose was pushed through keeps the node's name, and its output is called like the node.
-- The branch of an If that is always taken moves out: values are ``_if_then_branch_X``, nodes are
+- A duplicate name gets the suffix ``_token_N``.
+- A blocked (NCHWc) node is named after its output: ``X_nchwc``, ``X_bn_nchwc``, ``X_mul_nchwc``; its new output
+  ``reorder_token_N`` carries no information.
+- Fusions are named after one of their nodes (``X/MatMulAddFusion``, ``fused X``), by a fixed name (``Attention``), or
+  keep the name of their first node; their output keeps its name.
+- If a Transpose was pushed through a node, the node keeps its name, and its output is named after the node.
+- If one branch of an If is always taken, it is inlined: values become ``_if_then_branch_X``, nodes
   ``_if_then_branch_Conv``.
-- The body of a function: ``_inlfunc_F_X`` for values and for nodes.
+- Values and nodes of an inlined function become ``_inlfunc_F_X``.
 - Casts to and from float16 are ``InsertedPrecisionFreeCast_X``, copies between devices ``Memcpy_token_N``.
 """
 
@@ -25,7 +25,7 @@ MOVES = op_set(
     "Cast Transpose Reshape Squeeze Unsqueeze Identity Gather QuantizeLinear DequantizeLinear ReorderInput "
     "ReorderOutput MemcpyFromHost MemcpyToHost"
 )
-"""Operators that optimisation inserts to move, convert or re-arrange a value."""
+"""Operators that the optimizer inserts to move, convert or rearrange a value."""
 
 _TOKEN = re.compile(r"_token_\d+$")
 _BRANCH = re.compile(r"_if_(then_branch|else_branch)(?:_token_\d+)?_")
@@ -51,7 +51,10 @@ def branches(name: str) -> tuple[list[str], str]:
 
 
 def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
-    """Split an inlined function's name into function, call number (-1 is the first) and inner name."""
+    """Split the name of an inlined function's value or node into function, call number and inner name, or return None.
+
+    The first call has the number -1.
+    """
     for function in functions:
         prefix = f"_inlfunc_{function}"
         match = _CALL.fullmatch(name[len(prefix) :]) if name.startswith(prefix) else None
@@ -61,7 +64,7 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
 
 
 def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, list[int]]:
-    """Return the numbers that tell the calls of each function apart, in order."""
+    """Return the numbers that distinguish the calls of each function, in order."""
     numbers_of: dict[str, set[int]] = {}
     for name in texts:
         call = called(name, functions) if name.startswith("_inlfunc_") else None
@@ -76,7 +79,7 @@ def is_moved_out(name: str) -> bool:
 
 
 def blocked_values(name: str) -> Iterator[str]:
-    """List the values that an NCHWc node may be named after, the likeliest first."""
+    """Yield the values that an NCHWc node may be named after, most likely first; none for other names."""
     plain = without_token(name)
     if not plain.endswith(_BLOCKED):
         return
@@ -88,12 +91,12 @@ def blocked_values(name: str) -> Iterator[str]:
 
 
 def cast_value(name: str) -> str:
-    """Return the value that an inserted Cast converted; "" if the name is not from an inserted Cast."""
+    """Return the value that an inserted Cast converts; "" if the name is not that of an inserted Cast."""
     return without_token(name).removeprefix(_CAST) if name.startswith(_CAST) else ""
 
 
 def node_names(name: str, *, copies: bool) -> Iterator[str]:
-    """List the original node names that a node may have had, the likeliest first."""
+    """Yield the original node names that a node may have had, most likely first."""
     yield name
     plain = without_token(name)
     if plain.endswith(_DUPLICATE):
@@ -103,15 +106,15 @@ def node_names(name: str, *, copies: bool) -> Iterator[str]:
 
 
 def is_inserted(name: str, domain: str, op_type: str, channels_last: bool) -> bool:
-    """Return whether name and operator alone show that ONNX Runtime inserted a node."""
+    """Return whether name and operator are sufficient to show that ONNX Runtime inserted a node."""
     if domain == NCHWC and op_type in ("ReorderInput", "ReorderOutput"):
-        # One that reads or writes channels last also does the work of a Transpose of the model.
+        # With channels_last, the node also replaces a Transpose of the model.
         return not channels_last
     return op_type in ("MemcpyFromHost", "MemcpyToHost") or (op_type == "Cast" and name.startswith(_CAST))
 
 
 def purpose(op_type: str, domain: str, near: str) -> str:
-    """Says in words what an inserted node is for; ``near`` is the adjacent original node, if known."""
+    """Describe the purpose of an inserted node; ``near`` is the adjacent original node, or "" if unknown."""
     if domain == NCHWC:
         what = "into blocked layout" if op_type == "ReorderInput" else "out of blocked layout"
     else:

@@ -1,4 +1,4 @@
-"""Maps each step of the optimised graph to the steps of the user's model that it replaces."""
+"""Assignment of original steps to the steps of the optimized graph that replace them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ortune.graph.mapping.segments import QUANTIZERS, Segments
 from ortune.graph.model.graphs import op_set
 
 VIEWS = op_set("Cast Reshape Squeeze Unsqueeze Flatten Transpose Slice Expand Concat")
-"""Operators that optimisation leaves out where they change nothing, undo each other, or are pushed elsewhere."""
+"""Operators that the optimizer removes if they have no effect, cancel each other, or are moved elsewhere."""
 
 _HEAVY = op_set(
     "Conv ConvTranspose ConvInteger QLinearConv MatMul MatMulInteger QLinearMatMul MatMulNBits Gemm Einsum "
     "LSTM GRU RNN Attention MultiHeadAttention GroupQueryAttention"
 )
-"""Operators that nearly all of the work is in, wherever they are fused with others."""
+"""Operators that account for nearly all of the work of a fused node."""
 
 _LIGHTER = op_set("Softmax LayerNormalization RMSNormalization GroupNormalization InstanceNormalization")
 
@@ -26,23 +26,23 @@ _TAKES_VIEWS = op_set(
     "FusedMatMul Gemm FusedGemm QGemm Attention QAttention MultiHeadAttention GroupQueryAttention "
     "DecoderMaskedMultiHeadAttention EmbedLayerNormalization ReorderInput ReorderOutput"
 )
-"""Operators that do the work of a Transpose or Reshape themselves."""
+"""Operators that include the work of a Transpose or Reshape."""
 
 
 _MOST_TOGETHER = 1000
-"""Steps without a known value between them, beyond which their order is not looked at."""
+"""Maximum number of steps without a known value between them for which the order is considered."""
 
 
 class Origins:
-    """Assigns the original steps to the steps of the optimised graph.
+    """The original steps that each step of the optimized graph replaces.
 
-    A step that makes a known value replaces all that makes this value out of other known ones. A step that
-    makes none helps those that read what it makes; with them it shares what they stand for.
+    A step with a known output replaces all steps between that value and other known ones. A step without one is a
+    helper of the steps that read its output, and shares their originals.
 
     Attributes:
-        of: Each step that was not inserted to its originals, in the model's order; () if none is known.
-        left_out: Steps of the user's model next to one that is still there, and of which nothing is left.
-        merged: Steps of the user's model that computed the same as another, which alone is left.
+        of: Original steps by step (inserted ones excluded), in model order; empty if none is known.
+        left_out: Original steps that were removed next to a step that remains.
+        merged: Original steps that duplicated another one, which remains in their place.
     """
 
     def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
@@ -56,9 +56,9 @@ class Origins:
             if step not in carried.inserted:
                 self.of[step] = []
                 self._look(step)
-        # What is certain first: segments between known values are shared out among the steps in them. The rest takes
-        # back what went to a step that cannot have it, or to several where one has it alone; twice, as one answer makes
-        # the next.
+        # Segments between known values are distributed first, since they are certain. Then steps are moved from
+        # those that cannot contain them, and from several steps to a single owner; twice, because one correction
+        # enables others.
         self._assign(self._owners(optimised))
         self._hand_back()
         for step, sources in self.of.items():
@@ -68,7 +68,7 @@ class Origins:
         self._add_twins()
 
     def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
-        """Return the steps that make known values with what each step makes; a graph is saved in order."""
+        """Return, by step, the steps with known outputs that depend on it through unknown values."""
         owners_of: dict[Step, list[Step]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
@@ -84,7 +84,7 @@ class Origins:
         segment = self._segments.segment(targets)
         ends = {value.step for value in targets}
         if not all(end is None or self._segments.is_static(end) for end in ends):
-            # What only shapes and constants decide was worked out before, whatever it ends in.
+            # Steps that depend only on shapes and constants were computed beforehand.
             segment = {
                 s for s in segment if not self._segments.is_static(s) or s in ends or _reads_stored(step, s)
             }
@@ -104,17 +104,17 @@ class Origins:
         for owner, helpers in groups.items():
             self._split(owner, sorted([*helpers, owner], key=lambda step: step.order))
         for helper in idle:
-            # Nobody reads what it makes: part of what an operator was spelled out into.
+            # Without a reader, it is part of an expanded operator.
             beside = [self.of[v.step] for v in helper.reads() if v.step is not None and self.of.get(v.step)]
             self.of[helper] = list(beside[0]) if beside else []
 
     def _split(self, owner: Step, steps: list[Step]) -> None:
-        """Share out a segment between an owner and its helpers: by operator, then by order to those without any."""
+        """Distribute a segment among an owner and its helpers: by operator, then the rest by order."""
         segment = self._cone[owner]
         if len(steps) == 1:
             self.of[steps[0]] = ordered(segment)
             return
-        # What makes the known value is in the step that makes it.
+        # The producer of the known value belongs to the owner.
         ends = {carried.step for value in owner.outputs if (carried := self._carried.get(value)) is not None}
         is_view = owner.op_type in VIEWS
         assigned = {
@@ -122,10 +122,11 @@ class Origins:
         }
         settled = any(end.op_type == owner.op_type for end in assigned)
         for operator in {step.op_type for step in steps}:
-            # The owner that already stands for its own operator at the end of the segment is not counted again.
+            # An owner that already has its own operator at the end of the segment is not matched again.
             mine = [s for s in steps if s.op_type == operator and not (settled and s is owner)]
             theirs = ordered(s for s in segment if s.op_type == operator and s not in assigned)
-            # Equal counts of one operator are paired in order: the optimiser keeps the order of nodes that it copies.
+            # Equal counts of one operator are matched in order, since the optimizer preserves the order of copied
+            # nodes.
             if len(mine) == len(theirs):
                 assigned.update(zip(theirs, mine, strict=True))
         bare = [step for step in steps if step not in assigned.values()]
@@ -139,11 +140,11 @@ class Origins:
                 self.of[assigned[was]].append(was)
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
-            # What has no partner goes to steps without one that stand at the same place in the order, for these are
-            # what parts were fused into; else to the neighbour that reads it.
+            # Unmatched originals go to steps without any that fit the order, since parts were fused into these,
+            # else to the neighbour that reads them.
             nearest = around.nearest(was) or steps[-1]
             if not fitting and nearest.op_type in VIEWS and was.op_type not in VIEWS:
-                fitting = bare  # it was pulled past something that only moves
+                fitting = bare  # it was moved past a step that only moves data
             for step in fitting or [nearest]:
                 self.of[step].append(was)
         for step in bare:
@@ -153,7 +154,7 @@ class Origins:
             self.of[step].sort(key=lambda s: s.order)
 
     def _hand_back(self) -> None:
-        """A step that only moves can have taken in nothing else: that went into the one before it."""
+        """Move other operators from a step that only moves data to the step before it, into which they were fused."""
         for step, sources in self.of.items():
             if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in sources):
                 continue
@@ -166,7 +167,7 @@ class Origins:
                 self.of[step] = [was for was in sources if was not in others]
 
     def _leave_to_owners(self) -> None:
-        """What has a step of its own, of its operator or for less than all others, is in no other one."""
+        """Remove originals from steps if another step has the same operator, or a strict subset of the originals."""
         sets = {step: set(sources) for step, sources in self.of.items()}
         for was, steps in self._where().items():
             owners = [step for step in steps if step.op_type == was.op_type] or [
@@ -180,7 +181,7 @@ class Origins:
                     self.of[step] = rest
 
     def _where(self) -> dict[Step, list[Step]]:
-        """Return the steps that each of the user's is in."""
+        """Return the steps that contain each original step."""
         where: dict[Step, list[Step]] = {}
         for step, sources in self.of.items():
             for was in sources:
@@ -188,10 +189,10 @@ class Origins:
         return where
 
     def _add_twins(self) -> None:
-        """A step that computed the same as another and is gone, is where that other is."""
+        """Assign each removed duplicate to the steps that contain the step it duplicates."""
         where = self._where()
         for was in list(where):
-            # ONNX Runtime computes equal nodes once. The time of the one that is left is that of all of them.
+            # ONNX Runtime computes equal nodes once, so the time of the remaining one covers all of them.
             for twin in self._segments.twins.get(was, ()):
                 if twin not in where and twin not in self.left_out:
                     self.merged.add(twin)
@@ -199,11 +200,11 @@ class Origins:
                         self.of[step] = ordered({*self.of[step], twin})
 
     def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
-        """Return the sources without those whose work another step does."""
+        """Return the sources without those that another step replaces, and record the rest in ``left_out``."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:
-            # What is left of an If is its branch.
+            # An If is replaced by its branch.
             working = [was for was in working if not was.bodies] or working
         rest = [was for was in working if was.op_type != step.op_type]
         if len(same) == 1 and all(was.op_type in VIEWS for was in rest) and _is_unchanged(step, same[0]):
@@ -214,7 +215,7 @@ class Origins:
         return working
 
     def _without_views_around(self, steps: list[Step]) -> list[Step]:
-        """The steps without those at the ends that only move data: they were pushed past the step, or cancelled."""
+        """Return the steps without moving steps at the ends, which were pushed past the fused step or cancelled."""
         kept = set(steps)
         while True:
             ends = {
@@ -232,8 +233,8 @@ class Origins:
 
 
 def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
-    """Sorts steps in model order, with the one that names the fused node first."""
-    # Its own operator, then what nearly all work is in, then a normalisation, then whatever computes.
+    """Return the steps in model order, but with the one that best describes the fused node first."""
+    # The fused node's operator, then heavy operators, then normalizations, then any that computes.
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
     first = next((was for tier in tiers for was in in_order if was.op_type in tier), None)
@@ -241,28 +242,28 @@ def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
 
 
 def _reads_stored(step: Step, was: Step) -> bool:
-    """Return whether a fused operator reads stored integers, as the model's DequantizeLinear did."""
+    """Return whether a fused operator reads stored integers in place of the original DequantizeLinear."""
     return was.op_type == "DequantizeLinear" and step.op_type not in {
         user.op_type for user in was.outputs[0].users
     }
 
 
 def _is_unchanged(step: Step, was: Step) -> bool:
-    """Return whether a step is the user's own still: nothing was built into its attributes or inputs."""
+    """Return whether a step is an unchanged original: nothing was fused into its attributes or inputs."""
     mine, theirs = (signature(one.node, small_contents) for one in (step, was))
     is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
     return is_same and len(step.inputs) == len(was.inputs)
 
 
 def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
-    """Return what all segments have in common; of that, what has the helper's own operator where there is such."""
+    """Return the steps that are in all segments, limited to the helper's own operator if any has it."""
     common = set.intersection(*segments)
     alike = {was for was in common if was.op_type == helper.op_type}
     return alike or common
 
 
 class _Around:
-    """Finds where steps of a segment are in relation to those that are given away."""
+    """Relative order of a segment's steps and the steps that were already assigned."""
 
     def __init__(
         self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
@@ -273,7 +274,7 @@ class _Around:
         self._before |= {step: _before(step, within) for step in steps}
 
     def fits(self, was: Step, step: Step) -> bool:
-        """Return whether the order of ``was`` and what is given away is that of ``step`` and whom it is given to."""
+        """Return whether assigning ``was`` to ``step`` is consistent with the order of existing assignments."""
         return not any(
             (other in self._before[was] and step in self._before[taker])
             or (was in self._before[other] and taker in self._before[step])
@@ -281,7 +282,7 @@ class _Around:
         )
 
     def nearest(self, was: Step) -> Step | None:
-        """Return the step for the first that reads what ``was`` makes, else for the last that it reads from."""
+        """Return the step assigned to the first reader of ``was``, else to the last step it depends on, else None."""
         after = [other for other in self._assigned if was in self._before[other]]
         if after:
             return self._assigned[min(after, key=lambda step: step.order)]
@@ -290,7 +291,7 @@ class _Around:
 
 
 def _before(step: Step, within: set[Step]) -> set[Step]:
-    """Return all steps that a step depends on through these."""
+    """Return all steps within a set that a step depends on through that set."""
     ancestors: set[Step] = set()
     waiting = [step]
     while waiting:
@@ -303,5 +304,5 @@ def _before(step: Step, within: set[Step]) -> set[Step]:
 
 
 def ordered(steps: Iterable[Step]) -> list[Step]:
-    """Sorts steps in model order."""
+    """Return the steps in model order."""
     return sorted(steps, key=lambda step: step.order)

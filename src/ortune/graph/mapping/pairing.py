@@ -1,8 +1,8 @@
-"""Which nodes of one model are those of another that was edited, or exported again.
+"""Matching of nodes between two versions of a model that was edited or exported again.
 
-Names alone do not tell: exporters count, so that one node more gives all behind it other names. Nodes of both files
-are aligned in order instead, so that as many as possible meet one that does the same; equal names decide only between
-alignments that are as good. What is left over then meets by name: it was moved.
+Names are unreliable: exporters count, so one additional node renames all that follow. The nodes of both files are
+therefore aligned in order to maximize similarity; equal names only decide between equally good alignments. Remaining
+nodes are matched by name, since they were moved.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ortune.graph.mapping.model_view import ModelView, Step, Value
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_CELLS = 16_000_000
-"""Of the table that an alignment is read from; of models that differ in more, names alone are compared."""
-_HEAD = 16  # numbers of a weight that are looked at
+"""Maximum size of the alignment table; models that differ in more are compared only by name."""
+_HEAD = 16  # leading numbers of a weight that are compared
 
 
 def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
-    """Map the node names of ``b`` to the names of the same nodes in ``a``."""
+    """Return the names in ``a`` of the nodes of ``b`` that are the same."""
     mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)
@@ -48,7 +48,7 @@ def _outputs(step: Step) -> Hashable:
 
 
 def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -> dict[Hashable, int]:
-    """Return places of steps by a key that no other one has."""
+    """Return the indices of steps by key, without keys that are None or not unique."""
     places_of: dict[Hashable, list[int]] = {}
     for place, step in steps:
         places_of.setdefault(key(step), []).append(place)
@@ -56,22 +56,22 @@ def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -
 
 
 def _bind(a: Codes, b: Codes) -> dict[int, int]:
-    """Return pairs of places of what is there once on either side: it is to meet nothing else."""
+    """Give steps that are unique on both sides their own operator code, in place, and return their index pairs."""
     places = []
     for side in (a, b):
         codes, first, counts = np.unique(side[:, _SAME], return_index=True, return_counts=True)
         places.append(dict(zip(codes[counts == 1].tolist(), first[counts == 1].tolist(), strict=True)))
     pairs = {places[0][code]: places[1][code] for code in places[0].keys() & places[1].keys()}
     for side, rows in ((a, list(pairs)), (b, list(pairs.values()))):
-        # With an operator of its own it fits nothing but its partner, wherever that is.
+        # With a unique operator code, the step matches only its partner, wherever that is.
         side[rows, _OPERATOR] = side[rows, _SAME]
     return pairs
 
 
 def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
-    """Return pairs of places, in order on both sides."""
+    """Return index pairs of the alignment, in increasing order on both sides."""
     n = min(len(a), len(b))
-    # Edited models are equal but for a few places: without their equal ends the table is small.
+    # Edited models differ in a few places; without the equal ends, the table is small.
     head = _equal_from_start(a[:n, _SAME], b[:n, _SAME])
     tail = _equal_from_start(a[::-1, _SAME][: n - head], b[::-1, _SAME][: n - head])
     ends = len(a) - tail, len(b) - tail
@@ -84,7 +84,7 @@ _OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
 
 
 def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
-    """Return what each step is compared by, the same number for what is equal (steps, 5)."""
+    """Return the codes by which steps are compared, equal for equal traits; shape (steps, 5)."""
     codes_of = np.zeros((len(steps), 5), dtype=np.int64)
     same: dict[Step | None, Hashable] = {}
     for row, step in enumerate(steps):
@@ -95,7 +95,7 @@ def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
             signature(step.node, small_contents) if not step.bodies else (),
             tuple(map(_shape, stored)),
         )
-        # What holds no weights is told by those before it.
+        # A step without weights is identified by its predecessors.
         beside = tuple(map(_head, stored)) or tuple(same.get(value.step) for value in step.reads())
         same[step] = codes.setdefault((kind, beside), len(codes))
         keys = (operator, kind, (kind, beside), _name(step) or step, _outputs(step) or step)
@@ -121,10 +121,10 @@ def _equal_from_start(a: Codes, b: Codes) -> int:
 
 
 def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
-    """Return the alignment with the highest sum of scores."""
+    """Return the alignment with the highest total score; empty if the table would be too large."""
     if not len(a) or not len(b) or len(a) * len(b) > _MOST_CELLS:
         return []
-    # A longest common subsequence with weights: each cell is the best that both beginnings reach.
+    # Weighted longest common subsequence: each cell is the best score of two prefixes.
     best = np.zeros((len(a) + 1, len(b) + 1), dtype=np.int64)
     for row, traits in enumerate(a):
         met = best[row, :-1] + _scores(traits, b)
@@ -143,9 +143,9 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
 
 
 def _scores(traits: Codes, others: Codes) -> Codes:
-    """Return how well a step fits each of these; 0 if the operator is another. All names weigh less than one kind."""
+    """Return the similarity of a step to each of the others; 0 for a different operator."""
     equal = (others == traits).astype(np.int64)
-    # All names of all pairs together are at most 2 n: one more trait in common outweighs them.
+    # Equal names add at most 2 n over all pairs, so one more common trait outweighs them.
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]
     scores: Codes = grade * (2 * len(others) + 1) + equal[:, _OPERATOR] * (equal[:, _NAME] + equal[:, _MADE])
     return scores

@@ -1,4 +1,4 @@
-"""What comes out: the user's nodes behind each node of an optimised graph."""
+"""Result type of the mapping: the original nodes of each node of an optimized graph."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mapping:
-    """The nodes of an optimised graph with the original nodes that they came from.
+    """The nodes of an optimized graph with the original nodes that they came from.
 
-    Names are those of a profile, without ``_kernel_time``. A node without a name has there its operator and ONNX
-    Runtime's number of it, ``Conv_12``, in a body behind the name of the node around it, ``If_3/Conv_12``. That number
-    is known for nodes that came through as they are; others are ``QLinearConv#7`` here, their place in the optimised
-    graph, until ``as_logged`` has seen a profile. Nodes of one name, in several bodies or in both branches of an If,
-    are one entry: all their originals together, until a profile shows that one of the branches did not run.
+    Names are those of a profile, without ``_kernel_time``. An unnamed node has its operator and ONNX Runtime's number
+    there, ``Conv_12``, prefixed in a subgraph by the name of the enclosing node, ``If_3/Conv_12``. That number is known
+    only for unchanged nodes; others are named by their position in the optimized graph, ``QLinearConv#7``, until
+    ``as_logged`` has read a profile. Nodes with the same name, in several subgraphs or in both branches of an If, share
+    one entry with all their originals, until a profile shows that one of the branches did not run.
 
     Attributes:
-        of: Nodes of the user's model that each replaces, named as ``mapping.view`` does: first the one that does
-            most of the work, the others in the model's order. A node is in several where several were made of it, or
-            each does its work again.
-        inserted: Nodes that have no original, and what each is for: "into blocked layout for /conv1/Conv".
-        unmapped: Nodes that should have an original, and none is known.
-        vanished: Nodes of the user's model that none replaces. Constants are data and left out.
-        why: What became of each of these, in words.
-        keys: For nodes without a name: their place in the optimised graph (``Conv#3``) to their name here.
-        around: Of those of them in bodies, by their name here: the name of the node around them.
-        hidden: For nodes with several originals, those whose results stay within the node.
-        spared: For the same nodes, how often fewer each result is read than by the originals one by one.
-        merged: Originals that computed the same as another one, which alone is left and replaces both.
-        operators: Operator of each node here.
-        shared: Of nodes without a name that have one name here: the nodes that each replaces, by its place.
+        of: Original nodes that each node replaces, named as in ``model_view``: first the one with
+            most of the work, then the others in model order. An original is listed for several nodes if it was
+            split, or if each of them repeats its work.
+        inserted: Purpose of nodes without an original: "into blocked layout for /conv1/Conv".
+        unmapped: Nodes with an unknown original.
+        vanished: Original nodes without a counterpart, except constants.
+        why: Reason for each of these.
+        keys: Names of unnamed nodes, by their position in the optimized graph (``Conv#3``).
+        around: Enclosing nodes of unnamed nodes in subgraphs.
+        hidden: For nodes with several originals, those with results that stay inside the node.
+        spared: For the same nodes, the number of reads of each result that fusion saves.
+        merged: Originals that duplicated another one, which replaces both.
+        operators: Operator of each node.
+        shared: For unnamed nodes that share a name, the originals of each, by position.
     """
 
     of: dict[str, tuple[str, ...]]
@@ -58,7 +58,7 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
     """Return the mapping with the names that a profile gives to unnamed nodes.
 
     Args:
-        mapping: From ``originals``.
+        mapping: Mapping from ``originals``.
         logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
             in the order of creation and saves in the order of execution, so the latter distinguishes nodes.
     """
@@ -68,11 +68,11 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         logged_of.setdefault(operator, []).append(name)
     together: dict[
         tuple[str, str], list[str]
-    ] = {}  # nodes without a name, by the node around them and operator
+    ] = {}  # unnamed nodes of each (enclosing node, operator) pair, in order
     for key in dict.fromkeys(mapping.keys.values()):
         together.setdefault((mapping.around.get(key, ""), mapping.operators[key]), []).append(key)
     renamed: dict[str, str] = {}
-    for (outer, operator), keys in together.items():  # those of bodies after the node that holds them
+    for (outer, operator), keys in together.items():  # enclosing nodes come before those of their subgraphs
         path = f"{renamed.get(outer, outer)}/" if outer else ""
         open_ = [key for key in keys if _PLACE.search(key)]
         if outer in renamed:
@@ -98,7 +98,7 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         ran = [place for place in places if place not in idle]
         if ran:
             of[name] = tuple(dict.fromkeys(step for place in ran for step in mapping.shared[place]))
-            for place in (place for place in places if place in idle):  # one of its own, which no profile has
+            for place in (place for place in places if place in idle):  # own entries, in no profile
                 name_of[place], of[place], operators[place] = place, mapping.shared[place], operators[name]
     return replace(
         mapping,
@@ -114,8 +114,8 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
 
 
 def _idle(keys: Names[str, str], ran: Set[str]) -> set[str]:
-    """Places in branches of an If that did not run: no node ran that is in such a branch and not in the other one."""
-    names_of: dict[str, set[str]] = {}  # by branch, without those of bodies within
+    """Return the positions of nodes in If branches that did not run: no node unique to the branch was executed."""
+    names_of: dict[str, set[str]] = {}  # names by branch, without those of nested subgraphs
     for place, name in keys.items():
         match = _OF_BRANCH.fullmatch(place)
         if match and not _PLACE.search(name):

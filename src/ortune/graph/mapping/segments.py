@@ -1,4 +1,4 @@
-"""What in the user's model makes a value out of others, and what of it is worked out when the session is created."""
+"""Upstream segments of the original model, and steps that are folded when the session is created."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ QUANTIZERS = op_set("QuantizeLinear DequantizeLinear")
 
 
 class Segments:
-    """Searches upstream from values of the original model.
+    """Upstream search from values of the original model.
 
     Args:
-        original: The user's model.
-        carried: Where its values are in the optimised graph. A value that is gone and that another one equals which
-            is held, is merged into that one.
+        original: The original model.
+        carried: The matching of values. A removed value that equals a remaining one is merged into it.
 
     Attributes:
-        boundary: Values of the user's model that the optimised graph holds: no segment goes past one.
-        twins: Each step to those that compute the same from the same, itself among them.
+        boundary: Original values that the optimized graph contains; segments end at them.
+        twins: For each step, the steps that compute the same result, including itself.
     """
 
     def __init__(self, original: ModelView, carried: CarriedValues) -> None:
@@ -37,7 +36,7 @@ class Segments:
         self._merge_twins(original)
 
     def segment(self, targets: Iterable[Value]) -> set[Step]:
-        """Return the steps between the targets and the nearest values that the optimised graph contains."""
+        """Return the steps between the targets and the nearest values that the optimized graph contains."""
         steps: set[Step] = set()
         waiting = [value.step for value in targets]
         while waiting:
@@ -52,7 +51,7 @@ class Segments:
         return steps
 
     def is_static(self, step: Step) -> bool:
-        """Return whether a step depends on constants and shapes alone, so it may be folded."""
+        """Return whether a step depends only on constants and shapes, so it may be folded."""
         return self._static[step]
 
     def _is_static(self, step: Step) -> bool:
@@ -80,7 +79,7 @@ class Segments:
                         self._carried.merge(value, into)
 
     def holds(self, step: Step) -> bool:
-        """Return whether the optimised graph contains an output of a step."""
+        """Return whether the optimized graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
     def _key(self, step: Step) -> tuple[object, ...]:
@@ -89,7 +88,7 @@ class Segments:
 
     def _identity(self, value: Value) -> object:
         if value.constant and value.tensor is not None:
-            # Small constants are shared before steps are compared.
+            # Small constants are deduplicated before steps are compared.
             return small_contents(value.tensor)
         twins = self.twins.get(value.step) if value.step is not None else None
         if not twins or value.step is None:

@@ -1,4 +1,4 @@
-"""The rows of a batch: on which axis they are, and which nodes make one row's answer depend on the others."""
+"""Batch rows: the axis of the rows in each input, and the nodes that make one row's result depend on others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ortune.graph.shapes.known import known_values
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes, is_anonymous, kind_of_name
 
 _WEAK = "n"
-"""A name of a dimension that is a batch in most models, and a number of points or nodes in some."""
+"""A dimension name that means a batch in most models, and a number of points or nodes in some."""
 _IMAGE_RANK, _CHANNELS = 4, (1, 3, 4)
 _MASK = re.compile(r"mask|padding", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MixedRows:
-    """Nodes in which rows meet, in graph order.
+    """Nodes that combine rows, in graph order.
 
     Attributes:
-        over_batch: Nodes that normalise, reduce or contract over the axis of the rows.
-        ranges: Nodes that take a quantization range over all rows.
+        over_batch: Nodes that normalize, reduce or contract over the row axis.
+        ranges: Nodes that compute one quantization range for all rows.
     """
 
     over_batch: tuple[ir.Node, ...] = ()
@@ -35,11 +35,11 @@ class MixedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """A mask with the inputs that are as long as it.
+    """A mask, and the inputs of the same length.
 
     Attributes:
-        mask: The name of the mask.
-        axes: The axis of the length by input, the mask's own included.
+        mask: Name of the mask input.
+        axes: Length axis by input name, including the mask.
     """
 
     mask: str
@@ -47,10 +47,10 @@ class Lengths:
 
 
 def batch_axes(model: ir.Model) -> dict[str, int]:
-    """Return the axis of the rows by input; empty if no input has rows, or it is uncertain which axis they are on.
+    """Return the row axis by input name; empty if no input has rows or the axis is uncertain.
 
-    Rows are certain by the name of a dynamic dimension, or without a name for images and token ids. Two names for
-    two batches (texts and images, say) are no rows: what is computed between them is meant.
+    Rows are identified by the name of a dynamic dimension or, if it is unnamed, in images and token ids. Two names for
+    two batches (texts and images, say) do not count as rows, since combining them is intended.
     """
     inputs = feedable(model)
     sizes = {value: input_sizes(value) for value in inputs}
@@ -69,7 +69,7 @@ def batch_axes(model: ir.Model) -> dict[str, int]:
 
 
 def masks(model: ir.Model) -> tuple[str, ...]:
-    """Return the masks of two dimensions whose length is dynamic: with one, a shorter row can be padded."""
+    """Return the names of the two-dimensional masks of dynamic length, with which a shorter row can be padded."""
     found = []
     for value in feedable(model):
         shape = input_sizes(value)
@@ -79,7 +79,7 @@ def masks(model: ir.Model) -> tuple[str, ...]:
 
 
 def length_axes(model: ir.Model) -> Lengths | None:
-    """Return a mask, and the axes of all inputs that have its length; None if padding a row needs other inputs."""
+    """Return a mask with the length axes of all inputs of its length; None if no mask suffices to pad a row."""
     sizes = {value.name or "": input_sizes(value) or () for value in feedable(model)}
     for mask in masks(model):
         symbol = _symbol(sizes[mask][1])
@@ -103,12 +103,12 @@ def length_axes(model: ir.Model) -> Lengths | None:
 
 
 def mixed_rows(model: ir.Model) -> MixedRows:
-    """Find the nodes through which the rows of a batch, or a row and its padding, influence an output's rows."""
+    """Return the nodes through which rows of a batch, or a row and its padding, influence other rows of an output."""
     axes, padded = batch_axes(model), bool(masks(model))
     if not axes and not padded:
         return MixedRows()
     values, fed = known_values(model), set(feedable(model))
-    # As inference names the dimensions of inputs.
+    # Names that shape inference gives to dimensions of inputs.
     symbols = frozenset(f"{name}[{axis}]" for name, axis in axes.items())
     flow: Flow[Rows] = Flow(
         bottom=Rows(),
@@ -143,19 +143,19 @@ def _either(a: Rows, b: Rows) -> Rows:
 
 
 def _of_rows(value: ir.Value, rows: Rows) -> bool:
-    """Return whether an output has an answer for each row: a loss of all rows together has none."""
+    """Return whether an output has one result per row, unlike a loss over all rows."""
     if rows.axis is not None:
         return True
     return value.shape is not None and len(value.shape) > 0 and not isinstance(value.shape[0], int)
 
 
 def _symbol(size: Size) -> str:
-    """Return the symbol that a size is; "" for a number or a sum."""
+    """Return the symbol of a size; "" for a number or an expression."""
     return size.terms[0][0] if len(size.terms) == 1 and not size.add and size.terms[0][1] == 1 else ""
 
 
 def _everywhere_first(model: ir.Model, symbol: str) -> bool:
-    """Return whether all inputs and outputs begin with that dimension, and have it nowhere else."""
+    """Return whether a dimension is the first of all inputs and outputs, and occurs nowhere else."""
     for value in (*feedable(model), *model.graph.outputs):
         symbols = [_symbol(size) for size in input_sizes(value) or ()]
         if symbols[:1] != [symbol] or symbol in symbols[1:]:
@@ -164,7 +164,7 @@ def _everywhere_first(model: ir.Model, symbol: str) -> bool:
 
 
 def _rows_without_name(value: ir.Value, sizes: tuple[Size, ...] | None) -> bool:
-    """Return whether an input is images or token ids, whose first dimension has no name."""
+    """Return whether an input contains images or token ids and has an unnamed first dimension."""
     if not sizes or not is_anonymous(_symbol(sizes[0])) or sizes[0].value is not None:
         return False
     if len(sizes) == _IMAGE_RANK:

@@ -1,6 +1,6 @@
-"""How each operator passes on the axis that holds the rows of a batch, and where it mixes them.
+"""Propagation of the row axis through operators, including where they combine rows.
 
-An operator that is not listed loses the axis: nothing is said of what follows from it, unless rows met before.
+An operator that is not listed loses the axis; later values are then unknown, unless rows were combined before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, Step
 from ortune.graph.shapes.known import Values
 
 SHARED_RANGE = op_set("DynamicQuantizeLinear DynamicQuantizeMatMul DynamicQuantizeLSTM")
-"""Operators that take one quantization range from all that they are given, whatever its axes are."""
+"""Operators that compute one quantization range over their whole input."""
 
 
 def after(
@@ -27,22 +27,22 @@ def after(
     symbols: frozenset[str],
     padded: bool,
 ) -> list[Rows]:
-    """Return the rows of a node's outputs.
+    """Return the row states of a node's outputs.
 
     Args:
         node: The node.
-        inputs: The rows of its inputs.
-        inside: What its subgraphs or its function give.
+        inputs: Row states of the node's inputs.
+        inside: Output states of its subgraphs or function body; None if it has neither.
         values: Inferred shapes.
-        symbols: The size of the batch, by its names there.
-        padded: Whether rows may be padded: a range over all of a row then includes its padding.
+        symbols: Names of the batch size in ``values``.
+        padded: Whether rows may be padded, so a quantization range over a whole row includes its padding.
     """
     if inside is not None:
         bodies = any(
             attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
             for attribute in node.attributes.values()
         )
-        # Rounds and branches may give an axis another meaning, a function does not.
+        # Loops and branches may change the meaning of an axis; a function does not.
         return [replace(rows, axis=None, lost=rows.there) for rows in inside] if bodies else inside
     data = [
         Rows() if position in _NO_DATA.get(node.op_type, ()) else rows for position, rows in enumerate(inputs)
@@ -58,7 +58,7 @@ def after(
     if there and node.op_type in _HANDLERS and not spread:
         try:
             found = _HANDLERS[node.op_type](Step(node=node, inputs=data, values=values, symbols=symbols))
-        except (LookupError, TypeError, ValueError):  # its operands contradict it: ONNX Runtime says how
+        except (LookupError, TypeError, ValueError):  # ONNX Runtime reports contradictory operands
             found = GONE
     each = found if isinstance(found, list) else [found] * len(node.outputs)
     each = [*each, *[GONE] * (len(node.outputs) - len(each))]
@@ -75,7 +75,7 @@ def after(
 
 
 def _floating(node: ir.Node, data: list[Rows], values: Values) -> bool:
-    """Return whether rows are of floating-point numbers: the longest of several lengths is no answer of a row."""
+    """Return whether all inputs with rows are floating-point; a maximum of integer lengths is not a row's result."""
     types = [values.of(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.there]
     return all(dtype is not None and dtype.is_floating_point() for dtype in types)
 
@@ -84,8 +84,8 @@ _NO_DATA: dict[str, tuple[int, ...]] = {
     "Reshape": (1,), "Expand": (1,), "Slice": (1, 2, 3, 4), "Tile": (1,), "Pad": (1, 2, 3), "Resize": (1, 2, 3),
     "Upsample": (1,), "TopK": (1,), "Split": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "CumSum": (1,),
 }  # fmt: skip
-"""Inputs that say where and how much, not what."""
+"""Inputs that define positions or sizes instead of data."""
 _FORGETS = op_set("Shape Size ConstantOfShape Range EyeLike RandomNormalLike RandomUniformLike NonZero")
 _WITH_SPREAD_ROWS = moving.ELEMENTWISE | meeting.NORMALISES | {"Reshape"}
-"""Operators that keep elements where they are; any other loses rows that are spread over several axes."""
+"""Operators that keep elements in place; any other loses rows that are spread over several axes."""
 _HANDLERS = moving.HANDLERS | meeting.HANDLERS

@@ -1,4 +1,4 @@
-"""Operators that combine elements along an axis: along that of the rows, rows meet."""
+"""Operators that combine elements along an axis; along the row axis, they combine rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.rows.state import GONE, Handler, RowAxis, Step
 
 
 def _over(step: Step, axes: list[int], *, keeps: bool = True) -> RowAxis:
-    """Return what normalising or reducing over some axes makes of the rows."""
+    """Return the row axis after normalizing or reducing over some axes."""
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
         return GONE
@@ -26,7 +26,7 @@ def _over(step: Step, axes: list[int], *, keeps: bool = True) -> RowAxis:
 def _softmax(step: Step) -> RowAxis:
     rank, old = step.rank(), (step.node.version or 13) < 13
     axis = int_of(step.node, "axis", 1 if old else -1)
-    # Before opset 13 all axes from that one on were normalised together.
+    # Before opset 13, all axes from the given one on were normalized together.
     return GONE if rank is None else _over(step, list(range(axis % rank, rank)) if old else [axis])
 
 
@@ -59,7 +59,7 @@ def _reduce(step: Step) -> RowAxis:
     found = _over(
         step, list(range(rank)) if axes is None else axes, keeps=bool(int_of(step.node, "keepdims", 1))
     )
-    # Of the reduced axis one element is left, which all rows share.
+    # The reduced axis has one element, which all rows share.
     return replace(found, axis=None) if found.meets else found
 
 
@@ -74,7 +74,7 @@ def _top_k(step: Step) -> RowAxis:
 
 
 def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
-    """Return a product of the inputs at two positions."""
+    """Return the handler of a matrix product of inputs ``a`` and ``b``; ``turned`` names the transpose attributes."""
 
     def found(step: Step) -> RowAxis:
         rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0
@@ -83,7 +83,7 @@ def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
         first, second = step.rows(a), step.rows(b)
         rank, axes = max(rank_a, rank_b), set[int]()
         flips = [bool(turned and int_of(step.node, name, 0)) for name in turned or ("", "")]
-        # The last axis of A and the last but one of B are summed over.
+        # The last axis of A and the second to last of B are summed over.
         for rows, own_rank, summed in (
             (first, rank_a, rank_a - (2 if flips[0] else 1)),
             (second, rank_b, rank_b - (1 if flips[1] else 2)),
@@ -108,7 +108,7 @@ def _convolution(step: Step) -> RowAxis:
     if step.axis() is None or weight is None or None in weight[2:]:
         return GONE
     axis = step.axis() or 0
-    # Rows as positions of one image: a kernel of one element sees one of them.
+    # If rows are positions of one image, a kernel of size 1 sees only one of them.
     return RowAxis(axis, meets=axis > 1 and weight[axis] != 1)
 
 
@@ -119,7 +119,7 @@ def _recurrent(step: Step) -> RowAxis | list[RowAxis]:
     meets = axis == (1 if first else 0)
     if first:
         return [RowAxis(axis, meets), RowAxis(0, meets), RowAxis(0, meets)]
-    # Steps come first: [steps, directions, rows, features], then the last state of each row.
+    # Without layout 1: [steps, directions, rows, features], then the last state of each row.
     return [RowAxis(0 if meets else 2, meets), *[RowAxis(None if meets else 1, meets)] * 2]
 
 
@@ -130,7 +130,7 @@ _REDUCES = op_set(
 _SOFTMAX = op_set("Softmax LogSoftmax Hardmax")
 _NORMALISE = op_set("LayerNormalization RMSNormalization SimplifiedLayerNormalization")
 NORMALISES = _REDUCES | _SOFTMAX | _NORMALISE | op_set("LpNormalization CumSum")
-"""Operators that see all elements along some axes."""
+"""Operators that read all elements along some axes."""
 _TURNED = ("transA", "transB")
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_REDUCES, _reduce),

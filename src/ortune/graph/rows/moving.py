@@ -1,4 +1,4 @@
-"""Operators that keep or move the axis of the rows."""
+"""Operators that keep or move the row axis."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _same(step: Step) -> RowAxis:
 
 
 def _first_alone(step: Step) -> RowAxis:
-    """The first axis is the batch by the operator's definition; a row on any other axis is lost."""
+    """Keep the first axis, which is the batch by the operator's definition; rows on any other axis are lost."""
     return RowAxis(0) if step.axis() == 0 else GONE
 
 
@@ -29,7 +29,7 @@ def _broadcast(step: Step) -> RowAxis:
         if rows.axis is None or rank is None or rank_out is None:
             return GONE
         axes.add(rows.axis + rank_out - rank)
-    # Two axes of rows are pairs of rows: that is meant.
+    # Two row axes mean pairs of rows, which is intended.
     spread = any(rows.spread for rows in step.inputs)
     return RowAxis(axes.pop(), spread=spread) if len(axes) == 1 else GONE
 
@@ -61,17 +61,17 @@ def _reshape(step: Step) -> RowAxis:
 
 
 def _from_first(step: Step, to: Dims, size: int | str | None) -> RowAxis:
-    """A Reshape of rows that follow one another, of which there are so many: the first size must be theirs again."""
+    """Return the row axis after a Reshape of leading rows, if the first size is ``size``, the batch size, or -1."""
     lead = next((i for i, new in enumerate(to) if new != 1), None)
     if lead is None:
         return GONE
-    # Of several rows on one axis the first come first: -1 may hold more than the rows alone.
+    # Rows come first on a merged axis, although -1 may include more than the rows.
     first = to[lead]
     if first == -1 or first in step.symbols or (first is not None and first == size):
         return RowAxis(lead)
     if first == 0 and lead == 0 and not step.rows().spread:
         return RowAxis(0)
-    # Another size comes first: what is left for -1 is a part of each row.
+    # If another size comes first, -1 is a part of each row.
     return RowAxis(to.index(-1), spread=True) if isinstance(first, int) and first > 1 and -1 in to else GONE
 
 
@@ -115,7 +115,7 @@ def _gather(step: Step) -> RowAxis:
 
 
 def _along(step: Step) -> RowAxis:
-    """Concat and Split: rows keep their axis where it is another one."""
+    """Return the unchanged row axis of a Concat or Split along another axis."""
     axes = {rows.axis for rows in step.inputs if rows.there}
     if len(axes) != 1 or None in axes:
         return GONE
@@ -138,7 +138,7 @@ def _expand(step: Step) -> RowAxis:
 
 
 def _shared_range(step: Step) -> RowAxis | list[RowAxis]:
-    """Return one scale and one zero point for all rows."""
+    """Return the row axes of the quantized values, the scale and the zero point, which all rows share."""
     axis = step.axis()
     return [GONE if axis is None else RowAxis(axis), RowAxis(), RowAxis()]
 
@@ -152,7 +152,7 @@ _BATCH_FIRST = op_set(
     "TreeEnsembleClassifier TreeEnsembleRegressor SVMClassifier SVMRegressor Pad Tile"
 )
 ELEMENTWISE = _SAME_AXES | BROADCASTING
-"""Operators that see one element of each input at a time."""
+"""Operators that read one element of each input at a time."""
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_SAME_AXES, _same),
     **dict.fromkeys(BROADCASTING, _broadcast),

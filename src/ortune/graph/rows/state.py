@@ -1,4 +1,4 @@
-"""What is known of the rows of a batch in one value, and how a node sees it."""
+"""The rows of a batch in one value, and access to a node's inputs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ortune.graph.shapes.known import Values
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What is known of the rows in a value.
+    """The position of the batch rows in a value.
 
     Attributes:
-        axis: The axis that they are on, first in it if it holds more; None if there are none, or the axis is lost.
-        spread: Whether a row is spread over that axis and all before it, as after a Reshape that puts another size
+        axis: The row axis, on which rows are outermost; None if there are no rows, or the axis is unknown.
+        spread: Whether rows are spread over that axis and all before it, as after a Reshape that puts another size
             first.
-        lost: Whether the value depends on rows, on an axis that is not known.
-        varies: Whether the value depends on what is fed.
-        mixed: The nodes through which it depends on several rows at once.
+        lost: Whether the value depends on rows, but the axis is unknown.
+        varies: Whether the value depends on fed inputs.
+        mixed: Nodes through which the value depends on several rows at once.
     """
 
     axis: int | None = None
@@ -40,10 +40,10 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One node with the rows of its inputs.
+    """A node with the row states of its inputs.
 
     Attributes:
-        symbols: Names of the size of the batch among ``values``.
+        symbols: Names of the batch size in ``values``.
     """
 
     node: ir.Node
@@ -52,11 +52,11 @@ class Step:
     symbols: frozenset[str]
 
     def rows(self, position: int = 0) -> Rows:
-        """Return the rows of an input."""
+        """Return the row state of an input."""
         return self.inputs[position] if position < len(self.inputs) else Rows()
 
     def axis(self, position: int = 0) -> int | None:
-        """Return the axis of the rows of an input."""
+        """Return the row axis of an input; None if it has no rows, or the axis is unknown."""
         return self.rows(position).axis
 
     def rank(self, position: int = 0) -> int | None:
@@ -70,7 +70,7 @@ class Step:
         return None if dims is None else len(dims)
 
     def axes(self, position: int) -> list[int] | None:
-        """Return the axes that an attribute or an input names: None for no such input, [] for an unknown one."""
+        """Return axes given by an attribute or input; None if there is neither, [] if the input is not constant."""
         named = ints_of(self.node, "axes")
         if named is None and (given := input_of(self.node, position)) is not None:
             numbers = constant(given)
@@ -80,16 +80,16 @@ class Step:
 
 Axis = int | None
 LOST = -1
-"""In place of an axis: there are rows, on an axis that is not known."""
+"""Marks rows on an unknown axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowAxis:
-    """The axis of the rows in an output, ``LOST``, or None for no rows.
+    """The row axis of an output: an axis, ``LOST``, or None if there are no rows.
 
     Attributes:
-        meets: Whether the node mixes rows.
-        spread: As that of ``Rows``.
+        meets: Whether the node combines rows.
+        spread: See ``Rows.spread``.
     """
 
     axis: Axis = None

@@ -1,4 +1,4 @@
-"""One walk over a graph that collects its constraints on the sizes of the inputs."""
+"""Collection of a graph's constraints on input sizes, in one walk."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def study(
     solved: Mapping[str, int],
     keep: Callable[[str], int],
 ) -> SizeFacts:
-    """Walk the graph once and collects the constraints on input sizes.
+    """Walk the graph once and return its constraints on input sizes.
 
     Args:
-        model: The model; its large weights are not read.
+        model: A model; its large weights are not read.
         sizes: Declared shape of each fed input.
-        solved: Symbols whose size is decided.
-        keep: How much a symbol should stay free: of two that are equal, the lower one is expressed by the other.
+        solved: Symbols with a known size.
+        keep: Priority of a symbol to stay free: of two equal ones, the lower is expressed by the other.
     """
     walk = Walk(keep=keep, bound={s: Size((), n) for s, n in solved.items()})
     for value in model.graph.inputs:

@@ -1,4 +1,4 @@
-"""Elements of a shape tensor, followed from the nodes that make it up to the values whose sizes it holds."""
+"""Elements of a shape tensor, followed backwards to the values with these sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ortune.graph.nodes import is_op
 Element = TypeVar("Element")
 
 DEPTH = 32
-"""Most nodes between a shape tensor and the values whose sizes it holds."""
+"""Maximum number of nodes between a shape tensor and the values with its sizes."""
 
 _SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
-"""Operators that change the shape or the type of a list of sizes, not the sizes."""
+"""Operators that change the shape or type of a list of sizes, but not the sizes."""
 _WHOLE_TYPES = (0, ir.DataType.INT64.value, ir.DataType.INT32.value)
-"""What a Cast may convert to; 0 is no Cast. In a type of fewer digits a size may become another one."""
+"""Types that a Cast may convert to (0 means no Cast); narrower types might change a size."""
 _OPSET, _OPSET_OF_ATTRIBUTES = 13, 9
-"""Versions of the operators with the bounds of a Slice as inputs, and as attributes."""
+"""Opset versions in which the bounds of a Slice are inputs, and attributes."""
 
 
 def elements(
@@ -33,15 +33,15 @@ def elements(
     depth: int = DEPTH,
     least: int = 0,
 ) -> list[Element | int | None] | None:
-    """Return the elements of a value that holds sizes.
+    """Return the elements of a value that consists of sizes.
 
     Args:
         value: Any value.
-        sizes_of: Returns what a Shape node gives; None if the rank of its input is unknown. The second argument is the
-            number of axes, counted from the first, that are of interest whatever the rank; 0 if all are.
+        sizes_of: Returns the result of a Shape node; None if its input's rank is unknown. The second argument is the
+            number of leading axes that are needed, whatever the rank; 0 for all.
         count_of: Returns the number of elements of a value; None if unknown.
-        depth: Most nodes that are followed one after another.
-        least: The number of elements, counted from the first, that are of interest; 0 if all are.
+        depth: Maximum number of consecutive nodes.
+        least: Number of leading elements that are needed; 0 for all.
 
     Returns:
         A number or a symbol for each element, None for each unknown one. None if the number of elements is unknown.
@@ -76,7 +76,7 @@ def elements(
 def _picked(
     node: ir.Node, follow: Callable[[ir.Value | None, int], list[Element | int | None] | None]
 ) -> list[Element | int | None] | None:
-    """Return the elements that a Gather or a Slice takes of a list, computed on their places."""
+    """Return the elements that a Gather or a Slice selects from a list, by evaluating it on indices."""
     rest = [None if value is None else constant(value) for value in node.inputs[1:]]
     if any(array is None and value is not None for array, value in zip(rest, node.inputs[1:], strict=True)):
         return None

@@ -1,4 +1,4 @@
-"""Inputs that get longer from call to call: a past to which each step adds its keys and values, a list of memories."""
+"""Inputs that grow from call to call, such as a key-value cache to which each step appends."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ortune.graph.shapes.symbols import Size, feedable, input_sizes, size_of
 from ortune.graph.shapes.walk import Walk
 
 _MOVES = op_set("Identity Cast Transpose Reshape Squeeze Unsqueeze Gather Slice Split")
-"""Operators that hand on the elements of their first input."""
+"""Operators that pass on the elements of their first input."""
 _ATTENTION = frozenset(
     {"Attention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention", "MultiHeadAttention"}
 )
-"""Operators that append to a past themselves, and return the present."""
+"""Operators that append to a past internally and return the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class GrowingInput:
     Attributes:
         name: The input.
         dimension: Its dynamic dimension.
-        output: The longer output that is the input of the next step; "" if the file returns none.
+        output: The longer output, which is the input of the next step; "" if the model returns none.
     """
 
     name: str
@@ -62,7 +62,7 @@ def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
 
 
 def growing_dimensions(model: ir.Model) -> frozenset[str]:
-    """Return the dynamic dimensions of the inputs that get longer, and those of inputs whose size contains one."""
+    """Return the dynamic dimensions that grow, and those of inputs with a size that contains one."""
     growing = {item.dimension for item in growing_inputs(model)}
     named = {
         str(getattr(dim, "value", "") or "")
@@ -74,7 +74,7 @@ def growing_dimensions(model: ir.Model) -> frozenset[str]:
 
 
 def _appending(source: ir.Value) -> Iterator[ir.Node]:
-    """List the nodes that append to a value, which other nodes may have moved before."""
+    """Yield the nodes that append to a value, directly or after nodes that only move it."""
     seen, waiting = {source}, [source]
     while waiting:
         value = waiting.pop()
@@ -88,7 +88,7 @@ def _appending(source: ir.Value) -> Iterator[ir.Node]:
 
 
 def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
-    """Return the output of the graph that is longer by what a node appends, "" without one; None if none is longer."""
+    """Return the graph output that is longer by what a node appends; "" if none returns it, None if nothing grows."""
     if is_op(node, "Concat"):
         axis = int_of(node, "axis", 0)
         parts = [walk.shape(value) for value in node.inputs]
@@ -96,20 +96,21 @@ def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
             return None
         along = [part[axis] for part in parts if part is not None]
         own, *others = along
-        # What is appended comes last; and joined with a turned copy of itself, a batch is no list that grows.
+        # The appended part comes last. A Concat of two parts of the same dimension, such as a doubled batch, is not
+        # growth.
         if own != Size.of(symbol) or not others or any(s is None or symbol in dict(s.terms) for s in others):
             return None
     longer = [out for value in node.outputs for out in _returned(value)]
     sizes = [[size_of(dim, "?") for dim in out.shape.dims] for out in longer if out.shape is not None]
     if any(Size.of(symbol) in shape for shape in sizes):
-        return None  # a window that moves: it is as long as before
+        return None  # a sliding window, as long as before
     if not longer and not is_op(node, "Concat"):
         return None
     return str(longer[0].name) if longer else ""
 
 
 def _returned(value: ir.Value) -> Iterator[ir.Value]:
-    """List the outputs of the graph that hold a value, which other nodes may have moved before."""
+    """Yield the graph outputs that contain a value, directly or after nodes that only move it."""
     seen, waiting = {value}, [value]
     while waiting:
         now = waiting.pop()

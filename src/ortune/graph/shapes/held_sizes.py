@@ -1,4 +1,4 @@
-"""Dimensions that a file declares as dynamic although a node takes one size only."""
+"""Dimensions that a file declares as dynamic although a node accepts only one size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ortune.graph.shapes.walk import Walk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSize:
-    """A dynamic dimension of an input with the one size that works.
+    """A dynamic dimension of an input, with the only size that works.
 
     Attributes:
         dimension: Its symbol, or ``input[axis]`` if it has none.
         size: The size.
-        node: The first node that takes no other size.
+        node: The first node that accepts no other size.
     """
 
     dimension: str
@@ -29,7 +29,7 @@ class HeldSize:
 
     @property
     def sentence(self) -> str:
-        """The fact in words."""
+        """Sentence that reports the fact."""
         name = own_name(self.node) or str(self.node.outputs[0].name)
         return (
             f"{self.dimension} is dynamic in the file, but {self.node.op_type} node {name!r} works only with "
@@ -38,8 +38,8 @@ class HeldSize:
 
 
 def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
-    """Return the dynamic dimensions of the inputs for which the graph takes one size only, by their names."""
-    # Of two dimensions that must be equal, the one with a size of its own stays.
+    """Return the dynamic input dimensions for which the graph accepts only one size, by symbol."""
+    # Of two dimensions that must be equal, the one with its own size is kept.
     walk = Walk(keep=lambda symbol: 0, defaults=False)
     for value in feedable(model):
         shape = input_sizes(value)
@@ -54,7 +54,7 @@ def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
 
 
 def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
-    """Return the dimensions that are given another size than the one that works."""
+    """Return the dimensions with a given size other than the only one that works."""
     return [
         held
         for name, held in held_sizes(model).items()
@@ -67,7 +67,7 @@ def _held(walk: Walk, symbol: str) -> HeldSize | None:
     size = None if expression is None else walk.settle(expression).value
     if expression is None or size is None:
         return None
-    # A dimension that equals another one is held where that is.
+    # The constraint of a dimension that equals another one is recorded under the other one.
     at = symbol
     while at not in walk.held and expression is not None and len(expression.terms) == 1:
         at = expression.terms[0][0]

@@ -1,4 +1,4 @@
-"""Ranks and axes that follow from a node and the nodes above it, without inferring the whole model."""
+"""Ranks and axes derived from a node and its nearest producers, without inferring the whole model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ELEMENTWISE = frozenset(
         "Cast",
     }
 )
-_DEPTH = 16  # nodes looked through for a rank
+_DEPTH = 16  # maximum number of producers examined for a rank
 
 
 def rank_of_constant(value: ir.Value | None) -> int:

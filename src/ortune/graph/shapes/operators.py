@@ -1,4 +1,4 @@
-"""Output shapes of each operator, and its constraints on input shapes. Outputs of unknown operators are unknown."""
+"""Output shapes of operators and their constraints on input shapes; outputs of other operators are unknown."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FIRST_SHAPE = UNARY | op_set(
     "LogSoftmax LpNormalization MeanVarianceNormalization PRelu QLinearSoftmax RotaryEmbedding Scatter ScatterElements "
     "ScatterND SkipGroupNorm Softmax Trilu"
 )
-"""Every output has the shape of the first input."""
+"""Operators with outputs that all have the shape of the first input."""
 _SAME_VALUES = MOVES | op_set("Cast CastLike Clip Dropout Expand")
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
-    """Processes one node: sets its outputs' shapes and contents, and adds its constraints.
+    """Process one node: set shapes and contents of its outputs, and add its constraints.
 
-    From a node that contradicts its operands or attributes nothing follows: ONNX Runtime says what is wrong with it.
+    A node that contradicts its operands or attributes is skipped; ONNX Runtime reports the error.
     """
     try:
         _visit(walk, node)
@@ -63,7 +63,7 @@ def _visit(walk: Walk, node: ir.Node) -> None:
 
 
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:
-    """Walk the branches of an If and the bodies of loops: only what they index is believed."""
+    """Walk the branches of an If and the bodies of loops, from which only index ranges are recorded."""
     outer, walk.soft = walk.soft, True
     for body in subgraphs(node):
         for inner in body:
@@ -86,7 +86,7 @@ def _broadcast_node(walk: Walk, node: ir.Node) -> Shape | None:
                 node.outputs[0],
                 tuple(_arithmetic(node.op_type, x, y) for x, y in zip(wide_a, wide_b, strict=True)),
             )
-    # Positions of a decoder: a Range plus the length of the past reaches as far as both together.
+    # Positions of a decoder: a Range plus the past length has the sum of both as its upper bound.
     if node.op_type == "Add" and node.inputs[0] in walk.uppers and b and len(b) == 1 and b[0] is not None:
         walk.uppers[node.outputs[0]] = walk.uppers[node.inputs[0]].plus(b[0])
     if node.op_type == "Where" and a is not None:

@@ -1,4 +1,4 @@
-"""Shapes behind ONNX Runtime's attention: what comes out, and the keys and values so far."""
+"""Shape rules for ONNX Runtime's attention operators: outputs, and present keys and values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _heads(node: ir.Node, name: str = "num_heads") -> int:
 
 
 def _present(walk: Walk, node: ir.Node, at: int, fresh: Shape) -> Shape:
-    """Return what is kept: the past of input ``at`` with the fresh ones behind it, unless one buffer holds both."""
+    """Return the present shape: the past of input ``at`` plus the new entries, unless they share one buffer."""
     past = walk.shape(input_of(node, at))
     if past is None or len(past) < 4:
         return fresh if input_of(node, at) is None else (None,) * len(fresh)
@@ -43,7 +43,7 @@ def _attention(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     walk.equal(x[-1], w[0])
     sizes, heads = ints_of(node, "qkv_hidden_sizes"), _heads(node)
     width = Size((), sizes[-1]) if sizes else _over(w[1], 3)
-    # Keys and values in one tensor: which of the two, batch, heads, length, size.
+    # Keys and values in one tensor: (key or value), batch, heads, length, size.
     fresh = (Size((), 2), x[0], Size((), heads), x[1], _over(width, heads))
     return [(*x[:2], width), _present(walk, node, 8 if node.op_type == "QAttention" else 4, fresh)]
 
@@ -54,7 +54,7 @@ def _multi_head(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     if unknown or query is None or len(query) not in (3, 5):
         return None
     heads = _heads(node)
-    # Five axes are packed queries, keys and values: batch, length, heads, 3, size of a head.
+    # Five axes are packed queries, keys and values: batch, length, heads, 3, head size.
     head = wide = query[4] if len(query) == 5 else _over(query[2], heads)
     length = query[1] if key is None else key[1]
     if value is not None:
@@ -72,7 +72,7 @@ def _group_query(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     if query is None or len(query) != 3:
         return None
     packed = input_of(node, 1) is None
-    # Packed: the heads of the queries, then the groups of keys and those of values.
+    # Packed: heads of the queries, then groups of keys and of values.
     head = _over(query[2], heads + 2 * groups if packed else heads)
     fresh = (query[0], Size((), groups), query[1], head)
     presents = [_present(walk, node, at, fresh) for at in (3, 4)]

@@ -1,4 +1,4 @@
-"""Shapes behind the operators that compute: what each demands of its operands, and what comes out."""
+"""Shape rules for operators that compute: constraints on operands, and output shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.graph.shapes.walk import Shape, Walk, ceil_div
 def _windows(
     walk: Walk, node: ir.Node, spatial: Shape, kernel: Sequence[Dim], ceil_mode: bool = False
 ) -> Shape:
-    """Return the spatial dimensions behind a sliding window."""
+    """Return the spatial dimensions after a sliding window."""
     rank = len(spatial)
     strides = ints_of(node, "strides") or [1] * rank
     dilations = ints_of(node, "dilations") or [1] * rank
@@ -28,7 +28,7 @@ def _windows(
         if dim is None or window is None or window.value is None:
             out.append(None)
             continue
-        # How far a window reaches with its gaps.
+        # Extent of a window including gaps.
         span = dilations[i] * (window.value - 1) + 1
         if auto.startswith("SAME"):
             out.append(
@@ -42,7 +42,7 @@ def _windows(
         if room.value < 0:
             walk.fail(f"a window of {span} does not fit")
         steps = ceil_div(room.value, strides[i]) if ceil_mode else room.value // strides[i]
-        # A last window that would begin in the padding behind is left out.
+        # A last window that would start in the trailing padding is omitted.
         inside = dim.value is None or steps * strides[i] < dim.value + pads[i]
         out.append(Size((), steps + inside))
     return tuple(out)
@@ -76,8 +76,8 @@ def _conv_transpose(walk: Walk, node: ir.Node) -> Shape | None:
         if dim is None or window is None or window.value is None:
             spatial.append(None)
             continue
-        # As ONNX has it: stride x (size - 1) + extra + dilation x (kernel - 1) + 1 - pads. Of 7 with stride
-        # 2, a kernel of 3 and pads of 1 and 1 it is 12 + 0 + 2 + 1 - 2 = 13.
+        # As in the ONNX specification: stride x (size - 1) + extra + dilation x (kernel - 1) + 1 - pads. Size 7
+        # with stride 2, kernel 3 and pads 1 and 1 gives 12 + 0 + 2 + 1 - 2 = 13.
         grown = dim.shift(-1).times(strides[i])
         spatial.append(
             grown.shift(dilations[i] * (window.value - 1) + 1 + extra[i] - pads[i] - pads[i + rank])
@@ -113,7 +113,7 @@ def _last_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     x, scale = walk.shape(input_of(node, 0)), walk.shape(input_of(node, 2 if skip else 1))
     if x and scale is not None and len(scale) == 1:
         walk.equal(x[-1], scale[0])
-    # Mean and deviation of each row; the fourth is the sum that was normalised.
+    # Mean and deviation of each row; the fourth output is the normalized sum.
     rows = (*x[:-1], ONE) if x else None
     return [x, rows, rows, x] if skip else [x]
 
@@ -130,7 +130,7 @@ def _matmul(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _turned(node: ir.Node, shape: Shape | None, side: str) -> Shape | None:
-    """An operand as it is multiplied: ``transBatch`` moves its first axis behind the batches, ``trans`` turns it."""
+    """Return an operand's effective shape: ``transBatch`` moves the first axis after the batch, ``trans`` swaps two."""
     if shape is None or len(shape) < 2:
         return shape
     if int_of(node, f"transBatch{side}", 0):
@@ -164,7 +164,7 @@ def _embed_layer_norm(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | Non
     positions = walk.shape(input_of(node, 3))
     if ids is None or table is None or len(ids) != 2 or len(table) != 2:
         return None
-    # A sequence must not be longer than the table of positions.
+    # A sequence must not be longer than the position table.
     if positions and ids[1] is not None and positions[0] is not None and positions[0].value is not None:
         walk.limits.append((ids[1], positions[0].value))
     rows = (*ids, table[1])
@@ -228,7 +228,7 @@ def _einsum(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _tree_or_linear(walk: Walk, node: ir.Node) -> None:
-    """Classical models: the number of features is in the attributes, not in a weight."""
+    """Constrain the features of classical models, which attributes define instead of a weight."""
     x = walk.shape(input_of(node, 0))
     if not x:
         return
@@ -239,7 +239,7 @@ def _tree_or_linear(walk: Walk, node: ir.Node) -> None:
     elif node.op_type == "Scaler":
         features = length_of(node, "scale")
     else:
-        # The largest feature used is a lower bound only; it decides where the model declares nothing.
+        # The largest feature used is only a lower bound; it is used if the model declares no size.
         features = max(ints_of(node, "nodes_featureids") or (), default=-1) + 1
     if features > 1:
         walk.equal(x[-1], Size((), features))

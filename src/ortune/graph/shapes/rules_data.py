@@ -1,4 +1,4 @@
-"""Shapes behind the operators that only move, select or describe data."""
+"""Shape rules for operators that only move, select or describe data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
     keep_zero = int_of(node, "allowzero", 0) == 0
     out: list[Dim] = []
     for i, dim in enumerate(target):
-        # A 0 copies the axis of the input.
+        # A 0 copies the input's axis.
         copied = keep_zero and dim == Size()
         out.append(dim if not copied else x[i] if x is not None and i < len(x) else None)
     free = [i for i, d in enumerate(out) if d == Size((), -1)]
@@ -48,7 +48,7 @@ def _reshape(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _same_count(walk: Walk, a: tuple[int, tuple[str, ...]], b: tuple[int, tuple[str, ...]]) -> None:
-    if len(a[1]) + len(b[1]) == 1:  # one symbol on one side: it must make up the difference
+    if len(a[1]) + len(b[1]) == 1:  # one symbol on one side must account for the difference
         (symbol,) = a[1] + b[1]
         factor, number = (a[0], b[0]) if a[1] else (b[0], a[0])
         walk.equal(Size(((symbol, factor),)) if factor else Size(), Size((), number))
@@ -57,7 +57,7 @@ def _same_count(walk: Walk, a: tuple[int, tuple[str, ...]], b: tuple[int, tuple[
 
 
 def _missing(walk: Walk, total: tuple[int, tuple[str, ...]], rest: tuple[int, tuple[str, ...]]) -> Dim:
-    """Return the dimension written as -1."""
+    """Return the dimension written as -1; None if unknown."""
     symbols = list(total[1])
     for symbol in rest[1]:
         if symbol not in symbols:
@@ -123,7 +123,7 @@ def _squeeze(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _concat(walk: Walk, node: ir.Node) -> Shape | None:
-    # Quantized: the scale and zero point of the result, then each part with its own.
+    # Quantized: scale and zero point of the result, then each part with its own.
     joined = node.inputs[2::3] if node.op_type == "QLinearConcat" else node.inputs
     parts = [walk.content(v) for v in joined]
     if all(p is not None for p in parts):
@@ -162,7 +162,7 @@ def _split(walk: Walk, node: ir.Node) -> Sequence[Shape | None] | None:
     n, whole = len(node.outputs), x[axis]
     sizes: list[Dim]
     if parts is None and input_of(node, 1) is None and whole is not None and whole.value is not None:
-        # All of one size but the last, which has what is left.
+        # All of one size, except a smaller last part.
         chunk = ceil_div(whole.value, n)
         sizes = [Size((), max(0, min(chunk, whole.value - i * chunk))) for i in range(n)]
     elif parts is None and input_of(node, 1) is None and whole is not None:
@@ -188,7 +188,7 @@ def _slice(walk: Walk, node: ir.Node) -> Shape | None:
         at, step = axis % len(x) if x else 0, steps[i] if steps is not None and i < len(steps) else None
         out[at] = _slice_dim(walk, x[at], starts[i], ends[i], step)
     content = walk.content(input_of(node, 0))
-    # What is known by content is a list of sizes, so it has one axis.
+    # Tracked contents are lists of sizes, so they have one axis.
     if content is not None and len(starts) == 1 and steps == [1]:
         first, last = starts[0], ends[0]
         if first is not None and last is not None and first.value is not None and last.value is not None:
@@ -204,7 +204,7 @@ def _slice_bound(walk: Walk, node: ir.Node, name: str, position: int) -> Shape |
 def _slice_dim(walk: Walk, dim: Dim, start: Dim, end: Dim, step: int | None) -> Dim:
     if dim is None or start is None or end is None or step is None or step < 1:
         return None
-    # Exporters write "to the end" as a number near the largest of its type.
+    # Exporters write "to the end" as a number near the maximum of its type.
     far = end.value is not None and end.value > 2**31 - 2
     last = dim if far else (dim.plus(end) if end.value is not None and end.value < 0 else end)
     first = dim.plus(start) if start.value is not None and start.value < 0 else start
@@ -214,9 +214,9 @@ def _slice_dim(walk: Walk, dim: Dim, start: Dim, end: Dim, step: int | None) -> 
     if step != 1:
         return None
     if dim.value is not None and last.value is None and not walk.soft:
-        walk.limits.append((last, dim.value))  # a symbol reaches into a table: it must not reach past its end
+        walk.limits.append((last, dim.value))  # a symbolic end in a table of fixed size must not exceed it
     elif dim.value is None and not far and last.value is not None and end.value == last.value:
-        return None  # a fixed end on a free dimension: min(dim, end), which is no expression
+        return None  # a fixed end on a free dimension is min(dim, end), which is not a linear expression
     return last.plus(first, -1)
 
 
@@ -295,7 +295,7 @@ def _range(walk: Walk, node: ir.Node) -> Shape | None:
 def _pad(walk: Walk, node: ir.Node) -> Shape | None:
     x = walk.shape(input_of(node, 0))
     pads = ints_of(node, "pads") or walk.numbers(input_of(node, 1))
-    # With axes of their own pads are not read: only the rank is known then.
+    # With a separate axes input, pads are not evaluated: only the rank is known.
     if x is None or pads is None or len(pads) != 2 * len(x) or input_of(node, 3) is not None:
         return None if x is None else (None,) * len(x)
     return tuple(None if d is None else d.shift(pads[i] + pads[i + len(x)]) for i, d in enumerate(x))
@@ -308,7 +308,7 @@ def _resize(walk: Walk, node: ir.Node) -> Shape | None:
     sizes = walk.content(input_of(node, 3))
     if sizes and len(sizes) == len(x):
         return sizes
-    # Upsample, and Resize before opset 11, have their scales in the second input; later it is the third.
+    # Upsample, and Resize before opset 11, have scales as their second input; later it is the third.
     scales = walk.constant(input_of(node, 1 if node.op_type == "Upsample" or len(node.inputs) == 2 else 2))
     if scales is None or scales.size != len(x):
         return (None,) * len(x)

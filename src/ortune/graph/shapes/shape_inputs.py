@@ -1,4 +1,4 @@
-"""Inputs whose values are a shape: the values that fit the sizes of the outputs that a model declares."""
+"""Inputs with values that are a shape: values that match the output sizes declared by the model."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _INTEGERS = frozenset({ir.DataType.INT32, ir.DataType.INT64})
 def shape_values(
     model: ir.Model, shapes: Mapping[str, tuple[int, ...]], names: Sequence[str], sizes: Mapping[str, int]
 ) -> dict[str, tuple[int, ...]]:
-    """Return values for the inputs that decide shapes, in the order of their elements.
+    """Return values for inputs that determine shapes, in element order.
 
     Args:
         model: The model.
         shapes: The shape of each fed input.
-        names: Inputs whose values are open.
-        sizes: The size of each symbol.
+        names: Names of inputs with values to determine.
+        sizes: Size of each symbol.
 
     Returns:
-        The values by input, without the inputs that decide no shape or whose values do not follow from the graph.
+        Values by input name, without inputs that determine no shape or cannot be derived from the graph.
     """
     wanted = [
         value
@@ -45,7 +45,7 @@ def shape_values(
     if walk.clash:
         return {}
     deciding = {symbol for symbol, _ in _terms(walk)}
-    # A symbol that nothing decides: the reshaped value has one size that is not 1.
+    # For an undetermined symbol, all sizes but one are set to 1.
     free = [
         s for name in open_ for s in open_[name] if s in deciding and walk.settle(Size.of(s)).value is None
     ]
@@ -71,7 +71,7 @@ def _walked(
     sizes: Mapping[str, int],
     taken: Mapping[str, int],
 ) -> Walk:
-    """Walk the graph with the elements of the wanted inputs as symbols, and hold the declared outputs against it."""
+    """Walk the graph with elements of the wanted inputs as symbols; equate computed and declared output shapes."""
     walk = Walk(keep=lambda symbol: 0, bound={s: Size((), n) for s, n in {**sizes, **taken}.items()})
     walk.symbols |= set(sizes)
     for value in model.graph.inputs:
@@ -95,7 +95,7 @@ def _walked(
 
 
 def _terms(walk: Walk) -> Iterator[tuple[str, int]]:
-    """List the symbols in the shapes of values."""
+    """Yield the symbols in the shapes of values, with their factors."""
     for shape in walk.shapes.values():
         for size in shape:
             if size is not None:

@@ -1,4 +1,4 @@
-"""Shapes that the shape walk does not know: contributed operators by rule, the others by ONNX's own inference."""
+"""Shapes that the shape walk does not cover: contributed operators by rule, others by ONNX's own inference."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Known = Sequence[Dims | None]
 
 
 def _reorder_input(node: ir.Node, x: Known) -> Known:
-    # Blocks of channels are laid out anew; the padding of the last block is not counted.
+    # Channel blocks are rearranged; padding of the last block is not counted.
     shape = x[0]
     last = shape is not None and len(shape) == 4 and int_of(node, "channels_last", 0)
     return [(shape[0], shape[3], *shape[1:3]) if shape is not None and last else shape]
@@ -40,7 +40,7 @@ def _blocked_upsample(node: ir.Node, x: Known) -> Known:
 
 
 def _stft(node: ir.Node, x: Known, values: Mapping[int, Array]) -> Known:
-    # ONNX's own inference forgets that half of the spectrum is the default.
+    # ONNX's own inference ignores that half of the spectrum is the default.
     step, length_operand = values.get(1), values.get(3)
     window = x[2] if len(x) > 2 else None
     length = (
@@ -76,7 +76,7 @@ def _gather_quantized(node: ir.Node, x: Known) -> Known:
         return [None]
     axis %= len(data)
     out = [*data[:axis], *indices, *data[axis + 1 :]]
-    # Packed bytes hold 8 / bits values along the last axis.
+    # Packed bytes contain 8 / bits values along the last axis.
     packed = node.inputs[0] is not None and node.inputs[0].dtype == ir.DataType.UINT8
     if packed and axis != len(data) - 1:
         out[-1] *= 8 // max(1, min(8, int_of(node, "bits", 4)))
@@ -114,18 +114,18 @@ _REFUSALS = (
     onnx.shape_inference.InferenceError, onnx.checker.ValidationError, onnx.defs.SchemaError,
     RuntimeError, ValueError, KeyError,
 )  # fmt: skip
-"""How ONNX says that a node contradicts itself or its operands."""
+"""Exceptions that ONNX raises for a node that contradicts itself or its operands."""
 
 
 def by_rule(node: ir.Node, inputs: Known, values: Mapping[int, Array]) -> Known | None:
-    """Infer output shapes by our own rule for a contributed operator; None without a rule."""
+    """Return output shapes by this module's rule for the operator; None if there is no rule or it does not apply."""
     rule = _RULES.get((node.domain, node.op_type))
     try:
         if node.op_type == "STFT" and not node.domain:
             return _stft(node, inputs, values)
         return rule(node, inputs) if rule is not None and inputs else None
     except (IndexError, ValueError, TypeError):
-        return None  # operands that do not fit together: nothing is known
+        return None  # inconsistent operands: nothing is known
 
 
 def infer(
@@ -135,14 +135,14 @@ def infer(
     values: Mapping[int, Array],
     opsets: Mapping[str, int],
 ) -> list[Dims | None] | None:
-    """Infer one node's output shapes with ONNX's own inference; None if it cannot.
+    """Infer one node's output shapes with ONNX's own inference; return None if that is not possible.
 
     Args:
         node: A node without subgraphs.
         inputs: Shapes of its inputs.
         types: Element types of its inputs.
         values: Contents of small inputs, by position.
-        opsets: Versions by domain.
+        opsets: Opset versions by domain.
     """
     domain = "" if node.domain == "ai.onnx" else node.domain
     version = opsets.get(domain, opsets.get(node.domain, 0))
@@ -171,7 +171,7 @@ def infer(
             opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in opsets.items()],
         )
     except _REFUSALS:
-        return None  # the node contradicts its operands; the count then says what is unknown
+        return None  # the node contradicts its operands; the count reports the unknown shape
     return [_dims(inferred.get(value.name or "")) for value in node.outputs]
 
 

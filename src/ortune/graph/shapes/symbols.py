@@ -1,4 +1,4 @@
-"""Sizes of dynamic dimensions: linear expressions over symbols, and what a dimension's name says about it."""
+"""Sizes of dynamic dimensions: linear expressions over symbols, and the meaning of dimension names."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ class Size:
 
     @classmethod
     def of(cls, symbol: str) -> Size:
-        """Make the size that is one symbol."""
+        """Return the size that is one symbol."""
         return cls(((symbol, 1),), 0)
 
     @property
     def value(self) -> int | None:
-        """The size as a number; None while it contains a symbol."""
+        """The size as a number; None if it contains a symbol."""
         return None if self.terms else self.add
 
     def plus(self, other: Size, factor: int = 1) -> Size:
-        """``self + factor * other``."""
+        """Return ``self + factor * other``."""
         factors = dict(self.terms)
         for symbol, times in other.terms:
             factors[symbol] = factors.get(symbol, 0) + factor * times
         return Size(tuple(sorted((s, f) for s, f in factors.items() if f)), self.add + factor * other.add)
 
     def shift(self, number: int) -> Size:
-        """``self + number``."""
+        """Return ``self + number``."""
         return Size(self.terms, self.add + number)
 
     def times(self, factor: int) -> Size:
-        """``factor * self``."""
+        """Return ``factor * self``."""
         return Size().plus(self, factor)
 
     def over(self, divisor: int) -> Size | None:
@@ -63,13 +63,13 @@ class Size:
 
 
 Dim = Size | None
-"""A dimension during a walk over the graph; None is unknown."""
+"""A dimension during a walk over the graph; None if unknown."""
 
 MOST_SIZE = 1 << 62
-"""Larger numbers are no sizes: a graph that squares one again and again would have numbers without end."""
+"""Larger numbers are not valid sizes; the limit also bounds graphs that square a size repeatedly."""
 
 LONGEST_NAME = 256
-"""Longer names of dimensions are opaque: they have no meaning of their own, and are no sum."""
+"""Maximum length of a dimension name that is interpreted; longer ones are opaque."""
 
 
 def within(dim: Dim) -> Dim:
@@ -84,7 +84,7 @@ _ANONYMOUS = re.compile(
 )
 _NOT_SHARED = re.compile(r"|\?|-?\d+|none", re.IGNORECASE)
 
-# First match wins: "past_sequence_length" is past, "encoder_sequence_length" is encoder, "batch" wins over all.
+# The first match wins: "past_sequence_length" is past, "encoder_sequence_length" is encoder, "batch" precedes all.
 _KINDS: tuple[tuple[str, str], ...] = (
     ("batch", r"^(n|b|bs|bsz|bsize)$|batch"),
     ("total", r"past.*\+|\+.*past|^total|_total|kv_(seq|len)|full_seq|mask.*len"),
@@ -114,7 +114,7 @@ DEFAULT_SIZES: dict[str, int] = {
     "heads": 1,
     "other": 64,
 }
-"""The size of each kind of dimension that is otherwise unknown. Kind "total" is past + seq."""
+"""Default size by kind of dimension. The kind "total" is past + seq."""
 
 
 def is_anonymous(symbol: str) -> bool:
@@ -123,7 +123,7 @@ def is_anonymous(symbol: str) -> bool:
 
 
 def kind_of_name(symbol: str) -> str:
-    """Classify a dimension's name ("batch", "seq", "past", ...); "" if it is no known kind."""
+    """Classify a dimension's name ("batch", "seq", "past", ...); return "" for an unknown kind."""
     low = symbol.lower()
     if len(low) > LONGEST_NAME or is_anonymous(low):
         return ""
@@ -131,7 +131,7 @@ def kind_of_name(symbol: str) -> str:
 
 
 def has_chosen_name(symbol: str) -> bool:
-    """Return whether a dimension's name was chosen by a person: a known kind or a word ("num_edges", not "s0")."""
+    """Return whether a person chose a dimension's name: a known kind or a word ("num_edges", not "s0")."""
     word = re.fullmatch(r"[a-z][a-z_]+[a-z]", symbol.lower()[:LONGEST_NAME]) is not None
     return bool(kind_of_name(symbol)) or (word and not is_anonymous(symbol))
 
@@ -140,7 +140,7 @@ def parse_sum(text: str) -> Size | None:
     """Parse a dimension such as ``past_sequence_length + 1`` or ``2*batch`` as a linear expression.
 
     Returns:
-        None if the text is no linear expression, e.g. a plain name with dots, or a division.
+        The expression; None if the text is a single name or number, or not a linear expression, such as a division.
     """
     if len(text) > LONGEST_NAME:
         return None
@@ -193,8 +193,8 @@ def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
     """Convert a declared dimension to a Size.
 
     Args:
-        dim: The dimension as onnx_ir holds it; numbers below 0 count as unknown.
-        place: A name of its own, ``input[axis]``, for a dimension that has none to share.
+        dim: The dimension in onnx_ir; negative numbers count as unknown.
+        place: Unique symbol for an unnamed dimension, ``input[axis]``.
     """
     if isinstance(dim, int):
         return Size((), dim) if dim >= 0 else Size.of(place)

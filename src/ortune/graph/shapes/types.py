@@ -1,4 +1,4 @@
-"""Element types of values that the file does not declare."""
+"""Element types of values without a declared type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIXED: dict[str, ir.DataType] = {
     **dict.fromkeys(op_set("TreeEnsembleRegressor"), ir.DataType.FLOAT),
     **dict.fromkeys(op_set("LinearClassifier SVMClassifier TreeEnsembleClassifier"), ir.DataType.INT64),
 }
-# Operators whose first output has the type of another input than the first.
+# Operators with a first output of the type of this input.
 _LIKE = {
     "Where": 1, "OneHot": 2, "QuantizeLinear": 2, "DequantizeLinear": 1, "QLinearConv": 7, "QLinearMatMul": 7,
     "CastLike": 1, "EmbedLayerNormalization": 2, "QLinearAdd": 0, "QLinearMul": 0, "MatMulIntegerToFloat": 2,
@@ -59,10 +59,10 @@ def _declared(value: ir.Value) -> _Type:
 def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _Type:
     op, first = node.op_type, inputs[0] if inputs else None
     if op == "DynamicQuantizeLinear":
-        # The tensor, its scale, its zero point.
+        # Outputs: the tensor, its scale, its zero point.
         return ir.DataType.FLOAT if position == 1 else ir.DataType.UINT8
     if position and op == "Dropout" and opset < 10:
-        return first  # the mask was no bool yet
+        return first  # the mask was not bool yet
     if position:
         return _SECOND.get(op) or first
     if op in _FIXED:
@@ -73,7 +73,7 @@ def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _T
 
 
 def _attribute(node: ir.Node) -> _Type:
-    """Return the type that an attribute names: ``to``, ``dtype``, ``output_dtype``, or that of ``value``."""
+    """Return the type given by an attribute (``to``, ``dtype``, ``output_dtype``, or that of ``value``), or None."""
     for name in ("to", "dtype", "output_dtype", "output_datatype"):
         number = optional_int(node, name)
         if number is not None:
@@ -87,13 +87,13 @@ def _attribute(node: ir.Node) -> _Type:
 
 
 def bits(dtype: _Type) -> float | None:
-    """Return the bits of one stored element; None for strings and unknown types."""
+    """Return the bits per stored element; None for strings and unknown types."""
     if dtype is None or dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
         return None
     return dtype.bitwidth
 
 
 def n_bytes(dtype: _Type, dims: Iterable[int]) -> int | None:
-    """Return the bytes of a stored tensor, sub-byte elements packed; None for strings and unknown types."""
+    """Return the bytes of a stored tensor with packed sub-byte elements; None for strings and unknown types."""
     width = bits(dtype)
     return None if width is None else math.ceil(math.prod(dims) * width / 8)

@@ -1,9 +1,9 @@
-"""Constraints of a graph on the sizes of its inputs: equal dimensions, index ranges, and sizes that cannot work.
+"""Constraints of a graph on its input sizes: equal dimensions, index ranges, and impossible sizes.
 
-A walk in topological order carries each value's shape as linear expressions over the input's symbols, and the
-contents of small integer tensors (shape arithmetic). Where an operator demands that two dimensions are equal
-(MatMul, Gemm, Conv channels, Concat ...) the equation is solved or, when it cannot hold, noted as a clash.
-With every symbol known the same walk checks a choice of sizes without running the model.
+A walk in topological order keeps each value's shape as linear expressions over the inputs' symbols, and the contents
+of small integer tensors (shape arithmetic). If an operator requires two dimensions to be equal (MatMul, Gemm, Conv
+channels, Concat ...), the equation is solved, or recorded as a clash if it cannot hold. With every symbol known, the
+same walk checks a choice of sizes without running the model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ortune.graph.shapes.symbols import Dim, Size, size_of, within
 Shape = tuple[Dim, ...]
 
 _MAX_CONTENT = 64
-"""Longest integer tensor whose contents are followed."""
+"""Maximum number of elements of an integer tensor with tracked contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,11 @@ class SizeFacts:
     """The result of a walk: solved symbols, limits, and a clash if there is one.
 
     Attributes:
-        solution: Symbols that follow from others, each with its expression.
-        rows: Input name to the number of rows its values index (exclusive upper bound).
+        solution: Expressions of symbols that follow from others.
+        rows: Number of rows that an input's values index (exclusive upper bound), by input name.
         limits: (size, rows) pairs: the size must not exceed the rows (position tables).
-        held: Symbols for which a node takes one size only, with that node.
-        clash: The first demand that cannot hold, "" when none was found.
+        held: For symbols with only one accepted size, the node that requires it.
+        clash: The first constraint that cannot hold; "" if there is none.
     """
 
     solution: Mapping[str, Size]
@@ -46,7 +46,7 @@ class SizeFacts:
 
 @dataclass(slots=True)
 class Walk:
-    """The state of one walk; operators read and extend it. ``shapes`` holds those that are given or computed."""
+    """The state of one walk, which operators read and extend; ``shapes`` contains given and computed shapes."""
 
     keep: Callable[[str], int]
     defaults: bool = True
@@ -64,7 +64,7 @@ class Walk:
     soft: bool = False
 
     def settle(self, size: Size) -> Size:
-        """Replace every solved symbol in a size."""
+        """Return a size with every solved symbol replaced."""
         while size.terms and self.bound:
             solved = [(s, f) for s, f in size.terms if s in self.bound]
             if not solved:
@@ -74,23 +74,23 @@ class Walk:
         return size
 
     def equal(self, a: Dim, b: Dim) -> Dim:
-        """Add the constraint that two dimensions are equal; returns the more specific one."""
+        """Add the constraint that two dimensions are equal, and return the more specific one."""
         if a is None or b is None:
             return a if b is None else b
         a, b = self.settle(a), self.settle(b)
         difference = Size() if a == b else a.plus(b, -1)  # most are equal
         if not difference.terms and not difference.add:
             return a
-        # Inside a branch or a loop the demand may never be reached: believe nothing it says about sizes.
+        # A constraint inside a branch or a loop may never apply, so it is ignored.
         if self.soft:
             return a
-        # Only a symbol with factor 1 (or the only one left) can be solved for without fractions.
+        # Only a symbol with factor 1, or the only one, can be solved for without fractions.
         single = [(s, f) for s, f in difference.terms if abs(f) == 1 or len(difference.terms) == 1]
         if not single:
             if not difference.terms:
                 self.fail(f"{a.value} is not {b.value}")
             return a
-        # The symbol that is worth least is eliminated, so that sizes users can choose stay free.
+        # The symbol with the lowest priority is eliminated, so sizes that users can choose stay free.
         symbol, factor = min(single, key=lambda term: (self.keep(term[0]), term[0]))
         # factor x symbol + rest = 0
         rest = difference.plus(Size.of(symbol), -factor)
@@ -105,7 +105,7 @@ class Walk:
         return self.settle(a)
 
     def fail(self, what: str) -> None:
-        """Record a constraint that cannot hold; only the first counts."""
+        """Record a constraint that cannot hold; only the first is kept, and none inside branches and loops."""
         if self.clash or self.soft:
             return
         self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
@@ -113,7 +113,7 @@ class Walk:
     def shape(self, value: ir.Value | None) -> Shape | None:
         """Return a value's shape with solved symbols replaced; None if its rank is unknown.
 
-        A computed size counts; a number that the file declares counts only if nothing was computed.
+        Computed sizes take precedence over declared numbers.
         """
         if value is None:
             return None
@@ -149,18 +149,18 @@ class Walk:
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
-        """Return a small constant's array, defaults of inputs included unless the walk excludes them."""
+        """Return a small constant's array, else None; input defaults count unless the walk excludes them."""
         return constant(value, most=SMALL, defaults=self.defaults)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
-        """Return the elements of a small integer tensor if all are plain numbers."""
+        """Return the elements of a small integer tensor if all are numbers, else None."""
         content = self.content(value)
         if content is None or any(d is None or d.value is None for d in content):
             return None
         return [d.add for d in content if d is not None]
 
     def set_content(self, value: ir.Value, content: Shape | None) -> None:
-        """Store a value's contents if it is small enough to follow."""
+        """Store a value's contents if they are known and small enough."""
         if content is not None and len(content) <= _MAX_CONTENT:
             self.contents[value] = tuple(map(within, content))
 
@@ -184,7 +184,7 @@ class Walk:
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
-    """Return the element count as (factor, symbols with repetition); None if a dimension is no monomial."""
+    """Return the element count as (factor, symbols with repetition); None if a dimension is not a monomial."""
     factor, symbols = 1, []
     for dim in shape:
         if dim is None:
@@ -200,5 +200,5 @@ def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
 
 
 def ceil_div(a: int, b: int) -> int:
-    """``a / b`` rounded up."""
+    """Return ``a / b`` rounded up, in floating point."""
     return math.ceil(a / b)
