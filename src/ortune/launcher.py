@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ortune import monotonic
+from ortune import elsewhere, monotonic
 
 OUTPUT_BYTES = 4 << 20
 """Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
 LINE_BYTES, LINES = 128 << 20, 8
 """A process may be anybody's code: one that prints without end must not fill the memory of this one."""
+StillRunning = subprocess.TimeoutExpired
+"""Raised by a wait that ends before the process does."""
 STARTING_S = 5.0
 """What a starting interpreter can wait for a disk: a process that slept longer was a shell, say, before it was this."""
 
@@ -73,8 +75,8 @@ class Child:
     """A process that runs.
 
     Args:
-        command: Program and arguments.
-        environment: Its whole environment; None is ortune's own.
+        command: Program and arguments; the interpreter of an assigned host of a cluster is started there.
+        environment: Its whole environment; None is ortune's own. A host of a cluster has its own.
         folder: Its working directory; None is ortune's own.
         output, log: Files that get its stdout and stderr; None is a pipe.
         guarded: It does not watch for ortune's end itself, as the worker does: a small process does, outside of its
@@ -96,6 +98,14 @@ class Child:
     ) -> None:
         self.folder = folder
         self._guard: Child | None = None
+        self.process: subprocess.Popen[bytes] | elsewhere.Process
+        host = elsewhere.assigned.get()
+        self.is_here = host is None or command[0] != host.python
+        if host is not None and not self.is_here:
+            self.process = host.start(command[1:], log)
+            self.pid = self.process.pid
+            _running.add(self)
+            return
         with _whole():
             self.process = subprocess.Popen(
                 command,
@@ -160,7 +170,7 @@ class Child:
     def end(self) -> int:
         """Make sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
         # While its status was not collected, the number is its own; its children die with it even if it ended itself.
-        if self.process.returncode is None and hasattr(os, "killpg"):
+        if self.process.returncode is None and self.is_here and hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
         elif self.process.returncode is None:

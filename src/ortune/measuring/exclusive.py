@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 
-from ortune.errors import Stopped
+from ortune import elsewhere
+from ortune.errors import BusyError, Stopped
 from ortune.measuring.watcher import Watcher
 from ortune.store import lock
 
@@ -22,8 +24,37 @@ def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None =
             raise Stopped("stopped before anything was measured; no verdict")
         watch.begin()
 
-    machine_lock = lock.measuring(what, wait=wait, say=watch.say, line=waiting, budget_s=budget_s)
+    host = elsewhere.assigned.get()
+    machine_lock = (
+        lock.measuring(what, wait=wait, say=watch.say, line=waiting, budget_s=budget_s)
+        if host is None
+        else _of_host(host, what, wait=wait, say=watch.say, line=waiting, budget_s=budget_s)
+    )
     with contextlib.ExitStack() as stack:
         with watch.clock.stopped():
             stack.enter_context(machine_lock)
+        yield
+
+
+@contextlib.contextmanager
+def _of_host(
+    host: elsewhere.AssignedHost,
+    what: str,
+    *,
+    wait: bool,
+    say: Callable[[str], None],
+    line: Callable[[str], None],
+    budget_s: float | None,
+) -> Iterator[None]:
+    """Hold the lock of a host of a cluster."""
+    is_announced = False
+    while other := host.locked(what, budget_s):
+        if not wait:
+            raise BusyError(other, where=host.python, do="wait for it, or omit --no-wait")
+        if not is_announced:
+            say(f"waiting: {other}")
+            is_announced = True
+        line(f"waiting: {other}")
+        time.sleep(lock.POLL_S)
+    with host.holding():
         yield

@@ -106,7 +106,10 @@ class ManyResult(Record, frozen=True, kw_only=True):
         verb: The command.
         models: A row for each model, in the order given.
         best: The best machine for each model, if machines were named.
+        on: Where the hosts are those of a cluster, its engine: "ray". A host is then a kind of hosts.
         currency: That of ``--price``; "" without one.
+        set_aside: Hosts of a cluster whose results were not used: "slow" if the host took twice as long as others of
+            its kind, "invalid" if its checks failed and those of another host did not.
         exports: Files written with ``--export``, by kind.
         session: The stored session of all models; each row has its own.
         resume: The command that continues with the missing models; "" if none is missing.
@@ -115,7 +118,9 @@ class ManyResult(Record, frozen=True, kw_only=True):
     verb: str
     models: tuple[ModelRow, ...]
     best: tuple[BestHost, ...] = ()
+    on: str = ""
     currency: str = ""
+    set_aside: dict[str, str] = {}
     exports: dict[str, str] = {}
     session: str = ""
     resume: str = ""

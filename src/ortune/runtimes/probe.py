@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ortune import launcher
+from ortune import elsewhere, launcher
 from ortune.records import Record
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.probe_script import MARKER
@@ -139,6 +139,8 @@ def look(python: str) -> ProbeReport:
         with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
             path = Path(folder, "here")
             path.write_text(text, encoding="utf-8")
+            if elsewhere.assigned.get() is not None:
+                path.unlink()  # a host of a cluster is another machine, even one that shares this file system
             return ask(python, "look", json.dumps([str(path), text]))
     except OSError:
         # No place to write: what runs next says so, and an interpreter of this machine is the usual one.

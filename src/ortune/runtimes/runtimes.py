@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import files, launcher, platform
+from ortune import elsewhere, files, launcher, platform
 from ortune.errors import RuntimeNotFound
 from ortune.records import Runtime
 from ortune.runtimes.probe import OLDEST_PYTHON, ProbeReport, Wheel
@@ -42,7 +42,8 @@ def find_runtime(python: str | None = None) -> Runtime:
 
     Args:
         python: What ``--runtime`` names: an interpreter, a virtual environment's folder, or a command on the
-            path. None looks in the usual places and takes the first that has a usable ONNX Runtime.
+            path. None takes the assigned host of a cluster, or else looks in the usual places and takes the first that
+            has a usable ONNX Runtime.
 
     Raises:
         RuntimeNotFound: What was named is not usable, or no place has an ONNX Runtime; says why for each.
@@ -52,6 +53,17 @@ def find_runtime(python: str | None = None) -> Runtime:
         runtime = _probe_place(place)
         if runtime.error:
             raise RuntimeNotFound(runtime.error, where=f"--runtime {python}", do=_do(runtime))
+        return runtime
+    host = elsewhere.assigned.get()
+    if host is not None:
+        runtime = _probe_place(Place(origin="--on", named=host.python, python=host.python))
+        if runtime.error:
+            elsewhere.require_alive()
+            raise RuntimeNotFound(
+                runtime.error,
+                where=host.python,
+                do="install onnxruntime and numpy for the Python of Ray there",
+            )
         return runtime
     looked: list[Runtime] = []
     for place in places():

@@ -19,7 +19,7 @@ from typing import IO, Annotated, Any
 
 import msgspec
 
-from ortune import launcher, platform
+from ortune import elsewhere, launcher, platform
 from ortune.graph.model.open import open_model
 from ortune.platform import Snapshot
 from ortune.records import ToolRequest, TrialError, TrialRequest
@@ -235,6 +235,9 @@ class FarChild(launcher.Child):
         else:
             stat = content.stat()
             digest, size = _digest(content, stat.st_size, stat.st_mtime_ns), stat.st_size
+            host = elsewhere.assigned.get()
+            if host is not None and not self.is_here and size > _CHUNK:
+                host.keep(content, digest, size)
         self._tell("file", path=name, sha256=digest, bytes=size)
         if self._answer("send").wanted:
             for data in [content] if isinstance(content, bytes) else _chunks(content):

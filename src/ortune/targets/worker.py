@@ -9,7 +9,7 @@ from typing import IO
 
 import msgspec
 
-from ortune import launcher, monotonic
+from ortune import elsewhere, launcher, monotonic
 from ortune.records import (
     PROTOCOL_VERSION,
     Applied,
@@ -185,7 +185,12 @@ class Worker:
         return tuple(line for line in text.splitlines() if line.strip())[-LOG_LINES:]
 
     def error(self, reason: FailureReason, what: str) -> TrialError:
-        """Return what went wrong, in the phase that it is in."""
+        """Return what went wrong, in the phase that it is in.
+
+        Raises:
+            elsewhere.HostLost: The host of a cluster that runs it does not answer, which is no failure of the model.
+        """
+        elsewhere.require_alive()
         return TrialError(reason=reason, what=what, phase=self.phase)
 
     def _listen(self, until: type[Answer]) -> Answer | TrialError | None:

@@ -42,7 +42,7 @@ class Relay:
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="ortune-")
-        self.kept = _cache() or os.path.join(self.folder, "kept")
+        self.kept = cache_folder() or os.path.join(self.folder, "kept")
         self.worker: Optional["subprocess.Popen[bytes]"] = None
         self._busy = threading.RLock()  # while a command is carried out, nothing is removed
 
@@ -224,7 +224,7 @@ def _inside(folder: str) -> bytes:
     return json.dumps(folder + "/")[1:-1].encode("utf-8")
 
 
-def _cache() -> str:
+def cache_folder() -> str:
     """Return the user's own folder for files that are kept by content; "" if there can be none."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(home, "ortune-relay")

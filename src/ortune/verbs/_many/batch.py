@@ -16,7 +16,7 @@ from ortune.records import Configured
 from ortune.show.verb_modules import module_of
 from ortune.verbs._many.best import Prices
 from ortune.verbs._many.best import parse as parse_prices
-from ortune.verbs._shared.hosts import HostOption
+from ortune.verbs._shared.hosts import HostOption, address, labels
 from ortune.verbs._shared.hosts import parse as parse_hosts
 from ortune.verbs._shared.model_files import found, names_several
 from ortune.verbs._shared.quantities import seconds
@@ -24,8 +24,8 @@ from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_
 
 EACH = "each"
 """The switch of a command whose files are otherwise sides of one answer."""
-HOST = "host"
-"""The option that names machines: the command is run on each of them."""
+HOST, ON = "host", "on"
+"""The options that name machines: the command is run on each of them."""
 OF_ALL = ("report", "export", "resume", "budget_each", "price", EACH, HOST)
 """Options about the answer of all models, which the run of one does not get."""
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
@@ -60,6 +60,11 @@ class Batch:
     configure: Configure | None = None
 
     @property
+    def on_cluster(self) -> bool:
+        """Whether the hosts are those of a cluster."""
+        return bool(self.values.get(ON))
+
+    @property
     def items(self) -> tuple[Item, ...]:
         """What is run, in order: each model on all hosts before the next one."""
         names = [host.name for host in self.hosts] or [""]
@@ -82,8 +87,12 @@ class Batch:
     def of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
         """Return the options of one model, by name; on a host its script is the runtime."""
         kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
-        script = next((one.script for one in self.hosts if one.name == host), None)
-        there = {} if script is None else {"runtime": script}
+        there: dict[str, Any] = {}
+        for one in self.hosts:
+            if one.name == host:
+                there = (
+                    {"runtime": one.script} if one.script else {"hosts": (one.labels,) if one.labels else ()}
+                )
         return kept | {self.argument: model} | there | changes
 
     def template(self) -> Any:
@@ -99,7 +108,8 @@ class Batch:
                 where="--budget-each",
                 do="pass one of them",
             )
-        _ = self.prices
+        if self.hosts or not self.on_cluster:  # those of a cluster are not known before it is joined
+            _ = self.prices
         if self.values.get("quick") and (each is not None or "budget" in self.typed):
             raise UsageError("--quick has a budget of its own", where="--quick", do="omit it, or the budget")
         for name in ("save_workload", "workload"):
@@ -112,11 +122,11 @@ class Batch:
                 where="--output",
                 do="omit it; each model is locked in MODEL.lock.json",
             )
-        if self.hosts and self.values.get("runtime") is not None:
+        if (self.hosts or self.on_cluster) and self.values.get("runtime") is not None:
             raise UsageError(
                 "each host has a runtime of its own",
                 where="--runtime",
-                do="omit it, or name it in the script of --host",
+                do="omit it, or name it in the script of --host; hosts of a cluster have the Python of Ray",
             )
         if self.values.get("force") and self.values.get("bundle", True):
             self._require_other_names()
@@ -183,18 +193,20 @@ def batch(
     asked = dict(values)
     model = _model_field(options)
     if model is None or (EACH in asked and not asked[EACH]):
-        if model is not None and asked.get(HOST):
+        named = next((name for name in (HOST, ON) if asked.get(name)), "")
+        if model is not None and named:
             raise UsageError(
                 "runs the same comparison on each host",
-                where="--host",
+                where=f"--{named}",
                 do="add --each, or compare two machines: --b-host",
             )
         return None, asked
     texts = _texts(options, asked)
     hosts = parse_hosts(asked.get(HOST) or ())
-    if asked.get("price") and not hosts:
+    on = _cluster(asked, hosts)
+    if asked.get("price") and not (hosts or on):
         raise UsageError("prices are those of named machines", where="--price", do="add --host NAME=SCRIPT")
-    alone = not always and not asked.get(EACH) and not hosts
+    alone = not always and not asked.get(EACH) and not hosts and not on
     if alone and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}
     given = Batch(
@@ -208,6 +220,27 @@ def batch(
         configure=configure,
     )
     return given, asked
+
+
+def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:
+    """Return whether the hosts are those of a cluster.
+
+    Raises:
+        UsageError: Its options cannot be read, or machines are named besides.
+    """
+    on = asked.get(ON)
+    for text in asked.get("hosts") or ():
+        labels(text)
+    if asked.get("hosts") and not on:
+        raise UsageError(
+            "selects hosts of a cluster", where="--hosts", do="add --on ray, or name machines: --host"
+        )
+    if on is None:
+        return False
+    address(str(on))
+    if hosts:
+        raise UsageError("a cluster has its own hosts", where="--on", do="omit --host, or --on")
+    return True
 
 
 def _model_field(options: type) -> OptionField | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -71,10 +71,33 @@ class Done:
     spent_s: float
 
 
-class Executor(Protocol):
-    """Runs jobs and yields each with its answer, in any order; a job is taken when there is a place for it."""
+class Jobs(Protocol):
+    """Jobs that have not begun; one is taken when there is a place for it, so its time is known then."""
 
-    def __call__(self, jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
+    @property
+    def n_left(self) -> int:
+        """How many are left, besides those that no time is left for."""
+        ...
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The names of the hosts of those that are left."""
+        ...
+
+    def take(self, host: str | None = None, places: int = 1) -> Job | None:
+        """Take the next job, which then has begun; None if there is none, or the command is to stop.
+
+        Args:
+            host: The name of its host; None for any.
+            places: How many jobs of these run at the same time, which share the time that is left.
+        """
+        ...
+
+
+class Executor(Protocol):
+    """Runs jobs and yields each with its answer, in any order."""
+
+    def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
         """Yield each job with its answer, or the error that took its place.
 
         Raises:
@@ -83,12 +106,17 @@ class Executor(Protocol):
         ...
 
 
-def here(jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
+def here(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
     """Run the jobs in this process, one after another."""
-    for job in jobs:
-        clock = Stopwatch()
-        answer = attempted(partial(_run, job, watcher, clock), watcher.say)
-        yield Done(job=job, answer=answer, spent_s=clock.spent_s)
+    while (job := jobs.take()) is not None:
+        yield run_one(job, watcher)
+
+
+def run_one(job: Job, watcher: Watcher) -> Done:
+    """Run one job in this thread, on the host that is assigned to it."""
+    clock = Stopwatch()
+    answer = attempted(partial(_run, job, watcher, clock), watcher.say)
+    return Done(job=job, answer=answer, spent_s=clock.spent_s)
 
 
 def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:

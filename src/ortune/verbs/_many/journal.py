@@ -178,6 +178,6 @@ def _key(batch: Batch, template: Any) -> str:
     question: tuple[Any, ...] = (
         __version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")),
     )  # fmt: skip
-    if batch.hosts:
+    if any(host.script for host in batch.hosts):
         question = (*question, [(host.name, host.script) for host in batch.hosts])
     return hashlib.sha256(repr(question).encode()).hexdigest()[:16]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -11,6 +12,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from ortune import __version__, files, monotonic, verbs
+from ortune.elsewhere import HostLost
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, StoreError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
@@ -21,7 +23,8 @@ from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Batch, Item
 from ortune.verbs._many.best import best_hosts, with_cost
-from ortune.verbs._many.executor import Executor, Job, here
+from ortune.verbs._many.executor import Done, Executor, Job, here
+from ortune.verbs._many.fleet import Fleet
 from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
 from ortune.verbs._shared.attempt import attempted
@@ -42,6 +45,17 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
         StoreError: The store that was named cannot be written.
     """
     watch = watcher or Watcher()
+    batch.template()
+    if batch.on_cluster:
+        from ortune.verbs._many.on_ray import fleet  # brings Ray
+
+        with fleet(batch, watch) as (placed, there):
+            return _answered(placed, watch, there)
+    return _answered(batch, watch, execute)
+
+
+def _answered(batch: Batch, watch: Watcher, execute: Executor) -> Envelope[ManyResult]:
+    """Run a command whose hosts are known."""
     template = batch.template()
     page = path(batch.values.get("report"))
     if page is not None:
@@ -79,64 +93,99 @@ class _Run:
         self.rows: dict[Item, ModelRow] = {}
         self.stopped = False
         self._pages: set[str] = set()
-        self._spent_s = 0.0
+        self._spent_s: dict[str | None, float] = {}  # by the hosts that share it
+        self._missing_by_host: dict[str, deque[Item]] = {}
+        self._numbers = {item: number for number, item in enumerate(batch.items, start=1)}
         self._began_s = monotonic.now_s()
 
     def answer(self, execute: Executor) -> Envelope[ManyResult]:
         """Run what is missing, and return the whole."""
         for row, envelope in self.journal.documents():
             self._keep(row, envelope)
-        items = self.batch.items
-        missing = [item for item in items if item not in self.rows]
+        n_missing = 0
+        for item in self._numbers:
+            if item not in self.rows:
+                self._missing_by_host.setdefault(item[1], deque()).append(item)
+                n_missing += 1
         total_s, each_s = self.batch.total_s, getattr(self.template, "budget_s", None)
-        self.watch.say(
-            many_words.plan(len(self.batch.models), len(self.batch.hosts), len(missing), total_s, each_s)
-        )
+        n_models, n_hosts = len(self.batch.models), len(self.batch.hosts)
+        what = many_words.models(n_models, n_hosts, kinds=self.batch.on_cluster)
+        self.watch.say(many_words.plan(what, n_missing, len(self._numbers), total_s, each_s))
         try:
-            for done in execute(self._jobs(missing), self.watch):
-                self._spent_s += done.spent_s
+            for done in execute(self, self.watch):
+                self._spend(done)
                 row, envelope = self._row(done.job, done.answer)
                 row = self._keep(row, envelope)
                 self.journal.add(row, envelope)
+            self.stopped = self.stopped or self.watch.stop()
         except KeyboardInterrupt:
             self.stopped = True
-        return self._document()
+        return self._document(execute.aside if isinstance(execute, Fleet) else {})
 
-    def _jobs(self, missing: list[Item]) -> Iterator[Job]:
-        """Yield a job for each model that has no answer, until the command is stopped or no time is left."""
-        for number, item in enumerate(missing):
-            if self.watch.stop():
-                self.stopped = True
-                return
-            total_s = self.batch.total_s
-            if total_s is not None and self._spent_s >= total_s:
-                return
-            known = self.journal.begun.get(item)
-            budget = self._budget(len(missing) - number)
-            if known is not None and known.budget:
-                budget = known.budget  # an interrupted session goes on with the same one alone
-            yield self._job(item, budget, len(missing) - number - 1, resumes=known is not None)
+    @property
+    def n_left(self) -> int:
+        """How many jobs have not begun."""
+        return sum(map(len, self._missing_by_host.values()))
 
-    def _budget(self, n_left: int) -> str:
-        """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
+    @property
+    def kinds(self) -> Collection[str]:
+        """The names of the hosts of those jobs."""
+        return [host for host, items in self._missing_by_host.items() if items]
+
+    def take(self, host: str | None = None, places: int = 1) -> Job | None:
+        """Take the next job; None if there is none, the command is to stop, or no time is left."""
+        hosts = [host] if host is not None else self.kinds
+        waiting = [items for name in hosts if (items := self._missing_by_host.get(name))]
+        if not waiting:
+            return None
+        if self.watch.stop():
+            self.stopped = True
+            return None
+        n_left = sum(map(len, waiting))
+        left_s = self._left_s(host, places)
+        if left_s is not None and left_s <= 0:
+            for items in waiting:
+                items.clear()
+            return None
+        # In the order of the models; of several hosts each has its own.
+        item = min(waiting, key=lambda items: self._numbers[items[0]]).popleft()
+        known = self.journal.begun.get(item)
+        budget = self._budget(left_s, n_left)
+        if known is not None and known.budget:
+            budget = known.budget  # an interrupted session goes on with the same one alone
+        return self._job(item, budget, left_s, n_left - 1, resumes=known is not None)
+
+    def _spend(self, done: Done) -> None:
+        """Record the time of a job."""
+        for group in (None, done.job.host):
+            self._spent_s[group] = self._spent_s.get(group, 0.0) + done.spent_s
+
+    def _left_s(self, host: str | None, places: int) -> float | None:
+        """Return the seconds that the jobs of a host have left together; None if there is no such limit."""
         total_s = self.batch.total_s
         if total_s is None:
+            return None
+        if host is not None and monotonic.now_s() - self._began_s >= total_s:
+            return 0.0
+        return places * total_s - self._spent_s.get(host, 0.0)
+
+    def _budget(self, left_s: float | None, n_left: int) -> str:
+        """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
+        if left_s is None or self.batch.total_s is None:
             each = self.batch.values.get("budget_each")
             return "" if each is None else str(each)
-        return f"{max(LEAST_S, (total_s - self._spent_s) / n_left):.3f}s"
+        return f"{max(LEAST_S, min(left_s / n_left, self.batch.total_s)):.3f}s"
 
-    def _later_s(self, n_later: int) -> float | None:
+    def _later_s(self, left_s: float | None, n_later: int) -> float | None:
         """Return the longest time of the models after this one; None if the command has no budget."""
-        total_s = self.batch.total_s
-        if total_s is not None:
-            left_s = max(0.0, total_s - self._spent_s)
-            return left_s * n_later / (n_later + 1)
+        if left_s is not None:
+            return max(0.0, left_s) * n_later / (n_later + 1)
         each_s: float | None = getattr(self.template, "budget_s", None)
         return None if each_s is None else each_s * n_later
 
-    def _job(self, item: Item, budget: str, n_later: int, *, resumes: bool) -> Job:
+    def _job(self, item: Item, budget: str, left_s: float | None, n_later: int, *, resumes: bool) -> Job:
         model, host = item
-        number, n_items = self.batch.items.index(item) + 1, len(self.batch.items)
+        number, n_items = self._numbers[item], len(self._numbers)
         label = many_words.label(number, n_items, model, host)
         self.watch.say(many_words.begun(number, n_items, model, host))
         self.watch.step(Step(what=label))
@@ -152,8 +201,8 @@ class _Run:
         self.journal.begin(Begun(model=model, host=host, budget=budget, state=state(model)))
         return Job(
             label=label, verb=self.batch.verb, model=model, host=host, values=values,
-            configured=configured, resumes=resumes, spent_s=self._spent_s, later_s=self._later_s(n_later),
-            error=trouble,
+            configured=configured, resumes=resumes, spent_s=self._spent_s.get(None, 0.0),
+            later_s=self._later_s(left_s, n_later), error=trouble,
         )  # fmt: skip
 
     def _row(self, job: Job, answered: Envelope[Any] | OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
@@ -181,17 +230,23 @@ class _Run:
         self.rows[row.path, row.host] = row
         return row
 
-    def _document(self) -> Envelope[ManyResult]:
-        """Return the answer of all models, and write its page and its exports."""
-        missing = [item for item in self.batch.items if item not in self.rows]
-        rows = tuple(self.rows.get(item) or self._missing(item) for item in self.batch.items)
+    def _document(self, aside: dict[str, str]) -> Envelope[ManyResult]:
+        """Return the answer of all models, and write its page and its exports.
+
+        Args:
+            aside: Hosts whose results were set aside, each with the reason.
+        """
+        missing = [item for item in self._numbers if item not in self.rows]
+        rows = tuple(self.rows.get(item) or self._missing(item) for item in self._numbers)
         cut = bool(missing) or any(row.status == "interrupted" for row in rows)
         resumable = cut and self.journal.log.id
         result = ManyResult(
             verb=self.batch.verb,
             models=rows,
             best=best_hosts(rows),
+            on="ray" if self.batch.on_cluster else "",
             currency=self.batch.prices.currency,
+            set_aside=aside,
             exports=self.exported.finish(),
             session=self.journal.log.id,
             resume=self.batch.command("--resume") if resumable else "",
@@ -253,7 +308,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
     """Return the row and the document of a model that has no answer."""
     if job.host and error.where.startswith("--runtime"):
         error.where = f"--host {job.host}"
-    stopped = isinstance(error, Interrupted)
+    stopped = isinstance(error, Interrupted | HostLost)  # and may go on
     verdict = "invalid" if error.code == "invalid" else None
     envelope: Envelope[Any] = Envelope(
         schema=schema_of(job.verb),

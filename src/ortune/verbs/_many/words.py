@@ -22,20 +22,31 @@ NO_TIME = "not run: the budget for all models was spent"
 FAILED = "failed"
 _NOTHING = "-"
 _MISSING = {"interrupted": "not run", "budget": "no time"}
+SHOWN = 3
+"""Running models that the progress line names."""
 LONGEST = 120
 """Characters of a remark in a terminal; the page and the JSON have all."""
 
 
-def plan(n_models: int, n_hosts: int, n_missing: int, total_s: float | None, each_s: float | None) -> str:
-    """Say how many models there are, on how many hosts, and how long all take at most."""
-    models = count(n_models, "model") + (f" on {count(n_hosts, 'host')}" if n_hosts else "")
-    if n_missing < n_models * max(1, n_hosts):
-        models = f"{models}, {n_missing} left"
+def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
+    """Return how many models there are, and on how many hosts or kinds of hosts."""
+    if not n_hosts:
+        return count(n_models, "model")
+    hosts = f"{count(n_hosts, 'kind')} of host" if kinds else count(n_hosts, "host")
+    return f"{count(n_models, 'model')} on {hosts}"
+
+
+def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: float | None) -> str:
+    """Say how many models there are, and how long all take at most."""
+    if n_missing < n_all:
+        what = f"{what}, {n_missing} left"
     if total_s is not None:
-        return f"{models} in {in_words(total_s)}"
+        return f"{what} in {in_words(total_s)}"
     if not each_s:
-        return models
-    return f"{models}, {in_words(each_s)} each: at most {in_words(each_s * n_missing)} (--budget TIME is for all)"
+        return what
+    return (
+        f"{what}, {in_words(each_s)} each: at most {in_words(each_s * n_missing)} (--budget TIME is for all)"
+    )
 
 
 def begun(number: int, n_models: int, model: str, host: str = "") -> str:
@@ -58,6 +69,67 @@ def machine(host: Host) -> str:
     return f"{visible(host.cpu)}, {count(host.effective_cpus, 'CPU')}"
 
 
+def fleet(done: int, total: int, running: Sequence[tuple[str, str]]) -> str:
+    """Say how many models are done, and what runs where."""
+    shown = [f"{what} ({where})" for what, where in running[:SHOWN]]
+    more = [f"{len(running) - SHOWN} more"] if len(running) > SHOWN else []
+    return f"{done} of {count(total, 'run')} done; running: {', '.join([*shown, *more]) or 'nothing'}"
+
+
+def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> str:
+    """Say which cluster was joined, and what it does besides."""
+    of = f" of {count(len(kinds), 'kind')}: {', '.join(kinds)}" if len(kinds) > 1 else ""
+    shown = f"its dashboard is at {visible(dashboard)}" if dashboard else "it has no dashboard"
+    return (
+        f"joined a Ray {version} cluster with {count(n_hosts, 'host')}{of}; {shown}; "
+        "whether Ray sends usage statistics is set where the cluster was started"
+    )
+
+
+def unusable(host: str, why: str) -> str:
+    """Say that a host is not used."""
+    return f"host {host} is not used: {visible(why)}"
+
+
+def of_no_kind(host: str, machine_: str) -> str:
+    """Say that a host is like none of those at the beginning."""
+    return f"host {host} is not used: it joined later and is another machine ({machine_})"
+
+
+def niced(host: str, niceness: int) -> str:
+    """Say that processes on a host yield the CPU to others."""
+    return (
+        f"host {host} runs processes with niceness {niceness}, so other programs slow them down; "
+        "start Ray there with RAY_worker_niceness=0"
+    )
+
+
+def host_lost(host: str, why: str) -> str:
+    """Say that a host is gone, and what becomes of the model that ran there."""
+    return f"host {host} was lost ({visible(why)}); its model continues on another host of its kind"
+
+
+def no_host_left(kind: str) -> str:
+    """Say that nothing can run a model any more."""
+    return f"no host of kind {kind} is left"
+
+
+def lost_with(n_hosts: int) -> str:
+    """Say that a model may be why hosts are lost."""
+    return f"{count(n_hosts, 'host')} were lost while this model ran"
+
+
+def set_aside(host: str, reason: str) -> str:
+    """Say that the results of a host are not used."""
+    return f"host {host} was set aside: {_ASIDE[reason]}"
+
+
+_ASIDE = {
+    "slow": "a fixed computation takes more than twice as long as on other hosts of its kind",
+    "invalid": "its measurement was invalid, and that of another host of its kind was not",
+}
+
+
 def headline(result: ManyResult) -> str:
     """How many models have which answer, the most important first."""
     n, hosts = len(result.models), len({row.host for row in result.models if row.host})
@@ -66,8 +138,8 @@ def headline(result: ManyResult) -> str:
     counts = Counter(_verdict(row) for row in result.models)
     for name in sorted(counts, key=lambda name: (name not in PROVEN, -counts[name], name)):
         said.append(f"{counts[name]} {name}")
-    what = f"{count(len({row.path for row in result.models}), 'model')} on {count(hosts, 'host')}"
-    return f"{what if hosts else count(n, 'model')}: {', '.join(said)}"
+    n_models = len({row.path for row in result.models}) if hosts else n
+    return f"{models(n_models, hosts, kinds=bool(result.on))}: {', '.join(said)}"
 
 
 def document(envelope: Envelope[ManyResult]) -> Document:
@@ -92,6 +164,7 @@ def document(envelope: Envelope[ManyResult]) -> Document:
                 title="no answer", rows=[(_name(row), _trouble(row)) for row in result.models if row.error]
             ),
             Pairs(title="hosts", rows=_machines(result)),
+            Pairs(title="set aside", rows=[(name, _ASIDE[why]) for name, why in result.set_aside.items()]),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[

@@ -258,6 +258,24 @@ Hosts = Annotated[
         again=False,
     ),
 ]
+On = Annotated[
+    str | None,
+    Option(
+        "--on",
+        "ray[:HOST:PORT]",
+        "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune'.",
+        RUN,
+    ),
+]
+HostLabels = Annotated[
+    Sequence[str],
+    Option(
+        "--hosts",
+        "KEY=VALUE[,KEY=VALUE]",
+        "With --on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind.",
+        RUN,
+    ),
+]
 Prices = Annotated[
     Sequence[str],
     Option(

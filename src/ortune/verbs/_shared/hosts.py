@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.common import Hosts, Prices
+from ortune.verbs._shared.common import HostLabels, Hosts, On, Prices
 from ortune.verbs._shared.groups import Each
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
@@ -16,15 +16,17 @@ MOST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class HostOption:
-    """One ``--host``.
+    """One ``--host``, or one kind of hosts of a cluster.
 
     Attributes:
         name: Its name in the answer.
-        script: What ``--runtime`` would take.
+        script: What ``--runtime`` would take; "" for hosts of a cluster.
+        labels: What ``--hosts`` takes; "" for all hosts of a cluster.
     """
 
     name: str
-    script: str
+    script: str = ""
+    labels: str = ""
 
 
 def parse(texts: Sequence[str], flag: str = "--host") -> tuple[HostOption, ...]:
@@ -50,9 +52,39 @@ def parse(texts: Sequence[str], flag: str = "--host") -> tuple[HostOption, ...]:
     return tuple(hosts.values())
 
 
+def address(text: str) -> str:
+    """Read ``--on ray[:HOST:PORT]``; "" if no address is given.
+
+    Raises:
+        UsageError: The text has another form.
+    """
+    engine, _, place = text.partition(":")
+    if engine != "ray" or text == "ray:" or place.startswith("ray:"):
+        raise UsageError(f"{text!r} is not ray[:HOST:PORT]", where="--on", do="e.g. --on ray:10.0.0.1:6379")
+    return place
+
+
+def labels(text: str) -> dict[str, str]:
+    """Read ``--hosts KEY=VALUE[,KEY=VALUE]``.
+
+    Raises:
+        UsageError: The text has another form.
+    """
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(key and value and _NAME.fullmatch(value) for key, _, value in pairs):
+        raise UsageError(
+            f"{text!r} is not KEY=VALUE[,KEY=VALUE]",
+            where="--hosts",
+            do="e.g. --hosts instance=c7g, for nodes started with `ray start --labels instance=c7g`",
+        )
+    return {key: value for key, _, value in pairs}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hosted(Each):
     """A measurement that may run on several machines."""
 
     host: Hosts = ()
+    on: On = None
+    hosts: HostLabels = ()
     price: Prices = ()

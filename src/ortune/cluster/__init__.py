@@ -1,0 +1,1 @@
+"""Hosts of a Ray cluster: joining it, and the processes that run there."""

@@ -1,0 +1,241 @@
+"""A Ray cluster that ortune joins: its nodes, and the objects that carry models there. ortune starts no cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ortune.errors import UsageError
+
+RESOURCE = "ortune"
+"""The resource of a node that is a host: ``ray start --resources '{"ortune": 1}'``."""
+_CONNECT_S = 5.0
+_PART_BYTES = 64 << 20
+_HELD_SHARE = 0.5
+"""Share of the object store that models may take: the rest is Ray's."""
+_VARIABLES = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_server_request_timeout_seconds": "10",
+}
+"""Read by Ray when it is imported: no reports, none of its logs in the terminal, and an error within seconds."""
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node of the cluster that is a host.
+
+    Attributes:
+        id: Its identifier in Ray.
+        name: Address and beginning of the identifier.
+        labels: Its labels.
+        store_bytes: Size of its object store.
+    """
+
+    id: str
+    name: str
+    labels: dict[str, str]
+    store_bytes: int
+
+
+class _Reported(msgspec.Struct, frozen=True, rename="pascal"):
+    """What Ray reports about a node."""
+
+    node_id: str = msgspec.field(name="NodeID")
+    alive: bool
+    node_manager_address: str
+    resources: dict[str, float] = {}
+    labels: dict[str, str] = {}
+
+
+class RayCluster:
+    """A cluster that this process has joined.
+
+    Attributes:
+        ray: The module.
+        version: Of Ray, the same on all nodes.
+        dashboard: Address of its dashboard; "" without one.
+    """
+
+    def __init__(self, ray: Any, dashboard: str) -> None:
+        self.ray, self.version, self.dashboard = ray, str(ray.__version__), dashboard
+        self.objects = Objects(ray)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Return the live nodes that are hosts, in a stable order.
+
+        Raises:
+            ConnectionError: The head of the cluster does not answer.
+        """
+        try:
+            reported = msgspec.convert(self.ray.nodes(), list[_Reported])
+        except (self.ray.exceptions.RayError, msgspec.ValidationError, OSError) as error:
+            raise ConnectionError(str(error)) from error
+        hosts = [
+            Node(
+                id=one.node_id,
+                name=f"{one.node_manager_address}/{one.node_id[:6]}",
+                labels=one.labels,
+                store_bytes=int(one.resources.get("object_store_memory", 0)),
+            )
+            for one in reported
+            if one.alive and one.resources.get(RESOURCE, 0) >= 1
+        ]
+        return tuple(sorted(hosts, key=lambda node: node.name))
+
+
+class Objects:
+    """Files in the object store of the cluster, each once, the least recently used ones released first.
+
+    Args:
+        ray: The module.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._kept: OrderedDict[str, tuple[int, list[Any]]] = OrderedDict()
+        self._guard = threading.Lock()
+
+    def parts(self, path: Path, digest: str, size_bytes: int, store_bytes: int) -> list[Any]:
+        """Return references to the parts of a file.
+
+        Args:
+            path: The file.
+            digest: Its identity.
+            size_bytes: Its size.
+            store_bytes: Size of the object store that receives it.
+
+        Raises:
+            UsageError: The store cannot hold the file.
+        """
+        room = int(_HELD_SHARE * store_bytes)
+        if size_bytes > room:
+            raise UsageError(
+                f"has {size_bytes >> 20} MiB, more than half of the host's object store ({store_bytes >> 20} MiB)",
+                where=str(path),
+                do=f"start Ray there with --object-store-memory {2 * size_bytes} or more",
+                code="object-store",
+            )
+        with self._guard:
+            if digest in self._kept:
+                self._kept.move_to_end(digest)
+                return self._kept[digest][1]
+            while self._kept and sum(size for size, _ in self._kept.values()) + size_bytes > room:
+                self._kept.popitem(last=False)
+            with path.open("rb") as file:
+                parts = [self._ray.put(data) for data in iter(lambda: file.read(_PART_BYTES), b"")]
+            self._kept[digest] = size_bytes, parts
+            return parts
+
+
+@contextlib.contextmanager
+def joined(address: str) -> Iterator[RayCluster]:
+    """Join a running cluster.
+
+    Args:
+        address: HOST:PORT of its head; "" for the one that ``RAY_ADDRESS`` names or that runs on this machine.
+
+    Raises:
+        UsageError: Ray is not installed, no cluster runs there, or it has another version of Ray or Python.
+    """
+    where = f"--on ray:{address}" if address else "--on ray"
+    _require_answer(address, where)
+    with _variables(_VARIABLES):
+        try:
+            import ray
+        except ImportError as error:
+            raise UsageError("Ray is not installed", where=where, do="pip install 'ortune[ray]'") from error
+        with _own_signals():
+            try:
+                context = ray.init(
+                    address=address or "auto",
+                    logging_level="error",
+                    log_to_driver=False,
+                    configure_logging=False,
+                    namespace=RESOURCE,
+                )
+            except (ConnectionError, ValueError, SystemExit, ray.exceptions.RayError) as error:
+                raise UsageError(
+                    "no Ray cluster answers",
+                    where=where,
+                    do="start one with `ray start --head`, or pass --on ray:HOST:PORT",
+                ) from error
+            except RuntimeError as error:
+                what = " ".join(str(error).split())
+                raise UsageError(
+                    _mismatch(what),
+                    where=where,
+                    do="run ortune with the Python and the Ray of the cluster",
+                    code="ray-version",
+                ) from error
+    dashboard = context.address_info.get("webui_url") or ""
+    try:
+        yield RayCluster(ray, str(dashboard))
+    finally:
+        ray.shutdown()
+
+
+def _mismatch(text: str) -> str:
+    """Return Ray's sentence about different versions in a few words; its own sentence if that has another form."""
+    words = text.split()
+    versions = [
+        (words[i + 1], words[i + 3])
+        for i, word in enumerate(words)
+        if word == "Ray:" and words[i + 2 : i + 3] == ["Python:"] and len(words) > i + 3
+    ]
+    if len(versions) != 2:
+        return text
+    (cluster, its_python), (own, own_python) = versions
+    return (
+        f"the cluster has Ray {cluster} on Python {its_python}; ortune has Ray {own} on Python {own_python}"
+    )
+
+
+def _require_answer(address: str, where: str) -> None:
+    """Check that something listens at an address: Ray itself tries for minutes, and then ends the process."""
+    if not address:
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise UsageError(f"{address!r} is not HOST:PORT", where=where, do="e.g. --on ray:10.0.0.1:6379")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"nothing answers at {address} ({getattr(error, 'strerror', None) or error})",
+            where=where,
+            do="pass the address that `ray start --head` printed",
+        ) from error
+
+
+@contextlib.contextmanager
+def _variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process while Ray reads them; what the user has set stays."""
+    added = {name: value for name, value in values.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Restore the handlers of signals that Ray replaces; a stop of the command is ortune's to handle."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,176 @@
+"""One host of a Ray cluster, assigned to one measurement at a time."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import msgspec
+
+from ortune.cluster.process import ClusterProcess
+from ortune.cluster.ray_cluster import RESOURCE, Node, RayCluster
+from ortune.elsewhere import HostLost
+from ortune.store.lock import holder_words
+
+T = TypeVar("T")
+
+CALL_S = 60.0
+"""Seconds that a host may take to answer a call, besides what the call itself waits."""
+KEEP_S = 1800.0
+"""Seconds that a transfer of a file may take."""
+STREAM_BYTES = 16 << 20
+"""The most that one answer may hold of a stream; a host holds less."""
+CALLERS = 64
+"""Calls that a host serves at once: one per stream of each process of a block."""
+_VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class RayHost:
+    """A host, from joining it until it is released or lost.
+
+    Args:
+        cluster: The cluster.
+        node: The node.
+
+    Attributes:
+        speeds_ns: Durations of the fixed computation, before and after each measurement since ``take_speed_ns``.
+    """
+
+    def __init__(self, cluster: RayCluster, node: Node) -> None:
+        self.node, self.python = node, f"ray:{node.name}"
+        self._cluster, self._ray = cluster, cluster.ray
+        self._lost = ""
+        self._has: set[str] = set()
+        self.speeds_ns: list[int] = []
+        affinity = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
+        self.actor = (
+            _remote_class(self._ray)
+            .options(
+                num_cpus=0, resources={RESOURCE: 1}, max_concurrency=CALLERS, scheduling_strategy=affinity
+            )
+            .remote()
+        )
+
+    def niceness(self) -> int:
+        """Return the niceness of the processes there, once the host is free.
+
+        Raises:
+            HostLost: It was not free in time, or does not answer.
+        """
+        return self.call(int, self.actor.niceness)
+
+    def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> ClusterProcess:
+        """Start its interpreter with these arguments."""
+        number = self.call(int, self.actor.start, list(arguments), _VARIABLES)
+        return ClusterProcess(_Calls(self, number), log)
+
+    def keep(self, content: Path, digest: str, size_bytes: int) -> None:
+        """Put a file into the cache of the host, if it is not there."""
+        if digest in self._has:
+            return
+        if not self.call(bool, self.actor.has, digest):
+            parts = self._cluster.objects.parts(content, digest, size_bytes, self.node.store_bytes)
+            self.call(bool, self.actor.keep, digest, *parts, limit_s=KEEP_S)
+        self._has.add(digest)
+
+    def locked(self, what: str, budget_s: float | None) -> str:
+        """Try to acquire the measuring lock of the host; return "", or who holds it."""
+        acquired, held, now_s = self.call(tuple[bool, bytes, float], self.actor.lock, what, budget_s)
+        return "" if acquired else holder_words(held, now_s)
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """Release the lock at the end; how fast the host is, is measured before and after."""
+        try:
+            self.speeds_ns.append(self.call(int, self.actor.gauge))
+            yield
+            self.speeds_ns.append(self.call(int, self.actor.gauge))
+        finally:
+            with contextlib.suppress(HostLost):
+                self.call(type(None), self.actor.unlock)
+
+    def take_speed_ns(self) -> int:
+        """Return the shortest duration of the fixed computation since the last time; 0 without any."""
+        shortest = min(self.speeds_ns, default=0)
+        self.speeds_ns.clear()
+        return shortest
+
+    def require_alive(self) -> None:
+        """Check that the host answers."""
+        self.call(int, self.actor.niceness)
+
+    def lose(self, why: str) -> None:
+        """Let all further calls fail."""
+        self._lost = self._lost or why
+
+    def release(self) -> None:
+        """End everything that runs there."""
+        self.lose("was released")
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.kill(self.actor)
+
+    def call(self, kind: type[T], method: Any, *arguments: Any, limit_s: float = CALL_S) -> T:
+        """Return the answer to a call of a method of ``actor``.
+
+        Raises:
+            HostLost: None came, or one of another form.
+        """
+        if self._lost:
+            raise HostLost(self._lost, where=self.python)
+        errors = self._ray.exceptions
+        try:
+            return msgspec.convert(self._ray.get(method.remote(*arguments), timeout=limit_s), kind)
+        except errors.GetTimeoutError:
+            why = f"did not answer within {limit_s:.0f} s"
+        except errors.RayTaskError as error:
+            why = f"cannot answer: {type(error.cause).__name__}: {error.cause}"
+        except errors.RayError as error:
+            why = f"was lost: {' '.join(str(error).split())[:200]}"
+        except msgspec.ValidationError as error:
+            why = f"sent an answer that was refused: {error}"
+        self.lose(why)
+        raise HostLost(why, where=self.python)
+
+
+class _Calls:
+    """Calls to one process."""
+
+    def __init__(self, host: RayHost, number: int) -> None:
+        self._host, self._number = host, number
+
+    def write(self, data: bytes) -> bool:
+        return self._host.call(bool, self._host.actor.write, self._number, data)
+
+    def close(self) -> None:
+        self._host.call(type(None), self._host.actor.close, self._number)
+
+    def read(self, wait_s: float) -> tuple[bytes, bytes, int | None]:
+        output, log, code = self._host.call(
+            tuple[bytes, bytes, int | None],
+            self._host.actor.read,
+            self._number,
+            wait_s,
+            limit_s=wait_s + CALL_S,
+        )
+        if max(len(output), len(log)) > STREAM_BYTES:
+            self._host.lose("sent more than any host holds")
+            return b"", b"", -9
+        return output, log, code
+
+    def kill(self) -> None:
+        self._host.call(type(None), self._host.actor.kill, self._number)
+
+
+@cache
+def _remote_class(ray: Any) -> Any:
+    """Return the class of what runs on a host; its source travels, since ortune may not be installed there."""
+    from ray import cloudpickle
+
+    import ortune.worker
+    from ortune.worker import cluster_host
+
+    cloudpickle.register_pickle_by_value(ortune.worker)
+    return ray.remote(cluster_host.ClusterHost)

@@ -1,0 +1,129 @@
+"""The host of a cluster that runs the processes of a measurement instead of this machine.
+
+An executor assigns a host to the thread that runs a model. Everything that starts a process for the model reads the
+assignment here, so no function between them has to pass it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import IO, Protocol
+
+from ortune.errors import MeasurementError
+
+
+class Process(Protocol):
+    """A process on a host; the part of ``subprocess.Popen`` that ``launcher.Child`` uses."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """Its standard input."""
+        ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Its standard output, a pipe."""
+        ...
+
+    @property
+    def stderr(self) -> IO[bytes] | None:
+        """Its standard error, a pipe; None if a log receives it."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Its number; of no meaning on this machine if the process is elsewhere."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code; None if it is not known to have ended."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end.
+
+        Raises:
+            launcher.StillRunning: It still runs.
+        """
+        ...
+
+    def kill(self) -> None:
+        """End it, with all that it started."""
+        ...
+
+
+class AssignedHost(Protocol):
+    """A host of a cluster.
+
+    Attributes:
+        python: Name of its interpreter in results, and in commands that are started there.
+    """
+
+    python: str
+
+    def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> Process:
+        """Start its interpreter with these arguments.
+
+        Args:
+            arguments: Of the command line.
+            log: File that receives stderr; None is a pipe.
+
+        Raises:
+            OSError: The process cannot be started.
+            HostLost: The host does not answer.
+        """
+        ...
+
+    def keep(self, content: Path, digest: str, size_bytes: int) -> None:
+        """Put a file into the cache of the host, if it is not there.
+
+        Raises:
+            UsageError: The file is larger than what the cluster can transfer.
+            HostLost: The host does not answer.
+        """
+        ...
+
+    def locked(self, what: str, budget_s: float | None) -> str:
+        """Try to acquire the measuring lock of the host; return "", or who holds it.
+
+        Raises:
+            HostLost: The host does not answer.
+        """
+        ...
+
+    def holding(self) -> AbstractContextManager[None]:
+        """Return a context that releases the lock at its end."""
+        ...
+
+    def require_alive(self) -> None:
+        """Check that the host answers.
+
+        Raises:
+            HostLost: It does not.
+        """
+        ...
+
+
+class HostLost(MeasurementError):
+    """A host of a cluster no longer answers, so nothing can be said about the model that ran there."""
+
+    default_code = "host-lost"
+
+
+assigned: ContextVar[AssignedHost | None] = ContextVar("assigned", default=None)
+"""The host that runs the processes of this thread; None for this machine."""
+
+
+def require_alive() -> None:
+    """Check that the assigned host answers, before a failure of a process is attributed to the process.
+
+    Raises:
+        HostLost: It does not answer.
+    """
+    host = assigned.get()
+    if host is not None:
+        host.require_alive()

@@ -1,0 +1,293 @@
+"""Runs a command for each model on the hosts of a cluster: one model at a time on a host, each on its kind of host.
+
+It decides what runs where, and knows neither threads nor Ray: a ``Cluster`` starts jobs and reports events. A host that
+is lost costs the block that it measured; the model goes on from its journal on another host of the kind.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from ortune import monotonic
+from ortune.elsewhere import HostLost
+from ortune.errors import OrtuneError
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope
+from ortune.step import Step
+from ortune.verbs._many import words
+from ortune.verbs._many.executor import Done, Job, Jobs
+
+WAIT_S = 0.5
+"""How long to wait for an event before the user's stop is looked at again."""
+NONE_LEFT_S = 120.0
+"""A kind of which no host is left gets no new one later than this: autoscalers replace a preempted node in minutes."""
+LOSSES = 3
+"""A model that was running on so many hosts when they were lost may be the reason."""
+SLOW_RATIO = 2.0
+SLOW, INVALID = "slow", "invalid"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """A host is free for the first time."""
+
+    host: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost:
+    """A host is gone; what ran there has ended."""
+
+    host: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """A job has ended.
+
+    Attributes:
+        host: Where it ran.
+        number: Of the start.
+        answer: Its document, or the error that took its place.
+        spent_s: Its own time.
+        speed_ns: Duration of a fixed computation on the host; 0 if unknown.
+    """
+
+    host: str
+    number: int
+    answer: Envelope[Any] | OrtuneError
+    spent_s: float
+    speed_ns: int = 0
+
+
+Event = Joined | Lost | Ended
+
+
+class Cluster(Protocol):
+    """Hosts, and the jobs that run there."""
+
+    def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
+        """Start a job on a free host; its end is an event with this number."""
+        ...
+
+    def wait(self, limit_s: float) -> Sequence[Event]:
+        """Return events, in order, as soon as there are any."""
+        ...
+
+    def stop(self) -> None:
+        """Let the running jobs end early."""
+        ...
+
+
+@dataclass(kw_only=True)
+class _Waiting:
+    """A job with its history.
+
+    Attributes:
+        avoid: Hosts that gave no valid answer.
+        first: The answer that another host should confirm.
+        n_lost: Hosts that were lost while it ran.
+    """
+
+    job: Job
+    avoid: set[str] = field(default_factory=set)
+    first: Done | None = None
+    n_lost: int = 0
+
+
+@dataclass(kw_only=True)
+class _Host:
+    kind: str
+    speed_ns: int = 0
+    number: int = 0
+    runs: _Waiting | None = None
+
+
+class Fleet:
+    """An executor of jobs on the hosts of a cluster.
+
+    Args:
+        cluster: The hosts.
+
+    Attributes:
+        aside: Hosts that get no more jobs, each with the reason.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.aside: dict[str, str] = {}
+        self._cluster = cluster
+        self._hosts: dict[str, _Host] = {}
+        self._fit: dict[str, dict[str, _Host]] = {}  # by kind, those that are not set aside
+        self._free: dict[str, deque[str]] = {}
+        self._again: dict[str, deque[_Waiting]] = {}
+        self._alone_since: dict[str, float] = {}
+        self._n_started = self._n_done = self._n_running = 0
+
+    def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
+        """Yield each job with its answer."""
+        began_s, total = monotonic.now_s(), jobs.n_left
+        is_stopped = False
+        while True:
+            if not is_stopped and watcher.stop():
+                is_stopped = True
+                self._cluster.stop()
+            if is_stopped:
+                self._again.clear()
+            else:
+                yield from self._counted(self._assign(jobs, watcher))
+            if not self._n_running and (is_stopped or not (jobs.n_left or any(self._again.values()))):
+                return
+            events = self._cluster.wait(WAIT_S)
+            for event in events:
+                yield from self._counted(self._handle(event, watcher))
+            if events and total:
+                watcher.step(self._step(total, monotonic.now_s() - began_s))
+
+    def _counted(self, done: Iterator[Done]) -> Iterator[Done]:
+        for one in done:
+            self._n_done += 1
+            yield one
+
+    def _assign(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
+        """Start what free hosts can run; yield jobs that no host can run."""
+        for kind, free in self._free.items():
+            for _ in range(len(free)):
+                name = free.popleft()
+                waiting = self._next(kind, name, jobs)
+                if waiting is None:
+                    free.append(name)
+                    continue
+                host = self._hosts[name]
+                self._n_started += 1
+                self._n_running += 1
+                host.number, host.runs = self._n_started, waiting
+                self._cluster.start(name, host.number, waiting.job, watcher)
+        for kind in {*self._again, *jobs.kinds}:
+            yield from self._hopeless(kind, jobs)
+
+    def _next(self, kind: str, name: str, jobs: Jobs) -> _Waiting | None:
+        """Return what a free host runs next; None if there is nothing for it."""
+        again = self._again.get(kind, deque())
+        for i, waiting in enumerate(again):
+            if name not in waiting.avoid:
+                del again[i]
+                return waiting
+        job = jobs.take(kind, len(self._fit[kind]))
+        return None if job is None else _Waiting(job=job)
+
+    def _hopeless(self, kind: str, jobs: Jobs) -> Iterator[Done]:
+        """Yield the jobs of a kind that has no host for them any more."""
+        fit = self._fit.get(kind, {})
+        again = self._again.get(kind, deque())
+        for _ in range(len(again)):
+            waiting = again.popleft()
+            if waiting.first is not None and not fit.keys() - waiting.avoid:
+                yield waiting.first  # no other host can confirm it
+            else:
+                again.append(waiting)
+        if fit:
+            self._alone_since.pop(kind, None)
+            return
+        since_s = self._alone_since.setdefault(kind, monotonic.now_s())
+        if monotonic.now_s() - since_s < NONE_LEFT_S:
+            return
+        while again:
+            yield _lost(again.popleft().job, words.no_host_left(kind))
+        while (job := jobs.take(kind, 1)) is not None:
+            yield _lost(job, words.no_host_left(kind))
+
+    def _handle(self, event: Event, watcher: Watcher) -> Iterator[Done]:
+        if isinstance(event, Joined):
+            host = self._hosts[event.host] = _Host(kind=event.kind)
+            self._fit.setdefault(event.kind, {})[event.host] = host
+            self._free.setdefault(event.kind, deque()).append(event.host)
+            return
+        known = self._hosts.get(event.host)
+        if known is None or (isinstance(event, Ended) and event.number != known.number):
+            return  # an answer that arrived twice, or of a host that was lost before
+        host = known
+        waiting, host.runs, host.number = host.runs, None, 0
+        self._n_running -= waiting is not None
+        if isinstance(event, Lost) or isinstance(event.answer, HostLost):
+            why = event.why if isinstance(event, Lost) else str(event.answer)
+            watcher.say(words.host_lost(event.host, why))
+            self._remove(event.host)
+            if waiting is not None:
+                yield from self._lose(waiting)
+            return
+        assert waiting is not None
+        host.speed_ns = event.speed_ns
+        done = Done(job=waiting.job, answer=event.answer, spent_s=event.spent_s)
+        if self._is_slow(host):
+            self._set_aside(event.host, SLOW, watcher)
+            self._put_back(waiting)
+            return
+        self._free[host.kind].append(event.host)
+        if _is_invalid(event.answer) and waiting.first is None and len(self._fit[host.kind]) > 1:
+            waiting.avoid.add(event.host)
+            waiting.first = done
+            self._put_back(waiting)
+            return
+        if waiting.first is not None and not _is_invalid(event.answer):
+            for name in waiting.avoid & self._hosts.keys():
+                self._set_aside(name, INVALID, watcher)
+        yield done
+
+    def _lose(self, waiting: _Waiting) -> Iterator[Done]:
+        """Run a job again whose host was lost, unless it was on each of several."""
+        waiting.n_lost += 1
+        if waiting.n_lost >= LOSSES:
+            yield _lost(waiting.job, words.lost_with(waiting.n_lost))
+            return
+        waiting.job = replace(waiting.job, resumes=True)
+        self._put_back(waiting)
+
+    def _put_back(self, waiting: _Waiting) -> None:
+        self._again.setdefault(waiting.job.host, deque()).append(waiting)
+
+    def _remove(self, name: str) -> None:
+        kind = self._hosts.pop(name).kind
+        self._fit[kind].pop(name, None)
+        if name in self._free.get(kind, ()):
+            self._free[kind].remove(name)
+
+    def _set_aside(self, name: str, reason: str, watcher: Watcher) -> None:
+        """Give a host no more jobs."""
+        if name in self.aside:
+            return
+        self.aside[name] = reason
+        kind = self._hosts[name].kind
+        self._fit[kind].pop(name)
+        if name in self._free.get(kind, ()):
+            self._free[kind].remove(name)
+        watcher.say(words.set_aside(name, reason))
+
+    def _is_slow(self, host: _Host) -> bool:
+        """Whether a fixed computation takes twice as long as on the other hosts of the kind."""
+        fit = self._fit[host.kind].values()
+        others = [one.speed_ns for one in fit if one is not host and one.speed_ns]
+        return bool(others) and host.speed_ns > SLOW_RATIO * statistics.median(others)
+
+    def _step(self, total: int, elapsed_s: float) -> Step:
+        """Return how many are done, what runs where, and when the rest is done."""
+        running = [(host.runs.job.label, name) for name, host in self._hosts.items() if host.runs is not None]
+        what = words.fleet(self._n_done, total, running)
+        if not self._n_done:
+            return Step(what=what)
+        left_s = elapsed_s / self._n_done * (total - self._n_done)
+        return Step(what=what, done_ratio=self._n_done / total, left_s=left_s)
+
+
+def _is_invalid(answer: Envelope[Any] | OrtuneError) -> bool:
+    """Whether the machine was not fit to measure, by the measurement's own checks."""
+    return answer.code == "invalid" if isinstance(answer, OrtuneError) else answer.verdict == "invalid"
+
+
+def _lost(job: Job, what: str) -> Done:
+    return Done(job=job, answer=HostLost(what, do="continue with --resume once there is a host"), spent_s=0.0)

@@ -1,0 +1,281 @@
+"""The hosts of a Ray cluster as a fleet: which there are, of which kinds, and a thread for each model that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ortune import elsewhere, monotonic
+from ortune.cluster.ray_cluster import RESOURCE, Node, RayCluster, joined
+from ortune.cluster.ray_host import RayHost
+from ortune.elsewhere import HostLost
+from ortune.errors import Interrupted, OrtuneError, UsageError
+from ortune.measuring.watcher import Watcher
+from ortune.records import Runtime
+from ortune.runtimes.runtimes import find_runtime
+from ortune.verbs._many import words
+from ortune.verbs._many.batch import Batch
+from ortune.verbs._many.executor import Done, Job, run_one
+from ortune.verbs._many.fleet import Ended, Event, Fleet, Joined, Lost
+from ortune.verbs._shared.hosts import HostOption, address, labels
+
+LOOK_S = 5.0
+"""How often the cluster is asked which nodes it has."""
+LEAVE_S = 10.0
+"""Seconds that running measurements get to end after a second Ctrl-C."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ready:
+    """A host that was looked at.
+
+    Attributes:
+        found: Its runtime, or why it is not used.
+        niceness: Of processes there.
+    """
+
+    host: RayHost
+    found: Runtime | OrtuneError
+    niceness: int = 0
+
+
+@contextlib.contextmanager
+def fleet(batch: Batch, watcher: Watcher) -> Iterator[tuple[Batch, Fleet]]:
+    """Join the cluster, and return the batch with its kinds of hosts and what runs it there.
+
+    Raises:
+        UsageError: There is no such cluster, it has no host that can be used, or a selection is that of none.
+    """
+    with joined(address(str(batch.values["on"]))) as cluster:
+        hosts = RayHosts(cluster, tuple(batch.values.get("hosts") or ()), watcher)
+        try:
+            kinds = hosts.kinds()
+            watcher.say(
+                words.joined(cluster.version, hosts.n_used, [kind.name for kind in kinds], cluster.dashboard)
+            )
+            yield replace(batch, hosts=kinds), Fleet(hosts)
+        finally:
+            hosts.close()
+
+
+class RayHosts:
+    """The hosts of a cluster that were selected.
+
+    Args:
+        cluster: The cluster.
+        selections: As ``--hosts`` has them; () for all hosts.
+        watcher: Receives sentences about hosts.
+    """
+
+    def __init__(self, cluster: RayCluster, selections: tuple[str, ...], watcher: Watcher) -> None:
+        self._cluster, self._watcher = cluster, watcher
+        self._selections = {text: labels(text) for text in selections} or {"": {}}
+        self._kinds: dict[tuple[str, str], str] = {}  # by selection and machine
+        self._nodes: dict[str, RayHost] = {}  # by the identifier in Ray
+        self._used: dict[str, RayHost] = {}  # by name
+        self._busy: dict[str, threading.Thread] = {}
+        self._came: queue.Queue[Event | _Ready | Callable[[], None]] = queue.Queue()
+        self._first: list[Event] = []
+        self._stopping = threading.Event()
+        self._looked_s = 0.0
+
+    @property
+    def n_used(self) -> int:
+        """How many hosts are used."""
+        return len(self._used)
+
+    def kinds(self) -> tuple[HostOption, ...]:
+        """Look at all hosts, and return their kinds: a selection, and machines that are equal.
+
+        Raises:
+            UsageError: No host can be used, or a selection is that of none.
+        """
+        self._look()
+        if not self._nodes:
+            raise UsageError(
+                f"the cluster has no node with the resource {RESOURCE!r} that was selected",
+                where="--hosts" if "" not in self._selections else "--on",
+                do="""start nodes with `ray start --address ... --resources '{"ortune": 1}' --labels KEY=VALUE`""",
+            )
+        ready = [self._next_ready() for _ in range(len(self._nodes))]
+        usable = [one for one in ready if isinstance(one.found, Runtime)]
+        for one in ready:
+            if isinstance(one.found, OrtuneError):
+                self._refuse(one.host, one.found)
+        if not usable:
+            error = next(one.found for one in ready if isinstance(one.found, OrtuneError))
+            raise UsageError(
+                f"no host of the cluster can be used: {error.what}", where=error.where, do=error.do
+            )
+        machines: dict[str, set[str]] = {text: set() for text in self._selections}
+        for one in usable:
+            selection, machine = self._kind(one)
+            machines[selection].add(machine)
+        options = []
+        for text, found in machines.items():
+            if not found:
+                raise UsageError(
+                    "no host of the cluster that can be used has these labels", where=f"--hosts {text}"
+                )
+            name = "-".join(self._selections[text].values()) or "ray"
+            for number, machine in enumerate(sorted(found), start=1):
+                unique = name if len(found) == 1 else f"{name}-{number}"
+                self._kinds[text, machine] = unique
+                options.append(HostOption(name=unique, labels=text))
+        for one in usable:
+            self._use(one)
+        return tuple(options)
+
+    def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
+        """Start a job in a thread of its own."""
+        thread = threading.Thread(
+            target=self._run, args=(self._used[host], host, number, job, watcher), daemon=True
+        )
+        self._busy[host] = thread
+        thread.start()
+
+    def wait(self, limit_s: float) -> Sequence[Event]:
+        """Return events as soon as there are any; what threads have to say is said here."""
+        events, self._first = self._first, []
+        deadline_s = monotonic.now_s() + limit_s
+        while not events and (left_s := deadline_s - monotonic.now_s()) > 0:
+            if monotonic.now_s() - self._looked_s > LOOK_S:
+                self._look()
+                events, self._first = self._first, []
+            with contextlib.suppress(queue.Empty):
+                came = self._came.get(timeout=left_s)
+                if isinstance(came, _Ready):
+                    self._take(came)
+                    events, self._first = self._first, []
+                elif callable(came):
+                    came()
+                else:
+                    events = [came]
+        for event in events:
+            self._note(event)
+        return events
+
+    def stop(self) -> None:
+        """Let the running jobs end early."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End what still runs, and release all hosts."""
+        self._stopping.set()
+        for host in self._nodes.values():
+            host.release()
+        deadline_s = monotonic.now_s() + LEAVE_S
+        for thread in self._busy.values():
+            thread.join(max(0.0, deadline_s - monotonic.now_s()))
+
+    def _look(self) -> None:
+        """Find nodes that came and those that went."""
+        self._looked_s = monotonic.now_s()
+        try:
+            nodes = {node.id: node for node in self._cluster.nodes() if self._selection(node) is not None}
+        except ConnectionError:
+            return  # the calls to the hosts show whether they are there
+        for node_id in self._nodes.keys() - nodes.keys():
+            host = self._nodes[node_id]
+            host.lose("its node left the cluster")
+            if host.node.name not in self._busy:
+                self._first.append(Lost(host=host.node.name, why="its node left the cluster"))
+                self._nodes.pop(node_id)
+        for node_id in nodes.keys() - self._nodes.keys():
+            host = self._nodes[node_id] = RayHost(self._cluster, nodes[node_id])
+            threading.Thread(target=self._prepare, args=(host,), daemon=True).start()
+
+    def _selection(self, node: Node) -> str | None:
+        """Return which selection a node belongs to, the first one; None for none."""
+        for text, wanted in self._selections.items():
+            if wanted.items() <= node.labels.items():
+                return text
+        return None
+
+    def _kind(self, ready: _Ready) -> tuple[str, str]:
+        """Return the selection and the machine of a host that can be used; equal ones are of one kind."""
+        selection, runtime = self._selection(ready.host.node), ready.found
+        assert selection is not None and isinstance(runtime, Runtime) and runtime.host is not None
+        host = runtime.host
+        machine = f"{host.effective_cpus:05d}", host.cpu, runtime.build, host.fingerprint
+        return selection, " ".join(machine)
+
+    def _prepare(self, host: RayHost) -> None:
+        """Look at a host, in a thread of its own."""
+        elsewhere.assigned.set(host)
+        try:
+            niceness = host.niceness()
+            self._came.put(_Ready(host=host, found=find_runtime(), niceness=niceness))
+        except OrtuneError as error:
+            self._came.put(_Ready(host=host, found=error))
+
+    def _next_ready(self) -> _Ready:
+        while True:
+            came = self._came.get()
+            if isinstance(came, _Ready):
+                return came
+
+    def _take(self, ready: _Ready) -> None:
+        """Use a host that joined later, if it is like one of those at the beginning."""
+        if isinstance(ready.found, OrtuneError):
+            self._refuse(ready.host, ready.found)
+        elif self._kind(ready) in self._kinds:
+            self._use(ready)
+        else:
+            assert ready.found.host is not None
+            self._watcher.say(words.of_no_kind(ready.host.node.name, words.machine(ready.found.host)))
+            ready.host.release()
+
+    def _use(self, ready: _Ready) -> None:
+        name = ready.host.node.name
+        assert isinstance(ready.found, Runtime)
+        if ready.niceness > 0:
+            self._watcher.say(words.niced(name, ready.niceness))
+        self._used[name] = ready.host
+        self._first.append(Joined(host=name, kind=self._kinds[self._kind(ready)]))
+
+    def _refuse(self, host: RayHost, error: OrtuneError) -> None:
+        self._watcher.say(
+            words.unusable(host.node.name, f"{error.what} -> {error.do}" if error.do else error.what)
+        )
+        host.release()
+
+    def _note(self, event: Event) -> None:
+        """Forget what has ended."""
+        if isinstance(event, Ended):
+            self._busy.pop(event.host, None)
+            if isinstance(event.answer, HostLost):
+                host = self._used.pop(event.host, None)
+                if host is not None:
+                    host.release()
+                    self._nodes.pop(host.node.id, None)  # a node that is only cut off may come back
+
+    def _run(self, host: RayHost, name: str, number: int, job: Job, watcher: Watcher) -> None:
+        """Run a job, in a thread of its own."""
+        elsewhere.assigned.set(host)
+        host.take_speed_ns()
+        told = replace(
+            watcher,
+            say=lambda sentence: self._came.put(partial(watcher.say, f"{job.label}: {sentence}")),
+            step=lambda step: None,
+            stop=self._stopping.is_set,
+            begin=lambda: None,
+        )
+        try:
+            done = run_one(job, told)
+        except KeyboardInterrupt as stopped:
+            done = Done(job=job, answer=Interrupted(str(stopped)), spent_s=0.0)
+        answer = done.answer
+        if not isinstance(answer, HostLost):
+            try:
+                host.require_alive()
+            except HostLost as lost:  # whatever was concluded, the host may be why
+                answer = lost
+        speed_ns = 0 if isinstance(answer, HostLost) else host.take_speed_ns()
+        self._came.put(
+            Ended(host=name, number=number, answer=answer, spent_s=done.spent_s, speed_ns=speed_ns)
+        )

@@ -1,0 +1,223 @@
+"""A host of a cluster: starts the processes of one ortune, passes their streams on, and holds the machine's lock.
+
+Ray creates one on each host, from this source. ortune need not be installed there. The other end is ``ortune.cluster``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from ortune.worker.relay import cache_folder
+
+READ_BYTES = 1 << 16
+HELD_BYTES = 8 << 20
+"""Bytes of a stream that are held until ortune reads them; a process that prints more waits."""
+GAUGE_BYTES, GAUGE_TIMES = 1 << 20, 15
+SET_BY_RAY = ("OMP_NUM_THREADS", "RAY_")
+"""Beginnings of variables of its workers: the number of threads would hold for whatever is measured."""
+
+
+class _Stream:
+    """One stream of a process, read by a thread of its own."""
+
+    def __init__(self, pipe: Any, changed: "threading.Condition") -> None:
+        self._pipe, self._changed = pipe, changed
+        self._data = bytearray()
+        self.ended = False
+        threading.Thread(target=self._read, daemon=True).start()
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to take."""
+        return bool(self._data)
+
+    def take(self) -> bytes:
+        """Return what was read since the last time."""
+        data = bytes(self._data)
+        self._data.clear()
+        self._changed.notify_all()
+        return data
+
+    def _read(self) -> None:
+        while True:
+            data = os.read(self._pipe.fileno(), READ_BYTES)
+            with self._changed:
+                self._data += data
+                self.ended = self.ended or not data
+                self._changed.notify_all()
+                if not data:
+                    self._pipe.close()
+                    return
+                self._changed.wait_for(lambda: len(self._data) < HELD_BYTES)
+
+
+class _Child:
+    """A process with what it has printed."""
+
+    def __init__(self, arguments: List[str], variables: Dict[str, str]) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(SET_BY_RAY)}
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(inherited, **variables),
+            start_new_session=True,
+        )
+        self.changed = threading.Condition()
+        self.output = _Stream(self.process.stdout, self.changed)
+        self.log = _Stream(self.process.stderr, self.changed)
+
+    def end(self) -> None:
+        """End it, with all that it started."""
+        if self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        with self.changed:  # readers that wait for room go on to the end of their streams
+            self.output.take()
+            self.log.take()
+
+
+class ClusterHost:
+    """What runs on a host of a cluster."""
+
+    def __init__(self) -> None:
+        self._children: Dict[int, _Child] = {}
+        self._guard = threading.Lock()
+        self._lock: Optional[int] = None
+        self._made = 0
+
+    def niceness(self) -> int:
+        """Return the scheduling niceness of this process, which those that it starts inherit."""
+        return os.nice(0) if hasattr(os, "nice") else 0
+
+    def start(self, arguments: List[str], variables: Dict[str, str]) -> int:
+        """Start this interpreter with these arguments; return the number of the process here."""
+        child = _Child(arguments, variables)
+        with self._guard:
+            self._made += 1
+            self._children[self._made] = child
+            return self._made
+
+    def write(self, number: int, data: bytes) -> bool:
+        """Write to the stdin of a process; return whether it was open."""
+        stdin = self._children[number].process.stdin
+        try:
+            stdin.write(data)  # type: ignore[union-attr]
+            stdin.flush()  # type: ignore[union-attr]
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def close(self, number: int) -> None:
+        """Close the stdin of a process."""
+        with contextlib.suppress(OSError):
+            self._children[number].process.stdin.close()  # type: ignore[union-attr]
+
+    def read(self, number: int, wait_s: float) -> Tuple[bytes, bytes, Optional[int]]:
+        """Return what a process has printed on stdout and stderr, and its exit code once both have ended.
+
+        Args:
+            number: The process.
+            wait_s: How long to wait for something to return.
+        """
+        child = self._children[number]
+        with child.changed:
+            child.changed.wait_for(
+                lambda: child.output.ready or child.log.ready or (child.output.ended and child.log.ended),
+                wait_s,
+            )
+            output, log = child.output.take(), child.log.take()
+            ended = child.output.ended and child.log.ended and not output and not log
+        if not ended:
+            return output, log, None
+        code = child.process.wait()
+        with self._guard:
+            self._children.pop(number, None)
+        return output, log, code
+
+    def kill(self, number: int) -> None:
+        """End a process."""
+        child = self._children.get(number)
+        if child is not None:
+            child.end()
+
+    def has(self, digest: str) -> bool:
+        """Return whether a file is in the cache."""
+        folder = cache_folder()
+        return bool(folder) and os.path.exists(os.path.join(folder, digest))
+
+    def keep(self, digest: str, *parts: Any) -> bool:
+        """Put a file into the cache, where the processes find it by its content; return whether it arrived whole."""
+        folder = cache_folder()
+        if not folder:
+            return True  # each process then receives the file on its stdin
+        found = hashlib.sha256()
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as part:
+            for data in parts:
+                found.update(data)
+                part.write(data)
+        if found.hexdigest() != digest:
+            os.remove(part.name)
+            return False
+        shutil.move(part.name, os.path.join(folder, digest))
+        return True
+
+    def lock(self, what: str, budget_s: Optional[float]) -> Tuple[bool, bytes, float]:
+        """Try to acquire the machine's measuring lock.
+
+        Returns:
+            Whether it was acquired; else what its holder wrote, and the time by the clock of this machine.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            return True, b"", 0.0
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+        path = os.environ.get("ORTUNE_LOCK") or "/tmp/ortune.lock"
+        try:
+            try:
+                fd = os.open(path, flags)
+            except FileNotFoundError:
+                fd = os.open(path, flags | os.O_CREAT, 0o666)
+        except OSError:
+            return True, b"", 0.0
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held = os.pread(fd, 2000, 0)
+            os.close(fd)
+            return False, held, time.time()
+        holder = {"what": what, "pid": os.getpid(), "since_s": time.time(), "budget_s": budget_s}
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(holder).encode(), 0)
+        self._lock = fd
+        return True, b"", 0.0
+
+    def unlock(self) -> None:
+        """Release the lock."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def gauge(self) -> int:
+        """Return the nanoseconds of a fixed computation, for a comparison with hosts of the same kind."""
+        data = bytes(GAUGE_BYTES)
+        times = []
+        for _ in range(GAUGE_TIMES):
+            began_ns = time.perf_counter_ns()
+            hashlib.sha256(data).digest()
+            times.append(time.perf_counter_ns() - began_ns)
+        return min(times)
