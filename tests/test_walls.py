@@ -19,7 +19,8 @@ ROOMS = {
     "records": set(),
     "printable": set(),
     "errors": {"printable"},
-    "launcher": set(),
+    "elsewhere": set(),
+    "launcher": {"elsewhere"},
     "files": set(),
     "temporary": set(),
     "monotonic": set(),
@@ -32,10 +33,12 @@ ROOMS = {
     "show": set(),
     "worker": set(),
     "sources": {"worker"},
+    # What runs on a host of a cluster is sent there by its source.
+    "cluster": {"launcher", "elsewhere", "worker", "store"},
     "platform": {"launcher"},
     "graph": {"launcher", "temporary"},
-    "runtimes": {"launcher", "platform", "store"},
-    "targets": {"launcher", "temporary", "platform", "runtimes", "catalogue", "graph"},
+    "runtimes": {"launcher", "elsewhere", "platform", "store"},
+    "targets": {"launcher", "elsewhere", "temporary", "platform", "runtimes", "catalogue", "graph"},
     "inputs": {"graph"},
     "outputs": {"graph", "inputs", "store"},
     "rewrites": {"graph", "trace"},
@@ -48,7 +51,7 @@ ROOMS = {
     # Where the first outputs of a model are wrong, the engine of bisect names the node.
     "measuring": {
         "stats", "graph", "catalogue", "store", "runtimes", "targets", "inputs", "outputs", "rewrites", "rules",
-        "bundle", "search", "launcher", "temporary", "engines", "show",
+        "bundle", "search", "launcher", "elsewhere", "temporary", "engines", "show",
     },
     # What confines a process of a framework also says whether this system can.
     "engines": {
@@ -57,7 +60,7 @@ ROOMS = {
     },
     "verbs": {
         "stats", "graph", "trace", "catalogue", "targets", "store", "show", "runtimes", "inputs", "outputs", "rewrites",
-        "rules", "bundle", "search", "measuring", "engines", "recorder",
+        "rules", "bundle", "search", "measuring", "engines", "recorder", "cluster", "elsewhere",
     },
     "answer": {"show"},
     "notebook": {"show"},
@@ -335,7 +338,7 @@ def test_only_the_worker_imports_onnxruntime() -> None:
     of_worker = [f for f in files if room(f) != "sources"]  # which is sent elsewhere beside it
     assert breaches(files, lambda f: read(f).libraries & {"onnxruntime"}) == {}
     # The fence is asked here whether this system has one; it imports the standard library alone.
-    others = {"ortune.worker", "ortune.worker.fence"}
+    others = {"ortune.worker", "ortune.worker.fence", "ortune.worker.cluster_host"}
     assert (
         breaches(of_worker, lambda f: {n for n in read(f).imported if n.startswith("ortune.worker")} - others)
         == {}

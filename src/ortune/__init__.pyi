@@ -100,6 +100,10 @@ class _BenchOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     price: Sequence[str] | str | Mapping[str, object]
     "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     shared_pool: bool
@@ -390,6 +394,10 @@ class _CompareOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     price: Sequence[str] | str | Mapping[str, object]
     "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     app: str | None
@@ -828,6 +836,10 @@ class _LookOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     price: Sequence[str] | str | Mapping[str, object]
     "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     rewrite: Sequence[str] | str | Mapping[str, object]
@@ -1020,6 +1032,10 @@ class _QuantizeOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     price: Sequence[str] | str | Mapping[str, object]
     "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
@@ -1475,6 +1491,10 @@ class _TuneOptions(TypedDict, total=False):
     "With several models: time for each one, instead of budget for all together."
     host: Sequence[str] | str | Mapping[str, object]
     "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     price: Sequence[str] | str | Mapping[str, object]
     "Price of an hour of a machine, e.g. pi=0.05/h: shows the cost per million requests. Repeatable."
     quick: bool

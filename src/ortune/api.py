@@ -88,7 +88,7 @@ def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable
     listed = isinstance(given, Iterable) and not isinstance(given, str | Path)
     if listed:
         arguments = {**arguments, each: list(given or ())}
-    elif not arguments.get("each"):
+    elif not any(arguments.get(name) for name in ("each", "host", "on")):
         if each and isinstance(given, str | Path) and Path(given).is_dir() and Path(given).suffix != BUNDLE:
             do = f"for all models in it, pass a list: ortune.{verb}([{str(given)!r}])"
             raise UsageError("is a folder, not a model", where=str(given), do=do)

@@ -9,6 +9,7 @@
     ├── StoreError              the store cannot be written                            (exit 2)
     ├── targets.tool.ToolFailed ONNX Runtime could not make a rewritten model          (exit 2)
     ├── MeasurementError        the controls failed, or every trial did                (exit 3)
+    │   └── elsewhere.HostLost  a host of a cluster no longer answers
     └── Interrupted             stopped before there was anything to tell              (exit 130)
 
 A failed trial is not an exception: it is the record ``Failed``.

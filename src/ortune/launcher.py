@@ -82,9 +82,14 @@ class Child:
         guarded: It does not watch for ortune's end itself, as the worker does: a small process does, outside of its
             group, so that even kill -9 of ortune leaves nothing of it, stopped or not.
 
+    Attributes:
+        is_here: Whether it runs on this machine.
+
     Raises:
         OSError: It cannot be started.
     """
+
+    is_here = True
 
     def __init__(
         self,
@@ -100,8 +105,8 @@ class Child:
         self._guard: Child | None = None
         self.process: subprocess.Popen[bytes] | elsewhere.Process
         host = elsewhere.assigned.get()
-        self.is_here = host is None or command[0] != host.python
-        if host is not None and not self.is_here:
+        if host is not None and command[0] == host.python:
+            self.is_here = False
             self.process = host.start(command[1:], log)
             self.pid = self.process.pid
             _running.add(self)

@@ -31,7 +31,7 @@ NEVER = {
     "open_within", "network", "headful", "watch", "last", "brief", "load", "search", "check", "strict", "diff",
     "dry_run", "no_config", "measure", "inject_wait", "no_wait", "no_why", "no_peak", "quick", "matrix", "needed",
     "opset", "to", "runs_on", "style", "level", "tune", "verify", "aware", "dynamic", "release", "shared_arena",
-    "shared_pool", "budget_each", "each", "host", "a_host", "b_host", "price",
+    "shared_pool", "budget_each", "each", "host", "a_host", "b_host", "on", "hosts", "price",
     # Of a recording: what is installed into an environment, and what a recording holds.
     "install", "uninstall", "duration", "anonymous", "with_inputs",
     # Of a soak: what is done with its sessions.

@@ -18,7 +18,7 @@ import threading
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
-from ortune.worker.relay import cache_folder
+from .relay import cache_folder
 
 READ_BYTES = 1 << 16
 HELD_BYTES = 8 << 20

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -21,7 +21,7 @@ from ortune.records import ManyResult
 from ortune.show.verb_modules import module_of
 from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
-from ortune.verbs._many.executor import Done, Job
+from ortune.verbs._many.executor import Done, Jobs
 from ortune.verbs._many.run import run
 from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import Argument, option_fields
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def stopped_after_one(jobs: Iterable[Job], watcher: Watcher) -> Iterator[Done]:
+def stopped_after_one(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
     """A second Ctrl-C, after the first model."""
     yield from itertools.islice(executor.here(jobs, watcher), 1)
     raise Stopped("stopped")

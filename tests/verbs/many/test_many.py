@@ -23,7 +23,7 @@ from ortune.records import ManyResult
 from ortune.step import Step
 from ortune.verbs._many import executor
 from ortune.verbs._many.batch import batch
-from ortune.verbs._many.executor import Done, Job
+from ortune.verbs._many.executor import Done, Job, Jobs
 from ortune.verbs._many.journal import state
 from ortune.verbs._many.run import exit_code, run
 from ortune.verbs.bench.options import Options as BenchOptions
@@ -124,16 +124,16 @@ class Stopping:
     def __init__(self, after: int, *, at_once: bool) -> None:
         self.after, self.at_once, self.answered = after, at_once, 0
 
-    def execute(self, jobs: Any, watcher: Watcher) -> Iterator[Done]:
-        for done in executor.here(self._counted(jobs), watcher):
+    def execute(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
+        while self._goes_on() and (job := jobs.take()) is not None:
+            done = executor.run_one(job, watcher)
             self.answered += 1
             yield done
 
-    def _counted(self, jobs: Any) -> Iterator[Job]:
-        for job in jobs:
-            if self.at_once and self.answered == self.after:
-                raise Stopped("stopped before there was a result")
-            yield job
+    def _goes_on(self) -> bool:
+        if self.at_once and self.answered == self.after:
+            raise Stopped("stopped before there was a result")
+        return True
 
     def __call__(self) -> bool:
         return not self.at_once and self.answered >= self.after

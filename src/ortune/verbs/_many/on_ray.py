@@ -24,7 +24,7 @@ from ortune.verbs._many.fleet import Ended, Event, Fleet, Joined, Lost
 from ortune.verbs._shared.hosts import HostOption, address, labels
 
 LOOK_S = 5.0
-"""How often the cluster is asked which nodes it has."""
+"""How often the list of nodes is read again."""
 LEAVE_S = 10.0
 """Seconds that running measurements get to end after a second Ctrl-C."""
 
@@ -97,8 +97,8 @@ class RayHosts:
         self._look()
         if not self._nodes:
             raise UsageError(
-                f"the cluster has no node with the resource {RESOURCE!r} that was selected",
-                where="--hosts" if "" not in self._selections else "--on",
+                f"the cluster has no such node with the resource {RESOURCE!r}",
+                where=" ".join(["--on ray", *(f"--hosts {text}" for text in self._selections if text)]),
                 do="""start nodes with `ray start --address ... --resources '{"ortune": 1}' --labels KEY=VALUE`""",
             )
         ready = [self._next_ready() for _ in range(len(self._nodes))]
