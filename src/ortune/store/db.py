@@ -173,14 +173,28 @@ class Store:
         rows = self._read(f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC", *values)
         return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
 
-    def events(self, session: str) -> list[Event]:
-        """Return everything that happened in a session, in order."""
+    def events(self, session: str, but: str = "") -> list[Event]:
+        """Return everything that happened in a session, in order.
+
+        Args:
+            session: Its id.
+            but: A kind of event that is left out.
+        """
         rows = self._read(
-            "SELECT seq, at, kind, body, blob FROM event WHERE session = ? ORDER BY seq", session
+            "SELECT seq, at, kind, body, blob FROM event WHERE session = ? AND kind != ? ORDER BY seq",
+            session,
+            but,
         )
         return [Event(seq=r[0], at=r[1], kind=r[2], body=self._body(r[3], r[4])) for r in rows]
 
-    def _read(self, question: str, *values: str) -> list[tuple[Any, ...]]:
+    def event(self, session: str, seq: int) -> bytes:
+        """Return the record of one event."""
+        ((body, blob),) = self._read(
+            "SELECT body, blob FROM event WHERE session = ? AND seq = ?", session, seq
+        )
+        return self._body(body, blob)
+
+    def _read(self, question: str, *values: str | int) -> list[tuple[Any, ...]]:
         """Return all rows of an answer.
 
         Raises:

@@ -156,7 +156,10 @@ class Fleet:
 
     def _assign(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
         """Start what free hosts can run; yield jobs that no host can run."""
+        kinds = set(jobs.kinds)
         for kind, free in self._free.items():
+            if kind not in kinds and not self._again.get(kind):
+                continue
             for _ in range(len(free)):
                 name = free.popleft()
                 waiting = self._next(kind, name, jobs)
@@ -168,7 +171,7 @@ class Fleet:
                 self._n_running += 1
                 host.number, host.runs = self._n_started, waiting
                 self._cluster.start(name, host.number, waiting.job, watcher)
-        for kind in {*self._again, *jobs.kinds}:
+        for kind in {*self._again, *kinds}:
             yield from self._hopeless(kind, jobs)
 
     def _next(self, kind: str, name: str, jobs: Jobs) -> _Waiting | None:

@@ -79,7 +79,7 @@ class Journal:
         self.rows: dict[Item, ModelRow] = {}
         self.begun: dict[Item, Begun] = {}
         self._batch, self._store = batch, None
-        self._documents: dict[Item, bytes] = {}
+        self._documents: dict[Item, int] = {}  # where each is in the session: thousands would fill the memory
         resume = batch.values.get("resume")
         self._store = _opened(path(template.store), watcher)
         if self._store is None:
@@ -115,7 +115,8 @@ class Journal:
         """Yield the documents of an interrupted session with their rows."""
         result = get_type_hints(module_of(self._batch.verb, "run").run)["return"]
         for item, row in self.rows.items():
-            body = self._documents[item]
+            assert self._store is not None
+            body = self._store.event(self.log.id, self._documents[item])
             kind: Any = Envelope[None] if row.status == "error" else result
             yield row, msgspec.json.decode(body, type=kind)
 
@@ -133,21 +134,18 @@ class Journal:
             if session not in ("newest", head.id):
                 continue
             try:
-                events = store.events(head.id)
+                events = store.events(head.id, but=DOCUMENT)
                 if session == "newest" and replay.complete(events):
                     continue
-                document = b""
                 for event in events:
                     if event.kind == BEGUN:
                         begun = msgspec.json.decode(event.body, type=Begun)
                         self.begun[begun.model, begun.host] = begun
-                    elif event.kind == DOCUMENT:
-                        document = event.body
                     elif event.kind == ROW:
                         row = msgspec.json.decode(event.body, type=ModelRow)
                         if row.status != "interrupted":
                             self.rows[row.path, row.host] = row
-                            self._documents[row.path, row.host] = document
+                            self._documents[row.path, row.host] = event.seq - 1  # as ``add`` writes them
                 self._forget_changed()
             except UNREADABLE as error:
                 raise UsageError(
