@@ -65,6 +65,12 @@ def test_without_a_rise_next_to_it_no_change_is_a_cause() -> None:
     assert not found["trim"].flattens
 
 
+def test_a_rise_as_two_processes_differ_by_has_no_cause() -> None:
+    as_is = np.where(CALLS < 500, 40 * MIB, 42 * MIB)
+    found = of(("as-is", soaked(as_is)), ("same-values", soaked(np.full(60, 40 * MIB))), growing=False)
+    assert not found["same-values"].flattens
+
+
 def test_a_change_that_fails_is_named_and_is_no_cause() -> None:
     failure = Failed(plan="p", reason="crash", what="killed by SIGSEGV", phase="loading")
     found = of(

@@ -123,6 +123,7 @@ def constant(rng):
     [
         (soaked(constant), "flat"),
         (soaked(constant, first=20 * MIB), "bounded"),
+        (soaked(constant, first=47 * MIB, returned=10.0 * MIB), "flat"),
         (soaked(constant, first=20 * MIB, returned=25.0 * MIB), "fragmented"),
         (soaked(rising), "growing"),
         (soaked(rising, returned=90.0 * MIB), "fragmented"),

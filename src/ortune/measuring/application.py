@@ -26,6 +26,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.records import (
+    Applied,
     AppPlay,
     FeedRef,
     PlayDone,
@@ -238,13 +239,10 @@ class Application:
         self._plays += 1
         folder = opened.scratch / f"play-{self._plays:04d}"
         requests = [
-            self._request(script, variant, "" if outputs is None else str(outputs / str(number)))
+            self.request(script, variant, "" if outputs is None else str(outputs / str(number)))
             for number, script in enumerate(played.scripts)
         ]
-        variables = [
-            recorded_settings.variables_of(self.recording.processes[script.process], variant.variables)
-            for script in played.scripts
-        ]
+        variables = [self.variables(script, variant) for script in played.scripts]
         # One process that never ends must not keep the command for ever.
         limit_s = max(60.0, _LONGER * played.span_ns / 1e9)
         limits = Limits(load_s=limit_s, run_s=limit_s)
@@ -256,7 +254,11 @@ class Application:
             return ended
         return totals(variant.name, played.scripts, ended, self.recording.sessions, open_loop=self.open_loop)
 
-    def _request(self, script: Script, variant: Variant, outputs: str) -> PlayRequest:
+    def variables(self, script: Script, variant: Variant) -> tuple[Applied, ...]:
+        """Return the environment variables of one process."""
+        return recorded_settings.variables_of(self.recording.processes[script.process], variant.variables)
+
+    def request(self, script: Script, variant: Variant, outputs: str = "") -> PlayRequest:
         """Return what one process plays."""
         recording = self.recording
         return PlayRequest(

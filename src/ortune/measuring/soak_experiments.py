@@ -112,6 +112,7 @@ def experiments(
     start = float(as_is.held_bytes[0])
     # What rose to a level is compared as a level: a change may hold more from the first call on.
     as_is_bytes = soaks.grown(as_is) if growing else soaks.level(as_is) - start
+    least_bytes = soaks.LEAST_GROWTH_BYTES if growing else soaks.ROSE_BYTES
     found = []
     for each, (change, plan) in zip(soaked[1:], changes[1:], strict=True):
         if each.failure is not None or not _has_points(each):
@@ -120,7 +121,7 @@ def experiments(
             continue
         own = as_series(each).held
         rise_bytes = soaks.grown(own) if growing else soaks.level(own) - start
-        share, flattens = soaks.explained(as_is_bytes, rise_bytes)
+        share, flattens = soaks.explained(as_is_bytes, rise_bytes, least_bytes)
         made = SoakExperiment(
             change=change,
             plan=plan,

@@ -7,30 +7,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ortune.measuring.soaking import Soaked
+from ortune.measuring.soaking import Followed
 from ortune.records import GrowthFigure
 from ortune.stats import soak as soaks
 from ortune.stats.growth import Series
 
 
-def settled_call(soaked: Sequence[Soaked]) -> float:
+def settled_call(soaked: Sequence[Followed]) -> float:
     """Return the call by which each process had seen all of its sizes."""
     return float(
         max((step.first_call for each in soaked if each.done for step in each.done.steps), default=0)
     )
 
 
-def was_called(soaked: Soaked) -> bool:
+def was_called(soaked: Followed) -> bool:
     """Return whether a process has made a call."""
     return any(point.calls for point in soaked.points)
 
 
-def first_bytes(soaked: Soaked) -> int:
+def first_bytes(soaked: Followed) -> int:
     """Return what was held after the first call."""
     return next(point.held_bytes or 0 for point in soaked.points if point.calls)
 
 
-def as_series(soaked: Soaked) -> soaks.Soaked:
+def as_series(soaked: Followed) -> soaks.Soaked:
     """Return the memory of a process after each turn with calls."""
     points = [point for point in soaked.points if point.calls]
     calls = np.array([point.calls for point in points], dtype=np.float64)

@@ -48,20 +48,29 @@ class SoakArm:
 
 
 @dataclass(slots=True, kw_only=True)
-class Soaked:
-    """What became of one process.
+class Followed:
+    """The memory of one process.
+
+    Attributes:
+        points: After each turn; the first one without any call.
+        done: Its end; None if it failed.
+    """
+
+    points: list[SoakPoint] = field(default_factory=list)
+    done: SoakDone | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Soaked(Followed):
+    """What became of one process of a model.
 
     Attributes:
         wanted: What it is.
-        points: Its memory after each turn; the first one without any call.
-        done: Its end; None if it failed.
         failure: Why it ended early; None if it did not.
         counted: Number of calls, and the index of the last one's size.
     """
 
     wanted: SoakArm
-    points: list[SoakPoint] = field(default_factory=list)
-    done: SoakDone | None = None
     failure: Failed | None = None
     counted: tuple[int, int] | None = None
 

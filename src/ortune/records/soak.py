@@ -7,6 +7,7 @@ from typing import Literal
 from ortune.records.base import PROTOCOL_VERSION, Record
 from ortune.records.plan import Plan
 from ortune.records.protocol import ReadBack, TrialRequest
+from ortune.records.replay import PlayRequest
 
 
 class FreshInput(Record, frozen=True, kw_only=True):
@@ -45,11 +46,28 @@ class SoakRequest(Record, frozen=True, kw_only=True):
     counter: str = ""
 
 
+class PlaySoakRequest(Record, frozen=True, kw_only=True):
+    """To a process of a recorded application that is soaked, as the first line on its stdin.
+
+    Attributes:
+        play: Its sessions, inputs and steps, without the times between them.
+        fresh: Inputs with new values in each call, for each entry of ``play.feeds``.
+        seed: Of the values.
+        trim: Return free pages of the allocator to the system after each turn.
+    """
+
+    version: int = PROTOCOL_VERSION
+    play: PlayRequest
+    fresh: tuple[tuple[FreshInput, ...], ...] = ()
+    seed: int = 0
+    trim: bool = False
+
+
 class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
     """To a process that is soaked: make calls; it answers ``soak-point``.
 
     Attributes:
-        calls: Number of calls.
+        calls: Number of calls, or of a recorded application the number of times that all steps are played.
         starts_ns: When they start; () if each caller starts the next call after the last one.
     """
 

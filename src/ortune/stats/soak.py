@@ -8,17 +8,21 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.stats.growth import FIRST_PART, LEVEL_BYTES, LEVEL_SHARE, Growth, Series, growth
+from ortune.stats.growth import FIRST_PART, Growth, Series, growth
 
 USED_GRANULE_BYTES = 32 << 10
 """Of the allocator's own count of what is in use, which has no steps of pages."""
 GIVEN_BACK_SHARE = 0.5
 """Of the growth, from which on what the allocator gives back explains it."""
 
+ROSE_SHARE, ROSE_BYTES = 0.05, 4 << 20
+"""From which on, the larger of both, memory has risen since the first call: two processes that do the same differ by a
+few allocations of a mebibyte."""
+
 FLATTENS_SHARE = 0.7
 """Of the rise, that a change must remove to be its cause."""
-LEAST_RISE_BYTES = 512 << 10
-"""Of the unchanged model, from which on a change can be its cause."""
+LEAST_GROWTH_BYTES = 512 << 10
+"""Of the unchanged model after its first calls, from which on a change can be the cause of its growth."""
 
 Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
 
@@ -76,7 +80,7 @@ def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
     returned = [one.returned_bytes for one in processes if one.returned_bytes is not None]
     held_bytes, rise_bytes = float(np.median(ends)), float(np.median(rises))
     returned_bytes = float(np.median(returned)) if returned else None
-    rose = rise_bytes > max(LEVEL_SHARE * held_bytes, LEVEL_BYTES)
+    rose = rise_bytes > max(ROSE_SHARE * held_bytes, ROSE_BYTES)
     # What a trim gives back was free: no call keeps it, but no other process could have it.
     free = rose and returned_bytes is not None and returned_bytes >= GIVEN_BACK_SHARE * rise_bytes
     kept = used is not None and used.trend == "growing" and _half_of(used, held)
@@ -122,14 +126,15 @@ def level(series: Series) -> float:
     return float(np.median(series.held_bytes[-max(1, series.calls.size // 8) :]))
 
 
-def explained(as_is_bytes: float, changed_bytes: float) -> tuple[float, bool]:
+def explained(as_is_bytes: float, changed_bytes: float, least_bytes: float) -> tuple[float, bool]:
     """Return the share of a rise that a change removes, and whether it is a cause of it.
 
     Args:
         as_is_bytes: Rise of the unchanged model.
         changed_bytes: Rise with the change, after the same calls.
+        least_bytes: Rise of the unchanged model up to which nothing is its cause.
     """
-    if as_is_bytes <= LEAST_RISE_BYTES:
+    if as_is_bytes <= least_bytes:
         return 0.0, False
     share = 1 - changed_bytes / as_is_bytes
     return share, share >= FLATTENS_SHARE

@@ -23,6 +23,8 @@ if sys.argv[1:] == ["tool"]:
     from {PACKAGE}.tool import main
 elif sys.argv[1:] == ["play"]:
     from {PACKAGE}.replay import main
+elif sys.argv[1:] == ["play-soak"]:
+    from {PACKAGE}.replay_soak import main
 elif sys.argv[1:] == ["soak"]:
     from {PACKAGE}.soak import main
 else:

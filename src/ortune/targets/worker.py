@@ -18,6 +18,7 @@ from ortune.records import (
     Loaded,
     PlayDone,
     PlayRequest,
+    PlaySoakRequest,
     Ready,
     Runtime,
     SoakDone,
@@ -44,7 +45,9 @@ LOG_LINES, LOG_BYTES = 60, 64_000
 LOG = "worker.log"
 _GONE_S = 10.0  # between the end of its stdout and its own: the system frees the memory of a large one
 
-Message = TrialRequest | TimeSource | Command | ToolRequest | PlayRequest | SoakRequest | SoakTurn
+Message = (
+    TrialRequest | TimeSource | Command | ToolRequest | PlayRequest | PlaySoakRequest | SoakRequest | SoakTurn
+)
 """Messages to a process or a page."""
 Last = TrialDone | ToolDone | PlayDone | SoakDone
 """Last words."""

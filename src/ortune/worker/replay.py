@@ -50,13 +50,9 @@ class Player:
         self.feeds = [self._feed(feed) for feed in request["feeds"]]
         self.sessions: Dict[int, Any] = {}
         self.shared: Dict[str, Any] = {}
-        self.closing: Set[int] = set()
         self.kept: Dict[int, Any] = {}  # by the inputs: what the first call gave, and its session
         self.lock = threading.Lock()
-        self.left: Dict[int, int] = {}  # calls that a session will still get, of any thread
-        for step in self.steps:
-            if step[1] == "call":
-                self.left[step[2]] = self.left.get(step[2], 0) + 1
+        self.begin()
         self.exist = [threading.Event() for _ in request["sessions"]]
         self.failed = False
         self.most_threads: Optional[int] = None
@@ -67,6 +63,14 @@ class Player:
         for number, session in enumerate(request["sessions"]):
             if session["before"]:
                 self.create(number)
+
+    def begin(self) -> None:
+        """Forget what was closed, and count the calls that each session will get."""
+        self.closing: Set[int] = set()
+        self.left: Dict[int, int] = {}  # calls that a session will still get, of any thread
+        for step in self.steps:
+            if step[1] == "call":
+                self.left[step[2]] = self.left.get(step[2], 0) + 1
 
     def _feed(self, feed: Dict[str, Any]) -> Dict[str, Any]:
         """Return inputs in the form in which they are passed."""
@@ -81,27 +85,32 @@ class Player:
             found[name] = value.tolist() if name in feed["lists"] else value
         return found
 
+    def by_thread(self) -> Dict[int, List[int]]:
+        """Return the numbers of the steps of each thread."""
+        found: Dict[int, List[int]] = {}
+        for number, step in enumerate(self.steps):
+            found.setdefault(step[0], []).append(number)
+        return found
+
     def play(self) -> Dict[str, Any]:
         """Do all steps, each in its thread, and return what was measured."""
-        by_thread: Dict[int, List[int]] = {}
-        for number, step in enumerate(self.steps):
-            by_thread.setdefault(step[0], []).append(number)
+        by_thread = self.by_thread()
         errors: List[BaseException] = []
         origin_ns = self.clock.now_ns() + arrivals.AHEAD_NS
 
-        def work(numbers: List[int]) -> None:
+        def in_thread(numbers: List[int]) -> None:
             try:
-                self._thread(numbers, origin_ns)
+                self.work(numbers, origin_ns)
             except BaseException as error:
                 errors.append(error)
                 self.failed = True
                 for each in self.exist:
                     each.set()  # nobody waits for a session that will not come
 
-        threads = [threading.Thread(target=work, args=(numbers,)) for numbers in by_thread.values()]
+        threads = [threading.Thread(target=in_thread, args=(numbers,)) for numbers in by_thread.values()]
         cpu_ns, wall_ns = time.process_time_ns(), timing.CLOCK()
         if len(threads) == 1:
-            work(next(iter(by_thread.values())))
+            in_thread(next(iter(by_thread.values())))
         else:
             for thread in threads:
                 thread.start()
@@ -118,7 +127,7 @@ class Player:
             "most_threads": self.most_threads,
         }  # fmt: skip
 
-    def _thread(self, numbers: List[int], origin_ns: int) -> None:
+    def work(self, numbers: List[int], origin_ns: int) -> None:
         """Do the steps of one thread."""
         arrivals.precise_sleep()
         clock, open_loop = self.clock, self.request["open_loop"]

@@ -104,6 +104,27 @@ class Level:
         ]  # fmt: skip
 
 
+def memory_now(*, trim: bool, tells_used: bool) -> Dict[str, Any]:
+    """Return the memory of this process and of its children.
+
+    Args:
+        trim: Return free pages of the allocator first.
+        tells_used: Whether the C library's own count is that of all memory.
+    """
+    gc.collect()
+    if trim:
+        held.trim()
+    below = held.children()
+    own = held.shared_out_bytes() if below else held.own_bytes()
+    theirs = sum(held.shared_out_bytes(child) or 0 for child in below)
+    whole, cache = held.group()
+    return {
+        "held_bytes": None if own is None else own + theirs, "children_bytes": theirs,
+        "resident_bytes": held.resident_bytes("VmRSS"), "used_bytes": held.used_bytes() if tells_used else None,
+        "group_bytes": whole, "group_cache_bytes": cache,
+    }  # fmt: skip
+
+
 class Soak:
     """The sessions of a process, its inputs, and its calls so far."""
 
@@ -227,19 +248,9 @@ class Soak:
 
     def _point(self, latency_ns: int) -> Dict[str, Any]:
         """Return the memory now."""
-        gc.collect()
-        if self.request["trim"]:
-            held.trim()
-        below = held.children()
-        own = held.shared_out_bytes() if below else held.own_bytes()
-        theirs = sum(held.shared_out_bytes(child) or 0 for child in below)
-        whole, cache = held.group()
         return {
             "calls": self.calls, "sessions": self.created, "active_ns": self.active_ns, "latency_ns": latency_ns,
-            "held_bytes": None if own is None else own + theirs, "children_bytes": theirs,
-            "resident_bytes": held.resident_bytes("VmRSS"),
-            "used_bytes": held.used_bytes() if self._tells_used else None,
-            "group_bytes": whole, "group_cache_bytes": cache,
+            **memory_now(trim=self.request["trim"], tells_used=self._tells_used),
         }  # fmt: skip
 
     def finish(self) -> Dict[str, Any]:

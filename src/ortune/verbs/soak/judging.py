@@ -10,8 +10,8 @@ import numpy as np
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
-from ortune.measuring.soaking import Soak, Soaked
-from ortune.records import Failed, SoakPoint
+from ortune.measuring.soaking import Followed, Soak, Soaked
+from ortune.records import Failed, SoakPoint, TrialError
 from ortune.stats import growth
 from ortune.stats import soak as soaks
 from ortune.verbs._shared.spelling import command
@@ -31,7 +31,7 @@ USUAL_LIMIT_BYTES = 2 << 30
 """Of a process, where nothing limits it."""
 
 
-def killed(failure: Failed) -> bool:
+def killed(failure: Failed | TrialError) -> bool:
     """Return whether a process was ended because of its memory."""
     return failure.reason == "out-of-memory" or "SIGKILL" in failure.what
 
@@ -54,10 +54,10 @@ def made(
     kill = _kill(soak.soaked, names, baseline)
     verdict: SoakVerdict = "killed" if kill else judged.verdict if judged else "undecided"
     calls = min((each.points[-1].calls for each in soaked), default=0)
-    per_s = rate_per_s or _median([_rate(each) for each in soaked]) or 0.0
+    per_s = rate_per_s or median([rate(each) for each in soaked]) or 0.0
     growing = judged.growth if judged is not None and judged.growth.per_call is not None else None
     elapsed_s = opened.elapsed_s
-    sizes = _sizes(soaked, names)
+    sizes = sizes_of(soaked, names)
     undecided = judged is not None and verdict == "undecided"
     arrival = "" if rate_per_s is None else f"{rate_per_s:.4g}/s, {options.arrival or 'poisson'} arrivals"
     return SoakResult(
@@ -65,17 +65,17 @@ def made(
         verdict=verdict,
         calls=calls,
         calls_per_s=per_s,
-        first_bytes=_median([float(first_bytes(each)) for each in soaked]) or 0.0,
-        held_bytes=_median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
-        children_bytes=_median([float(each.points[-1].children_bytes) for each in soaked]) or 0.0,
+        first_bytes=median([float(first_bytes(each)) for each in soaked]) or 0.0,
+        held_bytes=median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
+        children_bytes=median([float(each.points[-1].children_bytes) for each in soaked]) or 0.0,
         returned_bytes=judged.returned_bytes if judged else None,
-        base_bytes=_median_known([each.done.base_bytes if each.done else None for each in soaked]),
-        released_bytes=_median_known([each.done.released_bytes if each.done else None for each in soaked]),
-        raised_by=_raised_by(sizes),
+        base_bytes=median_known([each.done.base_bytes if each.done else None for each in soaked]),
+        released_bytes=median_known([each.done.released_bytes if each.done else None for each in soaked]),
+        raised_by=raised_by(sizes),
         growth=growth_figure(judged, options.recreate)
         if judged is not None and growing is not None
         else None,
-        forecast=_forecast(judged, baseline, per_s) if judged is not None else None,
+        forecast=forecast(judged, baseline, per_s) if judged is not None else None,
         killed=kill,
         enough_budget_s=judged.growth.longer * elapsed_s if judged is not None and undecided else None,
         sizes=sizes,
@@ -106,7 +106,7 @@ def rises(soaked: Sequence[Soaked]) -> bool:
     return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
 
 
-def _rate(soaked: Soaked) -> float:
+def rate(soaked: Followed) -> float:
     """Return calls a second of the later half, in which all is warm."""
     points = soaked.points
     middle, last = points[len(points) // 2], points[-1]
@@ -116,16 +116,18 @@ def _rate(soaked: Soaked) -> float:
     return 1e9 * (last.calls - middle.calls) / span_ns if span_ns else 0.0
 
 
-def _median(values: Sequence[float]) -> float | None:
+def median(values: Sequence[float]) -> float | None:
+    """Return the median; None of no values."""
     return float(np.median(values)) if values else None
 
 
-def _median_known(values: Sequence[int | None]) -> float | None:
+def median_known(values: Sequence[int | None]) -> float | None:
+    """Return the median; None if a value is not known."""
     known = [float(value) for value in values if value is not None]
-    return _median(known) if len(known) == len(values) else None
+    return median(known) if len(known) == len(values) else None
 
 
-def _forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:
+def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:
     """Return when memory passes the limit of the container, of the machine's group, or what many have."""
     limit = baseline.machine.seen.memory_limit_bytes or USUAL_LIMIT_BYTES
     while limit <= judged.held_bytes:
@@ -157,7 +159,8 @@ def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -
     return None
 
 
-def _sizes(soaked: Sequence[Soaked], names: Sequence[str]) -> tuple[SizeRow, ...]:
+def sizes_of(soaked: Sequence[Followed], names: Sequence[str]) -> tuple[SizeRow, ...]:
+    """Return what the calls of each size have added, by the names of the sizes."""
     steps = [step for each in soaked if each.done for step in each.done.steps]
     rows = []
     for number, name in enumerate(names):
@@ -166,14 +169,14 @@ def _sizes(soaked: Sequence[Soaked], names: Sequence[str]) -> tuple[SizeRow, ...
             SizeRow(
                 size=name,
                 calls=sum(step.calls for step in mine),
-                raised_bytes=_median([float(step.bytes) for step in mine]) or 0.0,
+                raised_bytes=median([float(step.bytes) for step in mine]) or 0.0,
                 last_step_call=max((step.last_step_call for step in mine), default=0),
             )
         )
     return tuple(rows)
 
 
-def _raised_by(sizes: Sequence[SizeRow]) -> str:
+def raised_by(sizes: Sequence[SizeRow]) -> str:
     """Return the size that raised the level most; "" if none did."""
     most = max(sizes, key=lambda row: row.raised_bytes, default=None)
     return most.size if most is not None and most.raised_bytes else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.common import Budget, Rewrites
+from ortune.verbs._shared.common import Budget, ModelsOfRecording, Rewrites
 from ortune.verbs._shared.groups import Budgeted, Load, OnePlan
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
@@ -28,7 +28,11 @@ class Options(Load, Budgeted, OnePlan):
     """
 
     model: Annotated[
-        AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")
+        AnyPath,
+        Argument(
+            "MODEL",
+            "model.onnx, model.ort, NAME.ortune, model.onnx@git-revision, or app.workload of a recorded application.",
+        ),
     ]
     rewrite: Rewrites = ()
     rate: Annotated[
@@ -42,6 +46,7 @@ class Options(Load, Budgeted, OnePlan):
     recreate: Annotated[
         int, Option("--recreate", "N", "Delete and create the sessions after every N calls.", RUN)
     ] = 0
+    models: ModelsOfRecording = ()
     budget: Budget = "10m"
 
     def read_feeds(self) -> InputOptions:

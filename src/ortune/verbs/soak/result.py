@@ -98,6 +98,47 @@ class PointRow(Record, frozen=True, kw_only=True):
     group_cache_bytes: int | None = None
 
 
+class AppProcessRow(Record, frozen=True, kw_only=True):
+    """One process of a recorded application; sizes are medians over its copies.
+
+    Attributes:
+        process: Its number in the recording, from 1.
+        copies: Processes that played it.
+        calls: Calls of each copy; ``sessions`` were created by it.
+        first_bytes, held_bytes, returned_bytes, released_bytes, growth, forecast, sizes: As of a model.
+    """
+
+    process: int
+    copies: int
+    verdict: SoakVerdict
+    calls: int
+    sessions: int
+    calls_per_s: float
+    first_bytes: float
+    held_bytes: float
+    returned_bytes: float | None = None
+    released_bytes: float | None = None
+    raised_by: str = ""
+    growth: GrowthFigure | None = None
+    forecast: LimitForecast | None = None
+    enough_budget_s: float | None = None
+    sizes: tuple[SizeRow, ...] = ()
+
+
+class PlayedSoak(Record, frozen=True, kw_only=True):
+    """A recorded application that was soaked.
+
+    Attributes:
+        rounds: How often each process has played its steps.
+        calls, of_calls: Calls of a round, and those that were recorded.
+    """
+
+    rounds: int
+    calls: int
+    of_calls: int
+    processes: tuple[AppProcessRow, ...]
+
+
 class SoakResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune soak --json``; sizes are medians over processes.
 
@@ -113,6 +154,8 @@ class SoakResult(Record, frozen=True, kw_only=True):
         enough_budget_s: A budget that would decide; None if this one did.
         fresh: Inputs with new values in each call; ``fixed`` are those that the model refuses other values for.
         load: When calls were made, in words.
+        application: Of a recorded application: its processes. All other figures are those of the process with the worst
+            verdict, and ``side`` is its first model under the name of the recording. None for a model.
         experiments: Changes that were soaked next to the unchanged model because memory rises.
     """
 
@@ -136,6 +179,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
     fixed: tuple[str, ...] = ()
     recreate: int = 0
     load: str = ""
+    application: PlayedSoak | None = None
     experiments: tuple[SoakExperiment, ...] = ()
     findings: tuple[Finding, ...] = ()
     processes: tuple[SoakProcess, ...] = ()

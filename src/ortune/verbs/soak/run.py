@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
@@ -33,10 +32,11 @@ from ortune.runtimes import runtimes
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import arrivals
+from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import named
-from ortune.verbs.soak import judging, words
+from ortune.verbs.soak import app, judging, words
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
@@ -58,18 +58,16 @@ FIRST_SHARE = 0.3
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult]:
-    """Soak a model and return the whole document.
+    """Soak a model, or a recorded application, and return the whole document.
 
     Raises:
         OrtuneError: Nothing could be measured.
     """
     watch = watcher or Watcher()
-    if Path(options.model).suffix == ".workload":
-        raise UsageError(
-            "is a recording of an application, and one model is soaked",
-            where=str(options.model),
-            do=f"ortune soak MODEL --workload {options.model}",
-        )
+    recording = recording_of(options.model)
+    if recording is not None:
+        return app.soak(options, recording, watch)
+    require_no_models(options.models)
     with experiment("soak", options, watch) as opened:
         text = SideText(
             text=str(options.model),

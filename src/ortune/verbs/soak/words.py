@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -10,10 +10,10 @@ from ortune.records import Envelope, GrowthFigure, SoakChange
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words
 from ortune.show.answer_commands import compare_line, lines, told_line
-from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Tone, stopped, table
+from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.numbers import counted, enough, memory, shorten_end, three, waiting
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs.soak.result import LimitForecast, SoakResult
+from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 
 STOPPED = "stopped before the first call; there is no result"
 NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"
@@ -108,12 +108,12 @@ def headline(result: SoakResult) -> str:
     return f"{result.side.label}: {_verdict(result)}"
 
 
-def _verdict(result: SoakResult) -> str:
+def _verdict(result: SoakResult | AppProcessRow) -> str:
     held, rise = memory(result.held_bytes), size(result.held_bytes - result.first_bytes)
     figure = result.growth
     match result.verdict:
         case "killed":
-            assert result.killed is not None
+            assert isinstance(result, SoakResult) and result.killed is not None
             kill = result.killed
             where = "" if kill.limit_bytes is None else f" at {memory(kill.limit_bytes)}"
             by = f", by size {kill.size}" if kill.size else ""
@@ -151,7 +151,7 @@ def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
     """Return why no cause was tested although memory rises."""
     result = envelope.result
     rises = result.verdict in ("growing", "bounded", "fragmented")
-    if not rises or result.experiments or envelope.status != "ok":
+    if not rises or result.experiments or envelope.status != "ok" or result.application is not None:
         return []
     if NO_EXPERIMENTS in result.notes:
         return [Line(NO_EXPERIMENTS, "look")]
@@ -186,12 +186,44 @@ def document(envelope: Envelope[SoakResult]) -> Document:
             *blocks,
             *(Line(f"{found.sentence()}{finding_words.places(found)}", "look") for found in result.findings),
             *_untested(envelope),
+            _processes(result),
             Pairs(rows=list(_figures(result))),
             *_experiments(result),
             *([table(sizes, [tuple(map(Cell, row)) for row in rows])] if len(rows) > 1 else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
         support=[Pairs(rows=list(_support(envelope)))],
+    )
+
+
+def played_on(rounds: int) -> str:
+    """Return how a recorded application was played."""
+    return f"the recorded steps {counted(rounds, 'time')} in each process, without the times between them"
+
+
+def missing(models: Sequence[str]) -> Iterator[str]:
+    """Return the models of a recording that are not here."""
+    if models:
+        yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
+
+
+def _processes(result: SoakResult) -> Table:
+    """Return the processes of a recorded application, if there are several."""
+    columns = [Column("process", "text"), Column("calls"), Column("sessions"), Column("", "text")]
+    rows = result.application.processes if result.application is not None else ()
+    if len(rows) < 2:
+        return table(columns, [])
+    return table(
+        columns,
+        [
+            (
+                f"{row.process}",
+                f"{row.calls:,}",
+                f"{row.sessions:,}",
+                "killed" if row.verdict == "killed" else _verdict(row),
+            )
+            for row in rows
+        ],
     )
 
 
@@ -244,12 +276,9 @@ def _figures(result: SoakResult) -> Iterator[tuple[str, str]]:
 def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
     result = envelope.result
     assert result is not None
-    processes = counted(len(result.processes), "process", "processes")
-    each = (
-        f"{counted(result.calls, 'call')} each"
-        if len(result.processes) > 1
-        else counted(result.calls, "call")
-    )
+    n = len({point.arm for point in result.points if point.arm.startswith(AS_IS)})
+    processes = counted(n, "process", "processes")
+    each = f"{counted(result.calls, 'call')} each" if n > 1 else counted(result.calls, "call")
     yield "measured", f"{processes}, {each}; {result.load}"
     if result.recreate:
         yield "sessions", f"created again after every {counted(result.recreate, 'call')}"

@@ -1,0 +1,159 @@
+"""A recorded application that is soaked: its processes play their steps again and again, taking turns."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from ortune import monotonic
+from ortune.inputs.fresh import fresh_inputs
+from ortune.inputs.played import Played, Script
+from ortune.measuring.application import RECORDED, Application, Variant
+from ortune.measuring.soaking import HANG_TIMES, LONGEST_TURN_S, POINTS, SHORTEST_TURN_S, Followed
+from ortune.records import (
+    Finish,
+    FreshInput,
+    Loaded,
+    PlaySoakRequest,
+    SoakDone,
+    SoakPoint,
+    SoakTurn,
+    TrialError,
+)
+from ortune.targets.task import Limits
+from ortune.targets.worker import POLL_LOADING_S, Worker
+
+
+@dataclass(slots=True, kw_only=True)
+class SoakedScript(Followed):
+    """What became of one process.
+
+    Attributes:
+        name: Its name in the answer.
+        script: Index of what it plays.
+        failure: Why it ended early; None if it did not.
+    """
+
+    name: str
+    script: int
+    failure: TrialError | None = None
+
+
+class ApplicationSoak:
+    """Processes of an application that are soaked together; each plays its steps as often as the others.
+
+    Args:
+        application: The application, opened.
+        played: What is played; the times between steps are left out.
+        copies: Processes for each recorded one.
+        total_s: Seconds that they may take together; turns are cut for it.
+    """
+
+    def __init__(self, application: Application, played: Played, copies: int, total_s: float) -> None:
+        self.application, self.played = application, played
+        self.soaked = [
+            SoakedScript(name=f"as-is-{number + 1}-{copy + 1}", script=number)
+            for number in range(len(played.scripts))
+            for copy in range(copies)
+        ]
+        self.turn_s = min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (len(self.soaked) * POINTS)))
+        self.rounds = 0
+        bases = application.bases
+        self._fresh = [
+            [fresh_inputs(bases[feed.model].work) if feed.model in bases else () for feed in script.feeds]
+            for script in played.scripts
+        ]
+        self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
+        self._workers: list[Worker] = []
+
+    @property
+    def fresh(self) -> list[tuple[FreshInput, ...]]:
+        """Inputs with new values in each call, by the inputs of calls."""
+        return [inputs for script in self._fresh for inputs in script]
+
+    def start(self) -> bool:
+        """Start all processes; False after a stop."""
+        application, opened = self.application, self.application.opened
+        variant = Variant(name=RECORDED)
+        for number, soaked in enumerate(self.soaked):
+            script = without_times(self.played.scripts[soaked.script])
+            request = PlaySoakRequest(
+                play=application.request(script, variant),
+                fresh=tuple(self._fresh[soaked.script]),
+                seed=opened.terms.feeds.seed + number,
+            )
+            folder = opened.scratch / f"soak-{soaked.name}"
+            folder.mkdir()
+            worker = Worker(application.runtime, folder, opened.scratch, self._limits)
+            self._workers.append(worker)
+            worker.open(application.variables(script, variant), ("play-soak",))
+            if worker.live:
+                worker.send(request)
+        loading = list(self._workers)
+        while loading:
+            loading = [each for each in loading if each.live and not each.follow(Loaded, POLL_LOADING_S)]
+            if opened.watch.stop():
+                return False
+        self._round(0)
+        return True
+
+    def run(self, until_s: float, progress: Callable[[int, float], None]) -> bool:
+        """Play until so many seconds of the budget are spent, or a process has failed; False after a stop.
+
+        Args:
+            until_s: On the clock of the budget.
+            progress: Gets the calls of all processes, and the memory held by the largest, in bytes.
+        """
+        watch, budget = self.application.opened.watch, self.application.opened.budget.running
+        rounds, most, round_s = 1, 0, 0.0
+        while all(worker.live for worker in self._workers) and budget.spent_s + round_s < until_s:
+            if watch.stop():
+                return False
+            took_s = self._round(most or rounds)
+            if not most and took_s >= self.turn_s * len(self._workers):
+                most = rounds
+            self.rounds += most or rounds
+            round_s = took_s if most else 2 * took_s
+            rounds *= 1 if most else 2
+            last = [soaked.points[-1] for soaked in self.soaked if soaked.points]
+            held = max((point.held_bytes or 0 for point in last), default=0)
+            progress(sum(point.calls for point in last), float(held))
+        return True
+
+    def _round(self, rounds: int) -> float:
+        """One turn of each process; return the seconds that they worked."""
+        began_s = monotonic.now_s()
+        for soaked, worker in zip(self.soaked, self._workers, strict=True):
+            if not worker.live:
+                continue
+            worker.send(SoakTurn(calls=rounds))
+            if worker.follow(SoakPoint) and isinstance(worker.answer, SoakPoint):
+                soaked.points.append(worker.answer)
+                self.application.opened.log.add("soak", {"arm": soaked.name, "point": worker.answer})
+        return monotonic.now_s() - began_s
+
+    def close(self) -> list[SoakedScript]:
+        """Have each process report, end all of them, and return what became of them."""
+        try:
+            for worker in self._workers:
+                if worker.live:
+                    worker.send(Finish())
+                    worker.follow(SoakDone)
+        finally:
+            for worker in self._workers:
+                worker.close()
+        for soaked, worker in zip(self.soaked, self._workers, strict=False):
+            soaked.done = worker.end if isinstance(worker.end, SoakDone) else None
+            soaked.failure = worker.end if isinstance(worker.end, TrialError) else None
+            shutil.rmtree(worker.folder, ignore_errors=True)
+        return self.soaked
+
+
+def without_times(script: Script) -> Script:
+    """Return a script whose threads do their steps at once, without the end of the program after its last call."""
+    last = max((number for number, step in enumerate(script.steps) if step.do == "call"), default=-1)
+    steps = (msgspec.structs.replace(step, at_ns=0) for step in script.steps[: last + 1])
+    return replace(script, steps=tuple(steps))

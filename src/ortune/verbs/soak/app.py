@@ -1,0 +1,178 @@
+"""``ortune soak app.workload``: whether the memory of a recorded application grows while its calls are played on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ortune.errors import Interrupted, MeasurementError
+from ortune.inputs.recorded import case_name
+from ortune.measuring.application import Application
+from ortune.measuring.application_soak import ApplicationSoak, SoakedScript
+from ortune.measuring.opening import Experiment
+from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
+from ortune.measuring.watcher import Watcher
+from ortune.records import Envelope, Recording
+from ortune.search.phases import SOAK_SHARE
+from ortune.show.numbers import memory
+from ortune.stats import soak as soaks
+from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.spelling import command, named
+from ortune.verbs.soak import judging, words
+from ortune.verbs.soak.options import Options
+from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
+
+PROCESSES = 3
+"""At least, of all recorded ones together."""
+FIRST_SHARE = 0.3
+"""Of the time left, what the first run of a model may take."""
+WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
+"""The verdict of an application is the first of these that one of its processes has."""
+
+
+def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[SoakResult]:
+    """Soak an application and return the whole document.
+
+    Raises:
+        OrtuneError: Nothing could be measured.
+    """
+    require_taken(options, ())
+    where = Path(options.model)
+    with experiment("soak", options, watch) as opened:
+        application = Application(
+            opened, recording, where=where, models=[Path(path) for path in options.models]
+        )
+        with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
+            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
+            envelope = _played(options, opened, application)
+        return keep(opened, options, envelope)
+
+
+def _played(options: Options, opened: Experiment, application: Application) -> Envelope[SoakResult]:
+    """Play the application on until the budget is spent, and judge each process."""
+    left_s = opened.budget.left_s
+    played = application.script(1e9 * SOAK_SHARE * left_s / PROCESSES)
+    if not played.calls:
+        raise MeasurementError("no call can be played", where=str(options.model), do="record it for longer")
+    n = len(played.scripts)
+    alive = min(base.executor.most_alive for base in application.bases.values())
+    copies = max(1, min(PROCESSES, alive) // n)
+    run = ApplicationSoak(application, played, copies, left_s)
+    budget = opened.budget.running.reserve(opened.answer_s)
+
+    def progress(calls: int, held_bytes: float) -> None:
+        text = f"{calls:,} calls, {memory(held_bytes, 4)}"
+        opened.watch.progress(text, opened.budget.running.spent_s, opened.budget.total_s)
+
+    try:
+        going = run.start() and run.run(budget.end_s, progress)
+    finally:
+        soaked = run.close()
+    failed = next((each.failure for each in soaked if each.failure is not None), None)
+    if failed is not None and not judging.killed(failed):
+        raise MeasurementError(
+            f"the recorded calls cannot be played: {failed.what}",
+            where=str(options.model),
+            code=failed.reason,
+        )
+    if failed is None and not any(map(was_called, soaked)):
+        raise Interrupted(words.STOPPED)
+    result = _result(options, opened, application, run)
+    return opened.document(result, status="ok" if going else "interrupted", verdict=result.verdict)
+
+
+def _result(
+    options: Options, opened: Experiment, application: Application, run: ApplicationSoak
+) -> SoakResult:
+    scripts = run.played.scripts
+    rows = [
+        _row(opened, application, run, number, [each for each in run.soaked if each.script == number])
+        for number in range(len(scripts))
+    ]
+    worst = min(rows, key=lambda row: (WORST.index(row.verdict), -(row.held_bytes - row.first_bytes)))
+    base = next(iter(application.bases.values()))
+    side = base.side.record
+    own = [each for each in run.soaked if each.script == rows.index(worst)]
+    kill = next((each.failure for each in own if each.failure is not None), None)
+    calls = max((each.points[-1].calls for each in own if each.points), default=0)
+    return SoakResult(
+        side=msgspec.structs.replace(side, label=Path(options.model).name, plan=base.side.plan),
+        verdict=worst.verdict,
+        calls=worst.calls,
+        calls_per_s=worst.calls_per_s,
+        first_bytes=worst.first_bytes,
+        held_bytes=worst.held_bytes,
+        returned_bytes=worst.returned_bytes,
+        released_bytes=worst.released_bytes,
+        base_bytes=judging.median_known([each.done.base_bytes if each.done else None for each in own]),
+        raised_by=worst.raised_by,
+        growth=worst.growth,
+        forecast=worst.forecast,
+        killed=SoakKill(calls=calls, what=kill.what) if kill is not None else None,
+        enough_budget_s=worst.enough_budget_s,
+        sizes=worst.sizes,
+        fixed=tuple(sorted({name for each in run.soaked if each.done for name in each.done.fixed})),
+        fresh=tuple(sorted({each.name for inputs in run.fresh for each in inputs})),
+        load=words.played_on(run.rounds),
+        points=tuple(judging.row(each.name, point) for each in run.soaked for point in each.points),
+        application=PlayedSoak(
+            rounds=run.rounds,
+            calls=run.played.calls,
+            of_calls=run.played.of_calls,
+            processes=tuple(rows),
+        ),
+        notes=(*words.missing(application.missing),),
+        reproduce=command("soak", options),
+        session=opened.log.id,
+        elapsed_s=opened.elapsed_s,
+    )
+
+
+def _row(
+    opened: Experiment,
+    application: Application,
+    run: ApplicationSoak,
+    number: int,
+    own: Sequence[SoakedScript],
+) -> AppProcessRow:
+    """Return the verdict of one recorded process, over its copies."""
+    script = run.played.scripts[number]
+    soaked = [each for each in own if was_called(each)]
+    judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
+    verdict: SoakVerdict = judged.verdict if judged is not None else "undecided"
+    if any(each.failure is not None for each in own):
+        verdict = "killed"
+    names = [
+        f"{application.paths[feed.model].name} {case_name(feed.shapes)}"
+        if feed.model in application.paths
+        else ""
+        for feed in script.feeds
+    ]
+    sizes = tuple(size for size in judging.sizes_of(soaked, names) if size.calls)
+    per_s = judging.median([judging.rate(each) for each in soaked]) or 0.0
+    base = next(iter(application.bases.values()))
+    undecided = judged is not None and verdict == "undecided"
+    return AppProcessRow(
+        process=script.process + 1,
+        copies=len(own),
+        verdict=verdict,
+        calls=min((each.points[-1].calls for each in soaked), default=0),
+        sessions=max((each.points[-1].sessions for each in soaked), default=0),
+        calls_per_s=per_s,
+        first_bytes=judging.median([float(first_bytes(each)) for each in soaked]) or 0.0,
+        held_bytes=judging.median([float(each.points[-1].held_bytes or 0) for each in soaked]) or 0.0,
+        returned_bytes=judged.returned_bytes if judged is not None else None,
+        released_bytes=judging.median_known(
+            [each.done.released_bytes if each.done else None for each in soaked]
+        ),
+        raised_by=judging.raised_by(sizes),
+        growth=growth_figure(judged, 0)
+        if judged is not None and judged.growth.per_call is not None
+        else None,
+        forecast=judging.forecast(judged, base, per_s) if judged is not None else None,
+        enough_budget_s=judged.growth.longer * opened.elapsed_s if undecided and judged is not None else None,
+        sizes=sizes,
+    )
