@@ -12,19 +12,24 @@ from ortune import monotonic
 from ortune.inputs.fresh import fresh_inputs
 from ortune.inputs.played import Played, Script
 from ortune.measuring.application import RECORDED, Application, Variant
-from ortune.measuring.soaking import HANG_TIMES, LONGEST_TURN_S, POINTS, SHORTEST_TURN_S, Followed
+from ortune.measuring.soaking import (
+    HANG_TIMES,
+    LONGEST_TURN_S,
+    POINTS,
+    SHORTEST_TURN_S,
+    Followed,
+    long_enough,
+)
 from ortune.records import (
-    Finish,
     FreshInput,
     Loaded,
     PlaySoakRequest,
     SoakDone,
-    SoakPoint,
-    SoakTurn,
     TrialError,
 )
+from ortune.targets.soaking import SoakingPlayer
 from ortune.targets.task import Limits
-from ortune.targets.worker import POLL_LOADING_S, Worker
+from ortune.targets.worker import POLL_LOADING_S
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,7 +72,7 @@ class ApplicationSoak:
             for script in played.scripts
         ]
         self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
-        self._workers: list[Worker] = []
+        self._workers: list[SoakingPlayer] = []
 
     @property
     def fresh(self) -> list[tuple[FreshInput, ...]]:
@@ -87,11 +92,9 @@ class ApplicationSoak:
             )
             folder = opened.scratch / f"soak-{soaked.name}"
             folder.mkdir()
-            worker = Worker(application.runtime, folder, opened.scratch, self._limits)
+            worker = SoakingPlayer(application.runtime, folder, opened.scratch, self._limits)
             self._workers.append(worker)
-            worker.open(application.variables(script, variant), ("play-soak",))
-            if worker.live:
-                worker.send(request)
+            worker.begin(application.variables(script, variant), request)
         loading = list(self._workers)
         while loading:
             loading = [each for each in loading if each.live and not each.follow(Loaded, POLL_LOADING_S)]
@@ -113,11 +116,12 @@ class ApplicationSoak:
             if watch.stop():
                 return False
             took_s = self._round(most or rounds)
-            if not most and took_s >= self.turn_s * len(self._workers):
-                most = rounds
+            first = not self.rounds  # in which all sessions are created
             self.rounds += most or rounds
-            round_s = took_s if most else 2 * took_s
-            rounds *= 1 if most else 2
+            if not most and not first and long_enough(self.soaked, self.turn_s, took_s):
+                most = rounds
+            more = 1 if most or first else 2
+            round_s, rounds = more * took_s, more * rounds
             last = [soaked.points[-1] for soaked in self.soaked if soaked.points]
             held = max((point.held_bytes or 0 for point in last), default=0)
             progress(sum(point.calls for point in last), float(held))
@@ -127,21 +131,17 @@ class ApplicationSoak:
         """One turn of each process; return the seconds that they worked."""
         began_s = monotonic.now_s()
         for soaked, worker in zip(self.soaked, self._workers, strict=True):
-            if not worker.live:
-                continue
-            worker.send(SoakTurn(calls=rounds))
-            if worker.follow(SoakPoint) and isinstance(worker.answer, SoakPoint):
-                soaked.points.append(worker.answer)
-                self.application.opened.log.add("soak", {"arm": soaked.name, "point": worker.answer})
+            worker.turn(rounds)
+            soaked.points = worker.points
+            if worker.live:
+                self.application.opened.log.add("soak", {"arm": soaked.name, "point": worker.points[-1]})
         return monotonic.now_s() - began_s
 
     def close(self) -> list[SoakedScript]:
         """Have each process report, end all of them, and return what became of them."""
         try:
             for worker in self._workers:
-                if worker.live:
-                    worker.send(Finish())
-                    worker.follow(SoakDone)
+                worker.conclude()
         finally:
             for worker in self._workers:
                 worker.close()

@@ -141,7 +141,7 @@ class Soak:
             took_s = self._round(calls)
             self.calls += calls
             self._next = max(1, self.calls)  # twice as many in all, until they take a turn's time
-            if not self._most and self._long_enough(took_s):
+            if not self._most and long_enough(self.soaked, self.turn_s, took_s):
                 self._most = calls
             round_s = took_s * (self._most or self._next) / calls
             held = [s.points[-1].held_bytes or 0 for s in self.soaked if s.points]
@@ -154,12 +154,6 @@ class Soak:
         if self.goes_on:
             return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
         return all(process.live for _, process in self._live) and len(self._live) == len(self.soaked)
-
-    def _long_enough(self, took_s: float) -> bool:
-        """Return whether the calls of the last round take its time, and not what surrounds them."""
-        turns = [soaked.points[-2:] for soaked in self.soaked if len(soaked.points) > 1]
-        active_s = sum((after.active_ns - before.active_ns) / 1e9 for before, after in turns)
-        return active_s >= max(self.turn_s * len(turns) / 2, (took_s - active_s) / 2)
 
     def _round(self, calls: int) -> float:
         """One turn of each process, in random order; return the seconds that the processes worked."""
@@ -217,6 +211,19 @@ class Soak:
         return SoakTask(
             task=task, fresh=wanted.fresh, seed=wanted.seed, recreate=wanted.recreate, trim=wanted.trim
         )
+
+
+def long_enough(soaked: Sequence[Followed], turn_s: float, took_s: float) -> bool:
+    """Return whether the calls of the last round take its time, and not what surrounds them.
+
+    Args:
+        soaked: The processes.
+        turn_s: Seconds that the turn of one should take.
+        took_s: What the round took.
+    """
+    turns = [each.points[-2:] for each in soaked if len(each.points) > 1]
+    active_s = sum((after.active_ns - before.active_ns) / 1e9 for before, after in turns)
+    return active_s >= max(turn_s * len(turns) / 2, (took_s - active_s) / 2)
 
 
 def as_is(measuring: Measuring, fresh: tuple[FreshInput, ...], n: int, recreate: int) -> list[SoakArm]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from ortune.records import (
     Applied,
     Failed,
     Finish,
     FreshInput,
+    PlaySoakRequest,
+    Runtime,
     SoakDone,
     SoakPoint,
     SoakRequest,
@@ -21,7 +24,8 @@ from ortune.records import (
 from ortune.targets.machine import Machine
 from ortune.targets.process import Process
 from ortune.targets.requests import CannotApply, applied
-from ortune.targets.task import Task
+from ortune.targets.task import Limits, Task
+from ortune.targets.worker import Worker
 
 _COUNTER = "<QQ"
 _COUNTER_FILE = "counter"
@@ -106,6 +110,38 @@ class Soaking(Process):
     def failure(self) -> Failed | None:
         """What went wrong; None if nothing did."""
         return self.failed(self.done.read_back if self.done is not None else ())
+
+
+class SoakingPlayer(Worker):
+    """One process of a recorded application, which plays its steps again and again.
+
+    Attributes:
+        points: Its memory so far.
+    """
+
+    def __init__(self, runtime: Runtime, folder: Path, scratch: Path, limits: Limits) -> None:
+        super().__init__(runtime, folder, scratch, limits)
+        self.points: list[SoakPoint] = []
+
+    def begin(self, variables: tuple[Applied, ...], request: PlaySoakRequest) -> None:
+        """Start it."""
+        self.open(variables, ("play-soak",))
+        if self.live:
+            self.send(request)
+
+    def turn(self, rounds: int) -> None:
+        """Play all steps so often, in its turn, and record its memory after that."""
+        if not self.live:
+            return
+        self.send(SoakTurn(calls=rounds))
+        if self.follow(SoakPoint) and isinstance(self.answer, SoakPoint):
+            self.points.append(self.answer)
+
+    def conclude(self) -> None:
+        """Report and end."""
+        if self.live:
+            self.send(Finish())
+            self.follow(SoakDone)
 
 
 def prepared(wanted: SoakTask, machine: Machine, group: Sequence[Soaking]) -> Soaking | Failed:

@@ -51,11 +51,12 @@ class Soak(Player):
     def __init__(self, ort: Any, request: Dict[str, Any]) -> None:
         from .fresh import Fresh
 
-        self.base_bytes = held.own_bytes()
-        self.asked = request
+        base_bytes = held.own_bytes()
+        self.asked, self.created = request, 0
         super().__init__(ort, request["play"])
-        self.created = sum(session["before"] for session in request["play"]["sessions"])
-        self.released = {step[2] for step in self.steps if step[1] == "close"}
+        self.base_bytes = base_bytes
+        does = [{step[2] for step in self.steps if step[1] == what} for what in ("create", "close")]
+        self.released = does[0] & does[1]
         threads = self.by_thread()
         self.pool = ThreadPoolExecutor(len(threads)) if len(threads) > 1 else None
         # Each thread has inputs of its own: two may call with the same ones at once.
@@ -115,6 +116,11 @@ class Soak(Player):
         super().create(number)
         with self.lock:
             self.created += 1
+
+    def close(self, number: int) -> None:
+        """Release a session that the next round creates again."""
+        if number in self.released:
+            super().close(number)
 
     def call(self, number: int, feed: int) -> None:
         """Call a session with new inputs."""

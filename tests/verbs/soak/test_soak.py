@@ -85,12 +85,6 @@ def test_options_that_contradict_are_refused(options: dict[str, object]) -> None
         Options(model="model.onnx", **options)
 
 
-def test_a_recording_is_no_model(tmp_path: Path) -> None:
-    (tmp_path / "app.workload").write_text("{}")
-    with pytest.raises(UsageError, match=r"--workload .*app\.workload"):
-        ortune.soak(tmp_path / "app.workload")
-
-
 def shown(document: Envelope[SoakResult], **changes: object) -> str:
     assert document.result is not None
     return words.headline(msgspec.structs.replace(document.result, **changes))
