@@ -1385,6 +1385,10 @@ class _SoakOptions(TypedDict, total=False):
     "When calls start: poisson (default), constant or gamma:CV."
     recreate: int
     "Delete and create the sessions after every N calls."
+    fail_on: str
+    "Exit with 1 on one of these verdicts, e.g. growing,killed,undecided. Default: never; 'never' by default."
+    models: Sequence[str | Path] | str | Mapping[str, object]
+    "Models of a recording that are not where they were: files, or folders to search. Repeatable."
     progress: bool
     "Show a bar in a notebook, True by default."
     watcher: Watcher | None

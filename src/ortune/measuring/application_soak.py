@@ -1,4 +1,4 @@
-"""A recorded application that is soaked: its processes play their steps again and again, taking turns."""
+"""A recorded application that is soaked: its processes play their steps repeatedly, taking turns."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ class Soaking(Process):
 
 
 class SoakingPlayer(Worker):
-    """One process of a recorded application, which plays its steps again and again.
+    """One process of a recorded application, which plays its steps repeatedly.
 
     Attributes:
         points: Its memory so far.

@@ -1,4 +1,4 @@
-"""A process of a recorded application that plays its steps again and again, and reports its memory between turns.
+"""A process of a recorded application that plays its steps repeatedly, and reports its memory between turns.
 
 It is started like a trial (``ortune-worker play-soak``). Sessions that were released are created and released in each
 round; the others are created once.

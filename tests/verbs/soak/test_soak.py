@@ -16,7 +16,7 @@ from ortune.records import Envelope, GrowthFigure
 from ortune.verbs.soak import words
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import LimitForecast, SoakKill, SoakResult
-from ortune.verbs.soak.run import run
+from ortune.verbs.soak.run import exit_code, run
 from within import program
 
 MIB = 1 << 20
@@ -78,6 +78,7 @@ def test_a_stop_gives_the_verdict_of_what_is_there(model: Path, tmp_path: Path) 
         {"rate": "5/s", "gap": "30ms"},
         {"arrival": "poisson"},
         {"arrival": "recorded"},
+        {"fail_on": "growing,slow"},
     ],
 )
 def test_options_that_contradict_are_refused(options: dict[str, object]) -> None:
@@ -134,12 +135,19 @@ def test_a_kill_at_the_limit_is_the_answer(tmp_path: Path) -> None:
     leak = leaking.model(tmp_path, "Leak")
     envelope = run(
         Options(
-            model=leak, budget="60s", memory="100m", custom_ops=[leaking.library()], store=tmp_path, seed=1
+            model=leak,
+            fail_on="growing,killed",
+            budget="60s",
+            memory="100m",
+            custom_ops=[leaking.library()],
+            store=tmp_path,
+            seed=1,
         ),
         Watcher(),
     )
     result = envelope.result
     assert result is not None and result.verdict == "killed" and result.killed is not None
+    assert result.failed and exit_code(envelope) == 1
     assert result.killed.limit_bytes == 100 << 20 and result.killed.calls > 0 and result.killed.size
     assert "killed at 100 MiB after" in words.headline(result)
 

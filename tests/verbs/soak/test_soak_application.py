@@ -1,4 +1,4 @@
-"""``ortune soak app.workload``: the memory of a recorded application, whose steps are played again and again."""
+"""``ortune soak app.workload``: the memory of a recorded application, whose steps are played repeatedly."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
     Raises:
         OrtuneError: Nothing could be measured.
     """
-    require_taken(options, ())
+    require_taken(options, {"fail_on"})
     where = Path(options.model)
     with experiment("soak", options, watch) as opened:
         application = Application(
@@ -125,6 +125,7 @@ def _result(
             processes=tuple(rows),
         ),
         notes=(*words.missing(application.missing),),
+        failed=worst.verdict in options.failing,
         reproduce=command("soak", options),
         session=opened.log.id,
         elapsed_s=opened.elapsed_s,

@@ -90,6 +90,7 @@ def made(
         ),
         points=tuple(row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
         notes=(*baseline.work.notes, *baseline.notes),
+        failed=verdict in options.failing,
         reproduce=command("soak", options),
         session=opened.log.id,
         elapsed_s=elapsed_s,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Budget, ModelsOfRecording, Rewrites
@@ -46,8 +46,22 @@ class Options(Load, Budgeted, OnePlan):
     recreate: Annotated[
         int, Option("--recreate", "N", "Delete and create the sessions after every N calls.", RUN)
     ] = 0
+    fail_on: Annotated[
+        str,
+        Option(
+            "--fail-on",
+            "VERDICTS",
+            "Exit with 1 on one of these verdicts, e.g. growing,killed,undecided. Default: never.",
+            RUN,
+        ),
+    ] = "never"
     models: ModelsOfRecording = ()
     budget: Budget = "10m"
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """Verdicts that end the command with exit code 1."""
+        return () if self.fail_on == "never" else tuple(part.strip() for part in self.fail_on.split(","))
 
     def read_feeds(self) -> InputOptions:
         """Read inputs and load; sizes that were guessed are varied, a batch of 1 among them."""
@@ -62,6 +76,7 @@ class Options(Load, Budgeted, OnePlan):
         super().__post_init__()
         from ortune.catalogue.providers import of_target
         from ortune.verbs._shared.arrival_options import RECORDED, check
+        from ortune.verbs.soak.result import SoakVerdict
 
         if self.recreate < 0:
             raise UsageError(f"{self.recreate} is not a number of calls", where="--recreate", do="e.g. 200")
@@ -76,5 +91,12 @@ class Options(Load, Budgeted, OnePlan):
                 "recorded times are of one run, and a soak goes on",
                 where="--arrival",
                 do="pass --rate with the recorded rate; --workload has its sizes",
+            )
+        unknown = {*self.failing} - {*get_args(SoakVerdict)}
+        if unknown:
+            raise UsageError(
+                f"{', '.join(sorted(unknown))} is not a verdict",
+                where="--fail-on",
+                do=f"never, or some of {', '.join(get_args(SoakVerdict))}",
             )
         check(self.rate, self.arrival, gap=bool(self.feeds.gap_ns), in_page=False, workload=False)

@@ -156,6 +156,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
         load: When calls were made, in words.
         application: Of a recorded application: its processes. All other figures are those of the process with the worst
             verdict, and ``side`` is its first model under the name of the recording. None for a model.
+        failed: Whether the verdict is one of ``--fail-on``.
         experiments: Changes that were soaked next to the unchanged model because memory rises.
     """
 
@@ -180,6 +181,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
     recreate: int = 0
     load: str = ""
     application: PlayedSoak | None = None
+    failed: bool = False
     experiments: tuple[SoakExperiment, ...] = ()
     findings: tuple[Finding, ...] = ()
     processes: tuple[SoakProcess, ...] = ()

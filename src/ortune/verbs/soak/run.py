@@ -83,6 +83,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult
         return keep(opened, options, envelope)
 
 
+def exit_code(envelope: Envelope[SoakResult]) -> int:
+    """Return 1 if the verdict is one of ``--fail-on``."""
+    return int(envelope.result.failed)
+
+
 def _require_here(side: Resolved) -> None:
     """Raise UsageError for a side whose processes are not on this machine."""
     if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_web:
