@@ -112,6 +112,17 @@ def test_a_ratchet_is_bounded_and_its_size_is_known(tmp_path: Path) -> None:
     assert steps[1].last_step_call < 100
 
 
+def test_the_memory_of_each_node_is_recorded(tmp_path: Path) -> None:
+    process = started(tmp_path, "Ratchet", rows=(16, 640), nodes=True)
+    try:
+        process.turn(8)
+        process.conclude()
+        found = {node.name.partition("_")[0]: node for node in process.nodes}
+    finally:
+        process.close()
+    assert found["Ratchet"].output_bytes >= 640 * 64 * 4 and set(found) == {"Ratchet", "Relu"}
+
+
 def test_equal_seeds_make_equal_calls(tmp_path: Path) -> None:
     counts = []
     for name in ("a", "b"):

@@ -79,6 +79,12 @@ def arms(
     return found
 
 
+def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakArm:
+    """Return the unchanged model with the memory of each node recorded."""
+    arm = replace(measuring.arm("as-is"), name="experiment-nodes")
+    return SoakArm(arm=arm, fresh=fresh, seed=measuring.work.seed, nodes=True)
+
+
 def groups(
     found: Sequence[tuple[SoakArm, SoakChange, Plan | None]], most_alive: int
 ) -> list[list[tuple[SoakArm, SoakChange, Plan | None]]]:

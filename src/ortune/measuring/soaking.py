@@ -11,7 +11,7 @@ from ortune import monotonic
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.records import ArrivalSchedule, Failed, FreshInput, SoakDone, SoakPoint, TrialRequest
+from ortune.records import ArrivalSchedule, Failed, FreshInput, NodeMemory, SoakDone, SoakPoint, TrialRequest
 from ortune.targets.soaking import Soaking, SoakTask, prepared
 from ortune.targets.task import Limits, Task
 from ortune.targets.turns import load
@@ -36,6 +36,7 @@ class SoakArm:
         seed: Of the order of sizes and of the values; equal ones give equal calls.
         recreate: Calls after which the sessions are created again; 0 keeps them.
         trim: Return the allocator's free pages after each turn.
+        nodes: Have ONNX Runtime record the memory of each node.
         callers: Threads that call each session; None for as many as in the workload.
     """
 
@@ -44,6 +45,7 @@ class SoakArm:
     seed: int
     recreate: int = 0
     trim: bool = False
+    nodes: bool = False
     callers: int | None = None
 
 
@@ -68,10 +70,12 @@ class Soaked(Followed):
         wanted: What it is.
         failure: Why it ended early; None if it did not.
         counted: Number of calls, and the index of the last one's size.
+        nodes: The memory of each node, if it was recorded.
     """
 
     wanted: SoakArm
     failure: Failed | None = None
+    nodes: tuple[NodeMemory, ...] = ()
     counted: tuple[int, int] | None = None
 
 
@@ -183,7 +187,7 @@ class Soak:
                 process.close()
         for soaked, process in self._live:
             soaked.points, soaked.done = process.points, process.done
-            soaked.failure, soaked.counted = process.failure, process.counted
+            soaked.failure, soaked.counted, soaked.nodes = process.failure, process.counted, process.nodes
             shutil.rmtree(process.folder, ignore_errors=True)
         return self.soaked
 
@@ -209,7 +213,12 @@ class Soak:
             limits=self._limits,
         )
         return SoakTask(
-            task=task, fresh=wanted.fresh, seed=wanted.seed, recreate=wanted.recreate, trim=wanted.trim
+            task=task,
+            fresh=wanted.fresh,
+            seed=wanted.seed,
+            recreate=wanted.recreate,
+            trim=wanted.trim,
+            nodes=wanted.nodes,
         )
 
 

@@ -75,6 +75,22 @@ class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
     starts_ns: tuple[int, ...] = ()
 
 
+class NodeMemory(Record, frozen=True, kw_only=True):
+    """The largest memory of one node over all calls, as ONNX Runtime has recorded it.
+
+    Attributes:
+        name: Of the optimised graph.
+        output_bytes: Its outputs, as far as they have memory of their own.
+        temporary_bytes: What its kernel needs while it runs.
+        initializer_bytes: Its weights.
+    """
+
+    name: str
+    output_bytes: int
+    temporary_bytes: int
+    initializer_bytes: int
+
+
 class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="message"):
     """Memory between two turns.
 

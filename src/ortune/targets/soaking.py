@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from ortune.records import (
     Applied,
     Failed,
     Finish,
     FreshInput,
+    NodeMemory,
     PlaySoakRequest,
     Runtime,
     SoakDone,
@@ -29,6 +32,9 @@ from ortune.targets.worker import Worker
 
 _COUNTER = "<QQ"
 _COUNTER_FILE = "counter"
+_NODES_FILE = "nodes.csv"
+_NODES_KEY = "session.collect_node_memory_stats_to_file"
+"""Since ONNX Runtime 1.31. A line for each node: name, and bytes of inputs, initializers, outputs and temporaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,7 @@ class SoakTask:
         seed: Of the order of sizes and of the values.
         recreate: Calls after which the sessions are created again; 0 keeps them.
         trim: Return the allocator's free pages after each turn.
+        nodes: Have ONNX Runtime record the memory of each node.
     """
 
     task: Task
@@ -48,6 +55,7 @@ class SoakTask:
     seed: int
     recreate: int = 0
     trim: bool = False
+    nodes: bool = False
 
 
 class Soaking(Process):
@@ -75,6 +83,10 @@ class Soaking(Process):
         trial = super().request(settings)
         assert isinstance(trial, TrialRequest)
         wanted = self.wanted
+        if wanted.nodes:
+            place = str((self.folder / _NODES_FILE).absolute())
+            asked = Applied(knob="", channel="session_config", key=_NODES_KEY, value=place)
+            trial = msgspec.structs.replace(trial, applied=(*trial.applied, asked))
         return SoakRequest(
             trial=trial,
             fresh=wanted.fresh,
@@ -105,6 +117,26 @@ class Soaking(Process):
             return None
         calls, case = struct.unpack(_COUNTER, data)
         return (calls, case) if calls else None
+
+    @property
+    def nodes(self) -> tuple[NodeMemory, ...]:
+        """The memory of each node, the most first; () if this release of ONNX Runtime does not record it."""
+        path = self.folder / _NODES_FILE
+        lines = path.read_text(errors="replace").splitlines() if path.is_file() else []
+        found = []
+        for line in lines:
+            name, *sizes = line.rsplit(",", 4)
+            if not line.startswith("#") and len(sizes) == 4 and all(size.isdigit() for size in sizes):
+                _, weights, outputs, temporary = map(int, sizes)
+                found.append(
+                    NodeMemory(
+                        name=name,
+                        output_bytes=outputs,
+                        temporary_bytes=temporary,
+                        initializer_bytes=weights,
+                    )
+                )
+        return tuple(sorted(found, key=lambda node: -node.output_bytes - node.temporary_bytes))
 
     @property
     def failure(self) -> Failed | None:

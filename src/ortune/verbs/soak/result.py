@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ortune.records import Failed, Finding, GrowthFigure, Side, SoakDone, SoakExperiment
+from ortune.records import Failed, Finding, GrowthFigure, NodeMemory, Side, SoakDone, SoakExperiment
 from ortune.records.base import Record
 
 SoakVerdict = Literal["flat", "bounded", "growing", "fragmented", "killed", "undecided"]
@@ -156,6 +156,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
         load: When calls were made, in words.
         application: Of a recorded application: its processes. All other figures are those of the process with the worst
             verdict, and ``side`` is its first model under the name of the recording. None for a model.
+        nodes: The nodes that allocate most, if memory rises; () if this release of ONNX Runtime does not record it.
         failed: Whether the verdict is one of ``--fail-on``.
         experiments: Changes that were soaked next to the unchanged model because memory rises.
     """
@@ -181,6 +182,7 @@ class SoakResult(Record, frozen=True, kw_only=True):
     recreate: int = 0
     load: str = ""
     application: PlayedSoak | None = None
+    nodes: tuple[NodeMemory, ...] = ()
     failed: bool = False
     experiments: tuple[SoakExperiment, ...] = ()
     findings: tuple[Finding, ...] = ()

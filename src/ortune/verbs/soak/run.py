@@ -17,7 +17,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import Resolved, SideText
 from ortune.measuring.soaking import Schedule, Soak, Soaked, as_is
 from ortune.measuring.watcher import Watcher
-from ortune.records import ArrivalSchedule, Envelope, FreshInput, SoakExperiment
+from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, SoakExperiment
 from ortune.rules import rule_of
 from ortune.rules.memory import (
     arena_keeps_largest_size,
@@ -53,6 +53,9 @@ CAUSES = (
     prepacked_weights,
 )
 """Rules about the experiments."""
+NODES_S = 1.0
+"""Of the process in which the memory of each node is recorded."""
+MOST_NODES = 10
 FIRST_SHARE = 0.3
 """Of the time left, what the first run of the model may take."""
 
@@ -134,6 +137,7 @@ class _Run:
             findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
             result = msgspec.structs.replace(
                 result,
+                nodes=self._nodes(fresh, budget) if going else (),
                 notes=(*baseline.work.notes, *baseline.notes),
                 experiments=tuple(found),
                 points=(*result.points, *points),
@@ -171,6 +175,18 @@ class _Run:
             if not going:
                 return found, points, False
         return found, points, True
+
+    def _nodes(self, fresh: tuple[FreshInput, ...], budget: Budget) -> tuple[NodeMemory, ...]:
+        """Return the nodes that allocate most, recorded in a short process of its own."""
+        wanted = soak_experiments.recorded_nodes(self.baseline, fresh)
+        soak = Soak(self.opened, self.baseline, [wanted], NODES_S)
+        try:
+            # All sizes were called before, so this takes no longer than a turn.
+            if soak.start():
+                soak.run(budget.running.spent_s + NODES_S, lambda calls, held_bytes: None)
+        finally:
+            (soaked,) = soak.close()
+        return soaked.nodes[:MOST_NODES]
 
     def _progress(self, calls: int, held_bytes: float) -> None:
         budget = self.opened.budget.running

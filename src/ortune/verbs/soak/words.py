@@ -11,7 +11,7 @@ from ortune.search.plan_edits import merge
 from ortune.show import finding_words
 from ortune.show.answer_commands import compare_line, lines, told_line
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
-from ortune.show.numbers import counted, enough, memory, shorten_end, three, waiting
+from ortune.show.numbers import counted, enough, memory, shorten, shorten_end, three, waiting
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 
@@ -189,6 +189,7 @@ def document(envelope: Envelope[SoakResult]) -> Document:
             _processes(result),
             Pairs(rows=list(_figures(result))),
             *_experiments(result),
+            _nodes(result),
             *([table(sizes, [tuple(map(Cell, row)) for row in rows])] if len(rows) > 1 else []),
             Code(title="next", lines=_next(envelope), commands=True),
         ],
@@ -254,6 +255,23 @@ def _experiments(result: SoakResult) -> list[Block]:
         f"memory added {since}, each change in one process, next to the unchanged model with the same calls"
     )
     return [table(columns, rows, title=title, notes=["intervals: 95 %, over turns of one process"])]
+
+
+def _nodes(result: SoakResult) -> Table:
+    """Return the nodes that allocate most."""
+    columns = [Column("node", "text"), Column("outputs"), Column("temporary"), Column("weights")]
+    rows = [
+        (
+            shorten(node.name, 60),
+            _raised(node.output_bytes),
+            _raised(node.temporary_bytes),
+            _raised(node.initializer_bytes),
+        )
+        for node in result.nodes
+        if node.output_bytes or node.temporary_bytes
+    ]
+    title = "largest memory of a node in one call, as ONNX Runtime records it"
+    return table(columns, rows, title=title)
 
 
 def _raised(n_bytes: float) -> str:
