@@ -228,6 +228,7 @@ def answered(
     types: dict[str, str] | None = None,
     *,
     webgpu: bool = True,
+    limit_s: float = 60.0,
 ) -> dict[str, Any]:
     """What the page "/" sends back from a context of its own of a browser, in which nothing is left of another."""
     if CHROMIUM is None:
@@ -239,7 +240,7 @@ def answered(
         try:
             url = f"http://127.0.0.1:{site.port}/"
             ask("Target.createTarget", "", CALL_S, {"url": url, "newWindow": True, **context})
-            found: dict[str, Any] = site.answers.get(timeout=60)
+            found: dict[str, Any] = site.answers.get(timeout=limit_s)
             return found
         finally:
             ask("Target.disposeBrowserContext", "", CALL_S, context)
