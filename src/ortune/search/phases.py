@@ -79,7 +79,7 @@ ROUND_RUNS = _phase(
 WITHIN_MEMORY_SHARE = _phase(
     "configurations within --max-memory",
     "tune",
-    0.3,
+    0.5,
     "of the time left",
     "each in one process, if the default needs more memory",
 )

@@ -11,6 +11,7 @@ import msgspec
 from ortune.catalogue import facts
 from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.providers import CPU
+from ortune.durations import as_option
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import MeasurementError
 from ortune.graph.rows import batch_axes
@@ -99,11 +100,17 @@ def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
         return msgspec.structs.replace(found, base=inside[0].plan, tried=tuple(tried))
     ran = [each for each in (*tried, first) if not each.failed and each.peak_bytes is not None]
     least = min(ran, key=lambda each: each.peak_bytes or 0)
+    at_least = -(-(least.peak_bytes or 0) // 2**20)
+    do = f"pass at least --max-memory {at_least}m, smaller sizes, or a quantized model"
+    if run.skipped:
+        do = (
+            f"{len(run.skipped)} more were not tested: rerun with --budget {as_option(run.checks_s)}; or {do}"
+        )
     raise MeasurementError(
         f"no configuration needs less than {memory(limit_bytes)}; of {len(ran)}, "
         f"{least.plan.describe()} needs the least: {memory(least.peak_bytes)}",
         where="--max-memory",
-        do=f"pass at least --max-memory {-(-(least.peak_bytes or 0) // 2**20)}MiB, smaller sizes, or a quantized model",
+        do=do,
         code="over-memory",
     )
 
