@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnxruntime import datasets
 from programs import applied, recorded
 
+from onnx_text import model_of
 from ortune import launcher
 from ortune.recorder import native, program
 from ortune.records import SessionChange
@@ -42,20 +46,46 @@ static P session_of(P env, P options, const char *path, int bytes) {
   ok(((P(*)(P, const void *, size_t, P, P *))api[8])(env, data, n, options, &session));
   return session;
 }
+static volatile int ended;
+static void end(void *data, P *outputs, size_t n, P status) { ok(status); ended = 1; }
+static void call_otherwise(P session, P memory, P value, const char *how) {
+  const char *in[1] = {"x"}, *names[1] = {"y"};
+  static P outs[1];
+  if (!strcmp(how, "async")) {
+    typedef void (*End)(void *, P *, size_t, P);
+    typedef P (*Run)(P, P, const char **, P *, size_t, const char **, size_t, P *, End, void *);
+    outs[0] = 0; ended = 0;
+    ok(((Run)api[260])(session, 0, in, &value, 1, names, 1, outs, end, 0));
+    while (!ended) usleep(100);
+  } else {
+    P binding = 0;
+    ok(((P(*)(P, P *))api[134])(session, &binding));
+    ok(((P(*)(P, const char *, P))api[136])(binding, "x", value));
+    ok(((P(*)(P, const char *, P))api[138])(binding, "y", memory));
+    ok(((P(*)(P, P, P))api[133])(session, 0, binding));
+    ((void (*)(P))api[135])(binding);
+  }
+}
+static const char *how = "";
 static void call(P session) {
   static float x[60];
+  static P before;
   int64_t shape[3] = {3, 4, 5};
   P memory = 0, value = 0, out = 0;
   const char *in[1] = {"x"}, *names[1] = {"y"};
   ok(((P(*)(int, int, P *))api[69])(0, 0, &memory));
   ok(((P(*)(P, void *, size_t, int64_t *, size_t, int, P *))api[49])(memory, x, sizeof x, shape, 3, 1, &value));
+  if (!strcmp(how, "async") || !strcmp(how, "bound")) { call_otherwise(session, memory, value, how); return; }
+  if (!strcmp(how, "chained") && before) value = before;
   typedef P (*Run)(P, P, const char **, P *, size_t, const char **, size_t, P *);
   ok(((Run)api[9])(session, 0, in, &value, 1, names, 1, &out));
+  before = out;
 }
 int main(int argc, char **argv) {
   P env = 0, options = 0, session;
   int bytes = argc > 3 && !strcmp(argv[3], "bytes"), forks = argc > 3 && !strcmp(argv[3], "fork");
-  api = OrtGetApiBase()->api(12);
+  how = argc > 3 ? argv[3] : "";
+  api = OrtGetApiBase()->api(16);
   ok(((P(*)(int, const char *, P *))api[3])(3, "t", &env));
   ok(((P(*)(P *))api[10])(&options));
   ok(((P(*)(P, int))api[24])(options, 3));
@@ -79,12 +109,17 @@ int main(int argc, char **argv) {
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("host")
-    (folder / "host.c").write_text(SOURCE)
     # The name that a program asks for when it starts.
     (folder / "libonnxruntime.so.1").symlink_to(LIBRARIES[-1])
-    words = [CC, "-w", "host.c", "-o", "host", str(folder / "libonnxruntime.so.1"), f"-Wl,-rpath,{folder}"]
+    return built(folder, SOURCE, "host")
+
+
+def built(folder: Path, source: str, name: str) -> Path:
+    """Compile a program of ONNX Runtime."""
+    (folder / f"{name}.c").write_text(source)
+    words = [CC, "-w", f"{name}.c", "-o", name, str(folder / "libonnxruntime.so.1"), f"-Wl,-rpath,{folder}"]
     subprocess.run(words, cwd=folder, check=True)
-    return folder / "host"
+    return folder / name
 
 
 def test_a_program_of_c_is_recorded(host: Path) -> None:
@@ -116,6 +151,76 @@ def test_bytes_failures_and_forks(host: Path) -> None:
     forked = recorded([host, MODEL, 2, "fork"])
     assert sorted(each.n_calls for each in forked.sessions) == [1, 2]
     assert len(forked.processes) == 2
+
+
+@pytest.mark.parametrize(("how", "method"), [("async", "run_async"), ("bound", "run_with_iobinding")])
+def test_other_kinds_of_calls(host: Path, how: str, method: str) -> None:
+    (session,) = recorded([host, MODEL, 20, how]).sessions
+    (calls,) = session.calls
+    assert (calls.method, calls.count, calls.failed) == (method, 20, 0)
+    (value,) = calls.inputs
+    assert (value.name, value.dtype, value.shape) == ("x", "float32", (3, 4, 5))
+
+
+def test_outputs_that_come_back_and_values(host: Path) -> None:
+    recording = recorded([host, MODEL, 20, "chained"], with_inputs=2)
+    (calls,) = recording.sessions[0].calls
+    assert (calls.inspected, calls.chained) == (20, 19)
+    first, second = (np.frombuffer(each.inputs[0].data, "<f4") for each in recording.values)
+    assert (first.tolist(), second.tolist()) == ([0.0] * 60, [0.5] * 60)
+    (calls,) = recorded([host, MODEL, 20]).sessions[0].calls
+    assert calls.chained == 0
+
+
+def test_a_filled_mask(host: Path, tmp_path: Path) -> None:
+    source = (host.parent / "host.c").read_text().replace('"x"', '"attention_mask"')
+    source = source.replace("static float x[60]", "static int64_t x[60] = {1, 1}").replace(
+        "shape, 3, 1, &value", "shape, 3, 7, &value"
+    )
+    masked = built(host.parent, source, "masked")
+    onnx.save(
+        model_of("g (int64[3,4,5] attention_mask) => (int64[3,4,5] y) { y = Neg (attention_mask) }"),
+        tmp_path / "m.onnx",
+    )
+    (calls,) = recorded([masked, tmp_path / "m.onnx", 3]).sessions[0].calls
+    assert (calls.mask_elements, calls.mask_set) == (180, 6)
+
+
+LOADS = r"""
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; i += 2) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/libonnxruntime.so.1", argv[i]);
+    if (!dlopen(path, RTLD_NOW)) { puts(dlerror()); return 8; }
+    snprintf(path, sizeof path, "%s/libuser.so", argv[i]);
+    void *user = dlopen(path, RTLD_NOW);
+    if (!user) { puts(dlerror()); return 9; }
+    char *words[] = {"user", argv[i + 1], "5", 0};
+    ((int (*)(int, char **))dlsym(user, "use"))(3, words);
+  }
+  return 0;
+}
+"""
+
+
+def test_two_libraries_in_one_process(host: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    onnx.save(model_of("g (float[3,4,5] x) => (float[3,4,5] y) { y = Neg (x) }"), other)
+    (tmp_path / "user.c").write_text((host.parent / "host.c").read_text().replace("int main(", "int use("))
+    (tmp_path / "loads.c").write_text(LOADS)
+    subprocess.run([CC, "-w", "loads.c", "-o", "loads", "-ldl"], cwd=tmp_path, check=True)
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(LIBRARIES[-1], tmp_path / name / "libonnxruntime.so.1")
+        words = [CC, "-w", "-shared", "-fPIC", "user.c", "-o", f"{name}/libuser.so"]
+        subprocess.run(words, cwd=tmp_path, check=True)
+    recording = recorded([tmp_path / "loads", tmp_path / "a", MODEL, tmp_path / "b", other])
+    assert (recording.code, recording.missed) == (0, ())
+    found = [(Path(recording.models[each.model].path).name, each.n_calls) for each in recording.sessions]
+    assert sorted(found) == [("other.onnx", 5), ("sigmoid.onnx", 5)]
+    assert len({process.pid for process in recording.processes}) == 1
 
 
 def test_settings_are_changed_by_the_content_of_the_model(host: Path, tmp_path: Path) -> None:

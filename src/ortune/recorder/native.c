@@ -32,8 +32,10 @@
 enum {
   CREATE_SESSION = 7, CREATE_FROM_ARRAY = 8, RUN = 9, CREATE_OPTIONS = 10, CLONE_OPTIONS = 12, SET_MODE = 13,
   ENABLE_PATTERN = 16, DISABLE_PATTERN = 17, ENABLE_ARENA = 18, DISABLE_ARENA = 19, SET_LEVEL = 23, SET_INTRA = 24,
-  SET_INTER = 25, ELEMENT_TYPE = 60, DIMENSIONS_COUNT = 61, DIMENSIONS = 62, TYPE_AND_SHAPE = 65, RELEASE_STATUS = 93,
-  RELEASE_SESSION = 95, RELEASE_TYPE_AND_SHAPE = 99, RELEASE_OPTIONS = 100, ADD_ENTRY = 130, SLOTS = 131
+  SET_INTER = 25, TENSOR_DATA = 51, ELEMENT_TYPE = 60, DIMENSIONS_COUNT = 61, DIMENSIONS = 62, ELEMENTS_COUNT = 64,
+  TYPE_AND_SHAPE = 65, MEMORY_NAME = 71, RELEASE_STATUS = 93, RELEASE_SESSION = 95, RELEASE_TYPE_AND_SHAPE = 99,
+  RELEASE_OPTIONS = 100, ADD_ENTRY = 130, RUN_BOUND = 133, RELEASE_BINDING = 135, BIND_INPUT = 136, CLEAR_BOUND = 141,
+  SLOTS_8 = 170, MEMORY_INFO = 194, SLOTS_10 = 204, RUN_ASYNC = 260, SLOTS_16 = 261
 };
 
 typedef void *Pointer;
@@ -41,22 +43,33 @@ typedef struct { void **(*api)(uint32_t); const char *(*version)(void); } Base;
 
 /* The layout of the file with the counters, as in hook.py. */
 enum { HEADER = 16, ROWS = 2048, FIELDS = 16, KEPT = 16384, CALL = 4, WHOLE = 200, SAMPLED = 64, MOST_TIDS = 16 };
+enum { MOST_RETURNED = 8, MOST_BOUND = 32, MASK = 1 << 16, HASHED_BYTES = 1 << 16, LIBRARIES = 4 };
 enum { FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS };
 enum {
   COUNT, TOTAL_NS, LEAST_NS, MOST_NS, FAILED, INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES, IN_NS, IN_WALL_NS,
   BETWEEN_NS, BETWEEN_WALL_NS, KEY
 };
 #define LOG_BYTES (16 << 20)
+#define VALUE_BYTES (64 << 20)
 
-typedef struct Row { struct Row *next; uint64_t hash; int64_t key, row, own[FIELDS]; } Row;
+typedef struct { char *text; size_t length, room; } Buffer;
+
+/* An output of the last call: a later input with the same memory or the same content is that output. */
+typedef struct { const void *data; size_t bytes; uint64_t hash; } Returned;
+
+typedef struct Row { struct Row *next; uint64_t hash; int64_t key, row, alone[FIELDS]; } Row;
 
 typedef struct Session {
   struct Session *next;
   Pointer session;
   int64_t id, count, pool_ns, pool_wall_ns;
-  int active, placed, n_tids, tids[MOST_TIDS];
+  int active, placed, n_tids, tids[MOST_TIDS], n_returned;
+  int64_t returned_by;  /* the number of that call */
+  Returned returned[MOST_RETURNED];
   Row *rows;
 } Session;
+
+typedef struct Binding { struct Binding *next; Pointer binding; int n; char *names[MOST_BOUND], *values[MOST_BOUND]; } Binding;
 
 typedef struct Options {
   struct Options *next;
@@ -71,18 +84,30 @@ typedef struct Text { struct Text *next; uint64_t hash; char *text; int64_t id; 
 
 typedef struct { const char *folder; int fd; int64_t bytes; } Log;
 
+/* One ONNX Runtime library of this process. Each has a table, and writes files, of its own. */
+typedef struct Library {
+  Base base, *real;            /* what the program gets, and what the library gave */
+  void *own[SLOTS_16];         /* functions before the change */
+  void **table;                /* the one that was changed */
+  int minor, values_fd;
+  int64_t value_bytes;
+  const char *version, *home;
+  Log record, apply;
+  int64_t *ints, n_sessions, n_keys, n_texts, creating;
+  Session *sessions;
+  Options *known_options;
+  Binding *bindings;
+  Change *changes;
+  Text *texts[1024];
+  char name[64];
+} Library;
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static void *own[SLOTS];     /* of ONNX Runtime, before the change */
-static void **table;         /* the one that was changed */
-static const char *version = "", *home = "";
-static Log record = {0, -1, 0}, apply = {0, -1, 0};
-static int off;
-static int64_t *ints, n_sessions, n_keys, n_texts, n_threads, creating;
-static Session *sessions;
-static Options *known_options;
-static Change *changes;
-static Text *texts[1024];
-static char name[64];
+static Library libraries[LIBRARIES];
+static int n_libraries, off, most_values;
+static int64_t n_threads;
+static __thread Library *lib;   /* the one that this thread called */
+static __thread void *from;     /* the address that it was called from */
 static __thread int64_t thread_number = -1;
 
 static int64_t now_ns(clockid_t clock) {
@@ -92,8 +117,6 @@ static int64_t now_ns(clockid_t clock) {
 }
 
 /* Text. */
-
-typedef struct { char *text; size_t length, room; } Buffer;
 
 static void put(Buffer *b, const char *format, ...) {
   va_list arguments;
@@ -142,8 +165,8 @@ static void write_line(Log *log, Buffer *b) {
     if (log->bytes + (int64_t)b->length <= LOG_BYTES) {
       log->bytes += b->length;
       if (write(log->fd, b->text, b->length) < 0) off = 1;
-    } else if (ints && log == &record) {
-      ints[LOST]++;
+    } else if (lib->ints && log == &lib->record) {
+      lib->ints[LOST]++;
     }
   }
   free(b->text);
@@ -151,18 +174,18 @@ static void write_line(Log *log, Buffer *b) {
 
 static int64_t interned(const char *kind, const char *text, const char *more) {
   uint64_t hash = hashed(hashed(SEED, kind, strlen(kind) + 1), text, strlen(text));
-  for (Text *each = texts[hash % 1024]; each; each = each->next)
+  for (Text *each = lib->texts[hash % 1024]; each; each = each->next)
     if (each->hash == hash && !strcmp(each->text, text)) return each->id;
   Text *fresh = calloc(1, sizeof *fresh);
   if (!fresh || !(fresh->text = strdup(text))) { off = 1; return 0; }
-  fresh->hash = hash; fresh->id = n_texts++; fresh->next = texts[hash % 1024];
-  texts[hash % 1024] = fresh;
+  fresh->hash = hash; fresh->id = lib->n_texts++; fresh->next = lib->texts[hash % 1024];
+  lib->texts[hash % 1024] = fresh;
   Buffer b = {0};
   int raw = !strcmp(kind, "frames") || !strcmp(kind, "signature");
   put(&b, "{\"e\":\"%s\",\"id\":%lld,\"v\":", kind, (long long)fresh->id);
   if (raw) put(&b, "%s", text); else put_text(&b, text);
   put(&b, "%s}", more);
-  write_line(&record, &b);
+  write_line(&lib->record, &b);
   return fresh->id;
 }
 
@@ -263,29 +286,29 @@ static const char *VARIABLES[] = {
 
 static void open_log(Log *log) {
   char path[4200];
-  snprintf(path, sizeof path, "%s/%s.log", log->folder, name);
+  snprintf(path, sizeof path, "%s/%s.log", log->folder, lib->name);
   log->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
   log->bytes = 0;
 }
 
 static void begin(void) {
   char path[4200], words[4096];
-  snprintf(name, sizeof name, "%d-%lld", getpid(), (long long)now_ns(CLOCK_REALTIME));
-  if (apply.folder) {
-    open_log(&apply);
+  snprintf(lib->name, sizeof lib->name, "%d-%lld", getpid(), (long long)now_ns(CLOCK_REALTIME));
+  if (lib->apply.folder) {
+    open_log(&lib->apply);
     Buffer b = {0};
     put(&b, "{\"e\":\"process\",\"format\":1,\"pid\":%d,\"home\":", getpid());
-    put_text(&b, home);
-    put(&b, ",\"version\":"); put_text(&b, version); put(&b, "}");
-    write_line(&apply, &b);
+    put_text(&b, lib->home);
+    put(&b, ",\"version\":"); put_text(&b, lib->version); put(&b, "}");
+    write_line(&lib->apply, &b);
   }
-  if (!record.folder) return;
-  open_log(&record);
+  if (!lib->record.folder) return;
+  open_log(&lib->record);
   Buffer b = {0};
   put(&b, "{\"e\":\"process\",\"format\":1,\"pid\":%d,\"parent\":\"\",\"ns\":%lld,\"python\":\"\",\"version\":", getpid(),
       (long long)now_ns(CLOCK_MONOTONIC));
-  put_text(&b, version);
-  put(&b, ",\"home\":"); put_text(&b, home);
+  put_text(&b, lib->version);
+  put(&b, ",\"home\":"); put_text(&b, lib->home);
   ssize_t n = readlink("/proc/self/exe", words, sizeof words - 1);
   words[n > 0 ? n : 0] = 0;
   put(&b, ",\"executable\":"); put_text(&b, words);
@@ -305,40 +328,43 @@ static void begin(void) {
     first = 0;
   }
   put(&b, "}}");
-  write_line(&record, &b);
+  write_line(&lib->record, &b);
   size_t size = 8 * (HEADER + ROWS * FIELDS + KEPT * CALL);
-  snprintf(path, sizeof path, "%s/%s.calls", record.folder, name);
+  snprintf(path, sizeof path, "%s/%s.calls", lib->record.folder, lib->name);
   fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0 || posix_fallocate(fd, 0, size)) { off = 1; if (fd >= 0) close(fd); return; }
-  ints = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  lib->ints = mmap(0, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
-  if (ints == MAP_FAILED) { ints = 0; off = 1; return; }
-  ints[FORMAT_AT] = 1;
+  if (lib->ints == MAP_FAILED) { lib->ints = 0; off = 1; return; }
+  lib->ints[FORMAT_AT] = 1;
 }
 
 static void child(void) {
   /* What the parent wrote is the parent's; the child begins when it uses ONNX Runtime. */
-  if (record.fd >= 0) close(record.fd);
-  if (apply.fd >= 0) close(apply.fd);
-  record.fd = apply.fd = -1;
   pthread_mutex_init(&lock, 0);
-  memset(texts, 0, sizeof texts);
-  ints = 0; sessions = 0; name[0] = 0;
-  n_sessions = n_keys = n_texts = creating = 0;
+  for (Library *each = libraries; each < libraries + n_libraries; each++) {
+    if (each->record.fd >= 0) close(each->record.fd);
+    if (each->apply.fd >= 0) close(each->apply.fd);
+    if (each->values_fd >= 0) close(each->values_fd);
+    each->record.fd = each->apply.fd = each->values_fd = -1;
+    memset(each->texts, 0, sizeof each->texts);
+    each->ints = 0; each->sessions = 0; each->name[0] = 0;
+    each->n_sessions = each->n_keys = each->n_texts = each->creating = each->value_bytes = 0;
+  }
 }
 
-static void started(void) { if (!name[0] && !off) begin(); }
+static void started(void) { if (!lib->name[0] && !off) begin(); }
 
 /* Settings. */
 
 static Options *options_of(Pointer options, int create) {
-  for (Options *each = known_options; each; each = each->next) if (each->options == options) return each;
+  for (Options *each = lib->known_options; each; each = each->next) if (each->options == options) return each;
   if (!create) return 0;
   Options *fresh = calloc(1, sizeof *fresh);
   if (!fresh) { off = 1; return 0; }
   fresh->options = options; fresh->level = 99; fresh->arena = fresh->pattern = 1;
-  fresh->next = known_options;
-  return known_options = fresh;
+  fresh->next = lib->known_options;
+  return lib->known_options = fresh;
 }
 
 static void set_entry(Options *o, const char *key, const char *value) {
@@ -381,13 +407,13 @@ typedef void (*Release)(Pointer);
 #define UNDER_LOCK(statement) do { pthread_mutex_lock(&lock); statement; pthread_mutex_unlock(&lock); } while (0)
 #define NOTED(function, slot, field, type, value)                                     \
   static Pointer function(Pointer options, type given) {                              \
-    Pointer status = ((Pointer(*)(Pointer, type))own[slot])(options, given);          \
+    Pointer status = ((Pointer(*)(Pointer, type))lib->own[slot])(options, given);          \
     if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) o->field = value); \
     return status;                                                                    \
   }
 #define SWITCHED(function, slot, field, value)                                        \
   static Pointer function(Pointer options) {                                          \
-    Pointer status = ((Plain)own[slot])(options);                                     \
+    Pointer status = ((Plain)lib->own[slot])(options);                                     \
     if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) o->field = value); \
     return status;                                                                    \
   }
@@ -401,19 +427,19 @@ SWITCHED(enable_arena, ENABLE_ARENA, arena, 1)
 SWITCHED(disable_arena, DISABLE_ARENA, arena, 0)
 
 static Pointer create_options(Pointer *out) {
-  Pointer status = ((Pointer(*)(Pointer *))own[CREATE_OPTIONS])(out);
+  Pointer status = ((Pointer(*)(Pointer *))lib->own[CREATE_OPTIONS])(out);
   if (!status) UNDER_LOCK(options_of(*out, 1));
   return status;
 }
 
 static Pointer add_entry(Pointer options, const char *key, const char *value) {
-  Pointer status = ((Entry)own[ADD_ENTRY])(options, key, value);
+  Pointer status = ((Entry)lib->own[ADD_ENTRY])(options, key, value);
   if (!status && key && value) UNDER_LOCK(Options *o = options_of(options, 1); if (o) set_entry(o, key, value));
   return status;
 }
 
 static Pointer clone_options(Pointer options, Pointer *out) {
-  Pointer status = ((Clone)own[CLONE_OPTIONS])(options, out);
+  Pointer status = ((Clone)lib->own[CLONE_OPTIONS])(options, out);
   if (!status) {
     pthread_mutex_lock(&lock);
     Options *from = options_of(options, 0), *to = options_of(*out, 1);
@@ -425,19 +451,19 @@ static Pointer clone_options(Pointer options, Pointer *out) {
 
 static void release_options(Pointer options) {
   pthread_mutex_lock(&lock);
-  for (Options **at = &known_options; *at; at = &(*at)->next)
+  for (Options **at = &lib->known_options; *at; at = &(*at)->next)
     if ((*at)->options == options) { Options *gone = *at; *at = gone->next; free(gone); break; }
   pthread_mutex_unlock(&lock);
-  ((Release)own[RELEASE_OPTIONS])(options);
+  ((Release)lib->own[RELEASE_OPTIONS])(options);
 }
 
 /* Changes. */
 
 static void read_changes(void) {
   char path[4200], line[1024];
-  snprintf(path, sizeof path, "%s/native.txt", apply.folder);
+  snprintf(path, sizeof path, "%s/native.txt", lib->apply.folder);
   FILE *file = fopen(path, "re");
-  Change **last = &changes;
+  Change **last = &lib->changes;
   if (!file) return;
   while (fgets(line, sizeof line, file)) {
     Change *fresh = calloc(1, sizeof *fresh);
@@ -455,13 +481,13 @@ static void read_changes(void) {
 
 static Pointer set_one(Pointer options, const Change *change) {
   int value = atoi(change->value);
-  if (!strcmp(change->kind, "entry")) return ((Entry)own[ADD_ENTRY])(options, change->key, change->value);
-  if (!strcmp(change->key, "intra_op_num_threads")) return ((Pointer(*)(Pointer, int))own[SET_INTRA])(options, value);
-  if (!strcmp(change->key, "inter_op_num_threads")) return ((Pointer(*)(Pointer, int))own[SET_INTER])(options, value);
-  if (!strcmp(change->key, "execution_mode")) return ((Pointer(*)(Pointer, int))own[SET_MODE])(options, value);
-  if (!strcmp(change->key, "graph_optimization_level")) return ((Pointer(*)(Pointer, int))own[SET_LEVEL])(options, value);
-  if (!strcmp(change->key, "enable_cpu_mem_arena")) return ((Plain)own[value ? ENABLE_ARENA : DISABLE_ARENA])(options);
-  if (!strcmp(change->key, "enable_mem_pattern")) return ((Plain)own[value ? ENABLE_PATTERN : DISABLE_PATTERN])(options);
+  if (!strcmp(change->kind, "entry")) return ((Entry)lib->own[ADD_ENTRY])(options, change->key, change->value);
+  if (!strcmp(change->key, "intra_op_num_threads")) return ((Pointer(*)(Pointer, int))lib->own[SET_INTRA])(options, value);
+  if (!strcmp(change->key, "inter_op_num_threads")) return ((Pointer(*)(Pointer, int))lib->own[SET_INTER])(options, value);
+  if (!strcmp(change->key, "execution_mode")) return ((Pointer(*)(Pointer, int))lib->own[SET_MODE])(options, value);
+  if (!strcmp(change->key, "graph_optimization_level")) return ((Pointer(*)(Pointer, int))lib->own[SET_LEVEL])(options, value);
+  if (!strcmp(change->key, "enable_cpu_mem_arena")) return ((Plain)lib->own[value ? ENABLE_ARENA : DISABLE_ARENA])(options);
+  if (!strcmp(change->key, "enable_mem_pattern")) return ((Plain)lib->own[value ? ENABLE_PATTERN : DISABLE_PATTERN])(options);
   return 0;
 }
 
@@ -471,18 +497,18 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
   Pointer copy = 0, status = 0;
   int n = -1;
   const char *file = path ? strrchr(path, '/') : 0;
-  for (Change *each = changes; each; each = each->next) if (!strcmp(each->sha256, digest)) n = each->n;
+  for (Change *each = lib->changes; each; each = each->next) if (!strcmp(each->sha256, digest)) n = each->n;
   if (n < 0) {
     put(&b, "{\"e\":\"session\",\"n\":-1,\"how\":\"unmatched\",\"name\":");
     put_text(&b, path ? (file ? file + 1 : path) : "bytes");
     put(&b, "}");
-    write_line(&apply, &b);
+    write_line(&lib->apply, &b);
     return 0;
   }
-  status = options ? ((Clone)own[CLONE_OPTIONS])(options, &copy) : ((Pointer(*)(Pointer *))own[CREATE_OPTIONS])(&copy);
+  status = options ? ((Clone)lib->own[CLONE_OPTIONS])(options, &copy) : ((Pointer(*)(Pointer *))lib->own[CREATE_OPTIONS])(&copy);
   put(&b, "{\"e\":\"session\",\"n\":%d,\"how\":\"created\",\"what\":[", n);
   int first = 1, share = 0, provider = 0;
-  for (Change *each = changes; each && !status && copy; each = each->next) {
+  for (Change *each = lib->changes; each && !status && copy; each = each->next) {
     if (each->n != n || strcmp(each->sha256, digest)) continue;
     if (!strcmp(each->kind, "share")) { share = 1; continue; }
     if (!strcmp(each->kind, "provider")) { provider = 1; continue; }
@@ -496,12 +522,12 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
   put(&b, "],\"kept\":[%s%s%s]}", share ? "\"not shared: not a Python program\"" : "", share && provider ? "," : "",
       provider ? "\"execution provider not changed: not a Python program\"" : "");
   if (status) {
-    ((Release)own[RELEASE_STATUS])(status);
-    if (copy) ((Release)own[RELEASE_OPTIONS])(copy);
+    ((Release)lib->own[RELEASE_STATUS])(status);
+    if (copy) ((Release)lib->own[RELEASE_OPTIONS])(copy);
     free(b.text);
     return 0;
   }
-  write_line(&apply, &b);
+  write_line(&lib->apply, &b);
   (void)bytes;
   return copy;
 }
@@ -525,7 +551,7 @@ static Session *add_session(Pointer session, const char *model, Pointer options,
                             const int *tids, int n_tids, int counted, int failed, void *caller) {
   Session *fresh = calloc(1, sizeof *fresh);
   if (!fresh) { off = 1; return 0; }
-  fresh->session = session; fresh->id = ++n_sessions; fresh->pool_ns = -1;
+  fresh->session = session; fresh->id = ++lib->n_sessions; fresh->pool_ns = -1;
   Buffer b = {0};
   int64_t model_id = interned("model", model, ""), options_id = written_options(options);
   int64_t asked = options ? options_id : interned("options", "null", "");
@@ -544,13 +570,14 @@ static Session *add_session(Pointer session, const char *model, Pointer options,
   put(&b, ",\"thread\":%lld,\"model\":%lld,\"asked\":%lld,\"used\":%lld,\"providers\":%lld,\"frames\":%lld}",
       (long long)thread(), (long long)model_id, (long long)asked, (long long)options_id, (long long)providers,
       (long long)frames);
-  write_line(&record, &b);
+  write_line(&lib->record, &b);
   if (failed) { free(fresh); return 0; }
-  fresh->next = sessions;
-  return sessions = fresh;
+  fresh->next = lib->sessions;
+  return lib->sessions = fresh;
 }
 
-static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointer options, Pointer *out, void *caller) {
+static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointer options, Pointer *out) {
+  void *caller = from;
   char digest[65] = "", *path = slot == CREATE_SESSION ? realpath(model, 0) : 0;
   int before[4096], after[4096], fresh[4096], n_before = 0, n_fresh = 0, counted = 0;
   int64_t began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID), bytes = n;
@@ -562,9 +589,9 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
   if (path && !stat(path, &status_of)) bytes = status_of.st_size;
   if (!off) {
     int possible = slot != CREATE_SESSION;
-    for (Change *each = changes; each; each = each->next) possible |= !each->bytes || each->bytes == bytes;
+    for (Change *each = lib->changes; each; each = each->next) possible |= !each->bytes || each->bytes == bytes;
     if (slot != CREATE_SESSION) sha256(model, n, digest);
-    else if (path && apply.folder && possible && bytes > 0) file_sha256(path, bytes, digest);
+    else if (path && lib->apply.folder && possible && bytes > 0) file_sha256(path, bytes, digest);
     if (path)
       { put(&b, "{\"path\":"); put_text(&b, path);
         put(&b, ",\"bytes\":%lld,\"mtime_ns\":%lld}", (long long)bytes,
@@ -572,21 +599,21 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
     else if (slot == CREATE_SESSION)
       { put(&b, "{\"path\":"); put_text(&b, model); put(&b, "}"); }
     else put(&b, "{\"sha256\":\"%s\",\"bytes\":%lld}", digest, (long long)bytes);
-    if (apply.folder) copy = changed_options(options, path ? path : slot == CREATE_SESSION ? model : 0, digest, bytes);
-    counted = ++creating == 1;
+    if (lib->apply.folder) copy = changed_options(options, path ? path : slot == CREATE_SESSION ? model : 0, digest, bytes);
+    counted = ++lib->creating == 1;
     n_before = tasks(before, 4096);
   }
   pthread_mutex_unlock(&lock);
   int64_t own_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns, start_ns = now_ns(CLOCK_MONOTONIC);
   if (slot == CREATE_SESSION)
-    status = ((Pointer(*)(Pointer, const void *, Pointer, Pointer *))own[slot])(env, model, copy ? copy : options, out);
+    status = ((Pointer(*)(Pointer, const void *, Pointer, Pointer *))lib->own[slot])(env, model, copy ? copy : options, out);
   else
-    status = ((Pointer(*)(Pointer, const void *, size_t, Pointer, Pointer *))own[slot])(env, model, n, copy ? copy : options, out);
+    status = ((Pointer(*)(Pointer, const void *, size_t, Pointer, Pointer *))lib->own[slot])(env, model, n, copy ? copy : options, out);
   int64_t end_ns = now_ns(CLOCK_MONOTONIC);
   began_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
   pthread_mutex_lock(&lock);
-  if (!off && record.folder && b.text) {
-    counted = counted && creating == 1;
+  if (!off && lib->record.folder && b.text) {
+    counted = counted && lib->creating == 1;
     int n_after = counted && !status ? tasks(after, 4096) : 0;
     for (int i = 0; i < n_after; i++) {
       int seen = 0;
@@ -594,26 +621,26 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
       if (!seen) fresh[n_fresh++] = after[i];
     }
     add_session(status ? 0 : *out, b.text, options, start_ns, end_ns - start_ns, fresh, n_fresh, counted, status != 0, caller);
-    if (ints) ints[OWN_NS] += own_ns + now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+    if (lib->ints) lib->ints[OWN_NS] += own_ns + now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
   }
-  if (creating) creating--;
+  if (lib->creating) lib->creating--;
   pthread_mutex_unlock(&lock);
-  if (copy) ((Release)own[RELEASE_OPTIONS])(copy);
+  if (copy) ((Release)lib->own[RELEASE_OPTIONS])(copy);
   free(b.text); free(path);
   return status;
 }
 
 static Pointer create_session(Pointer env, const char *path, Pointer options, Pointer *out) {
-  return create(CREATE_SESSION, env, path, 0, options, out, __builtin_return_address(0));
+  return create(CREATE_SESSION, env, path, 0, options, out);
 }
 
 static Pointer create_from_array(Pointer env, const void *data, size_t n, Pointer options, Pointer *out) {
-  return create(CREATE_FROM_ARRAY, env, data, n, options, out, __builtin_return_address(0));
+  return create(CREATE_FROM_ARRAY, env, data, n, options, out);
 }
 
 static void release_session(Pointer session) {
   pthread_mutex_lock(&lock);
-  for (Session **at = &sessions; session && *at; at = &(*at)->next) {
+  for (Session **at = &lib->sessions; session && *at; at = &(*at)->next) {
     if ((*at)->session != session) continue;
     Session *gone = *at;
     Buffer b = {0};
@@ -621,7 +648,7 @@ static void release_session(Pointer session) {
     put(&b, "{\"e\":\"closed\",\"id\":%lld,\"ns\":%lld,\"rows\":[", (long long)gone->id, (long long)now_ns(CLOCK_MONOTONIC));
     for (Row *row = gone->rows; row;) {
       Row *next = row->next;
-      int64_t *values = row->row && ints ? ints + HEADER + row->row * FIELDS : row->own;
+      int64_t *values = row->row && lib->ints ? lib->ints + HEADER + row->row * FIELDS : row->alone;
       put(&b, "[%lld", (long long)row->key);
       for (int i = 0; i < FIELDS - 1; i++) put(&b, ",%lld", (long long)values[i]);
       put(&b, next ? "]," : "]");
@@ -629,12 +656,12 @@ static void release_session(Pointer session) {
       row = next;
     }
     put(&b, "]}");
-    write_line(&record, &b);
+    write_line(&lib->record, &b);
     free(gone);
     break;
   }
   pthread_mutex_unlock(&lock);
-  ((Release)own[RELEASE_SESSION])(session);
+  ((Release)lib->own[RELEASE_SESSION])(session);
 }
 
 /* Calls. */
@@ -644,21 +671,21 @@ static const char *TYPES[] = {
   "complex64", "complex128", "bfloat16"};
 
 static void put_value(Buffer *b, Pointer value) {
-  Pointer info = 0, status = value ? ((Clone)own[TYPE_AND_SHAPE])(value, &info) : 0;
+  Pointer info = 0, status = value ? ((Clone)lib->own[TYPE_AND_SHAPE])(value, &info) : 0;
   int type = 0;
   size_t n = 0;
   int64_t sizes[16];
-  if (status) ((Release)own[RELEASE_STATUS])(status);
+  if (status) ((Release)lib->own[RELEASE_STATUS])(status);
   if (!info) { put(b, "\"\",null"); return; }
-  ((Pointer(*)(Pointer, int *))own[ELEMENT_TYPE])(info, &type);
-  ((Pointer(*)(Pointer, size_t *))own[DIMENSIONS_COUNT])(info, &n);
+  ((Pointer(*)(Pointer, int *))lib->own[ELEMENT_TYPE])(info, &type);
+  ((Pointer(*)(Pointer, size_t *))lib->own[DIMENSIONS_COUNT])(info, &n);
   put(b, "\"%s\",[", type > 0 && type < 17 ? TYPES[type] : "");
   if (n <= 16) {
-    ((Pointer(*)(Pointer, int64_t *, size_t))own[DIMENSIONS])(info, sizes, n);
+    ((Pointer(*)(Pointer, int64_t *, size_t))lib->own[DIMENSIONS])(info, sizes, n);
     for (size_t i = 0; i < n; i++) put(b, i ? ",%lld" : "%lld", (long long)sizes[i]);
   }
   put(b, "]");
-  ((Release)own[RELEASE_TYPE_AND_SHAPE])(info);
+  ((Release)lib->own[RELEASE_TYPE_AND_SHAPE])(info);
 }
 
 static Row *row_of(Session *s, const char *text, void *caller, Pointer const *outputs, size_t n_outputs) {
@@ -676,7 +703,7 @@ static Row *row_of(Session *s, const char *text, void *caller, Pointer const *ou
     int64_t id = cpus.text ? interned("cpus", cpus.text, "") : 0;
     free(cpus.text);
     put(&b, "{\"e\":\"placed\",\"id\":%lld,\"threads\":%d,\"cpus\":%lld}", (long long)s->id, s->n_tids, (long long)id);
-    write_line(&record, &b);
+    write_line(&lib->record, &b);
     memset(&b, 0, sizeof b);
   }
   put(&more, ",\"outputs\":[");
@@ -684,92 +711,329 @@ static Row *row_of(Session *s, const char *text, void *caller, Pointer const *ou
   put(&more, "]");
   int64_t signature = more.text ? interned("signature", text, more.text) : 0, frames = caller_frames(caller);
   free(more.text);
-  fresh->hash = hash; fresh->key = ++n_keys; fresh->own[LEAST_NS] = INT64_MAX;
-  if (ints[ROWS_AT] < ROWS - 1) {
-    fresh->row = ++ints[ROWS_AT];
-    ints[HEADER + fresh->row * FIELDS + KEY] = fresh->key;
+  fresh->hash = hash; fresh->key = ++lib->n_keys; fresh->alone[LEAST_NS] = INT64_MAX;
+  if (lib->ints[ROWS_AT] < ROWS - 1) {
+    fresh->row = ++lib->ints[ROWS_AT];
+    lib->ints[HEADER + fresh->row * FIELDS + KEY] = fresh->key;
   }
   put(&b, "{\"e\":\"row\",\"key\":%lld,\"session\":%lld,\"frames\":%lld,\"signature\":%lld,\"shared\":%s}", (long long)fresh->key,
       (long long)s->id, (long long)frames, (long long)signature, fresh->row ? "false" : "true");
-  write_line(&record, &b);
+  write_line(&lib->record, &b);
   fresh->next = s->rows;
   return s->rows = fresh;
 }
 
 static Session *session_of(Pointer session, void *caller) {
-  for (Session *each = sessions; each; each = each->next) if (each->session == session) return each;
+  for (Session *each = lib->sessions; each; each = each->next) if (each->session == session) return each;
   /* One from before a fork, or that another function created. */
   return add_session(session, "{}", 0, now_ns(CLOCK_MONOTONIC), 0, 0, 0, 0, 0, caller);
+}
+
+/* Return the memory of a tensor on the CPU, its element type and its size; 0 for everything else. */
+static const void *memory_of(Pointer value, int *type, size_t *elements, size_t *bytes) {
+  static const char SIZES[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8, 4, 8, 8, 16, 2};
+  Pointer info = 0, memory = 0, data = 0, status;
+  const char *device = 0;
+  if (!value || lib->minor < 10) return 0;
+  status = ((Clone)lib->own[TYPE_AND_SHAPE])(value, &info);
+  if (status) ((Release)lib->own[RELEASE_STATUS])(status);
+  if (!info) return 0;
+  ((Pointer(*)(Pointer, int *))lib->own[ELEMENT_TYPE])(info, type);
+  ((Pointer(*)(Pointer, size_t *))lib->own[ELEMENTS_COUNT])(info, elements);
+  ((Release)lib->own[RELEASE_TYPE_AND_SHAPE])(info);
+  *bytes = *type > 0 && *type < 17 ? *elements * SIZES[*type] : 0;
+  if (!*bytes) return 0;
+  status = ((Clone)lib->own[MEMORY_INFO])(value, &memory);
+  if (!status) status = ((Pointer(*)(Pointer, const char **))lib->own[MEMORY_NAME])(memory, &device);
+  if (!status && device && !strcmp(device, "Cpu")) status = ((Clone)lib->own[TENSOR_DATA])(value, &data);
+  if (status) ((Release)lib->own[RELEASE_STATUS])(status);
+  return data;
+}
+
+/* The values of calls, as values.py reads them. */
+
+static const char *DTYPES[] = {
+  0, "<f4", "|u1", "|i1", "<u2", "<i2", "<i4", "<i8", 0, "|b1", "<f2", "<f8", "<u4", "<u8", "<c8", "<c16", 0};
+
+/* Add what is in a tensor to the description and to the bytes; 0 if it is no tensor of numbers on the CPU. */
+static int put_tensor(Buffer *head, Buffer *data, const char *input, Pointer value) {
+  int type = 0;
+  size_t elements = 0, bytes = 0;
+  const void *memory = memory_of(value, &type, &elements, &bytes);
+  Buffer b = {0};
+  if (!memory || !DTYPES[type] || data->length + bytes > VALUE_BYTES) return 0;
+  put(head, "[");
+  if (input) { put_text(head, input); put(head, ","); }
+  put_value(&b, value);  /* "float32",[1,2] */
+  put(head, "\"%s\",%s]", DTYPES[type], b.text ? strchr(b.text, '[') : "[]");
+  free(b.text);
+  char *room = realloc(data->text, data->length + bytes + 1);
+  if (!room) { off = 1; return 0; }
+  data->text = room;
+  memcpy(room + data->length, memory, bytes);
+  data->length += bytes;
+  return 1;
+}
+
+static void keep_values(int64_t key, const char *const *names, Pointer const *inputs, size_t n, Pointer const *outputs,
+                        size_t n_outputs) {
+  Buffer head = {0}, data = {0};
+  int all = 1;
+  put(&head, "{\"row\":%lld,\"inputs\":[", (long long)key);
+  for (size_t i = 0; all && i < n; i++) { if (i) put(&head, ","); all = put_tensor(&head, &data, names[i], inputs[i]); }
+  put(&head, "],\"outputs\":[");
+  for (size_t i = 0; all && i < n_outputs; i++) { if (i) put(&head, ","); all = put_tensor(&head, &data, 0, outputs[i]); }
+  put(&head, "]}\n");
+  if (all && !off && lib->value_bytes + (int64_t)data.length <= VALUE_BYTES) {
+    char path[4200];
+    lib->value_bytes += data.length;
+    snprintf(path, sizeof path, "%s/%s.values", lib->record.folder, lib->name);
+    if (lib->values_fd < 0) lib->values_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    const Buffer *parts[] = {&head, &data};
+    for (int i = 0; i < 2; i++)
+      for (size_t at = 0; at < parts[i]->length && !off;) {
+        ssize_t written = write(lib->values_fd, parts[i]->text + at, parts[i]->length - at);
+        if (written < 0) off = 1; else at += written;
+      }
+  }
+  free(head.text); free(data.text);
+}
+
+/* One call from its start to its end. */
+typedef struct {
+  Session *session;
+  void *caller;
+  Buffer signature;
+  int active, inspected, chained;
+  int64_t count, began_ns, start_ns, pool_ns, masks, ones;
+} Call;
+
+/* Words of eight bytes, not bytes: this is done to every inspected input. */
+static uint64_t content_hash(const unsigned char *data, size_t n) {
+  uint64_t hash = SEED, word;
+  for (; n >= 8; data += 8, n -= 8) { memcpy(&word, data, 8); hash = (hash ^ word) * 1099511628211ULL; hash ^= hash >> 29; }
+  return hashed(hash, data, n);
+}
+
+static Returned content_of(Pointer value, int *type, size_t *elements) {
+  Returned found = {0};
+  found.data = memory_of(value, type, elements, &found.bytes);
+  if (found.data) found.hash = content_hash(found.data, found.bytes < HASHED_BYTES ? found.bytes : HASHED_BYTES);
+  return found;
+}
+
+static void inspect(Call *call, const char *const *names, Pointer const *inputs, size_t n) {
+  Session *s = call->session;
+  for (size_t i = 0; i < n; i++) {
+    int type = 0;
+    size_t elements = 0;
+    Returned value = content_of(inputs[i], &type, &elements);
+    if (!value.data) continue;
+    for (int j = 0; s->returned_by == call->count - 1 && j < s->n_returned; j++)
+      call->chained |= value.data == s->returned[j].data ||
+                       (value.bytes >= 16 && value.bytes == s->returned[j].bytes && value.hash == s->returned[j].hash);
+    int whole = (type >= 2 && type <= 7) || type == 9 || type == 12 || type == 13;
+    if (!whole || !names[i] || !strcasestr(names[i], "mask") || elements > MASK) continue;
+    const unsigned char *at = value.data;
+    size_t size = value.bytes / elements;
+    call->masks += elements;
+    for (size_t j = 0; j < elements; j++, at += size) {
+      int set = 0;
+      for (size_t k = 0; k < size; k++) set |= at[k];
+      call->ones += set != 0;
+    }
+  }
+}
+
+static void enter(Call *call, Pointer session, const char *method, const char *const *names, Pointer const *inputs, size_t n,
+                  const Binding *bound) {
+  memset(call, 0, sizeof *call);
+  call->caller = from;
+  call->pool_ns = -1;
+  if (lib->record.folder && !off) {
+    call->began_ns = now_ns(CLOCK_MONOTONIC);
+    Buffer *b = &call->signature;
+    put(b, "[\"%s\",[", method);
+    for (size_t i = 0; i < n; i++) {
+      put(b, i ? ",[" : "[");
+      put_text(b, names[i] ? names[i] : "");
+      put(b, ",");
+      put_value(b, inputs[i]);
+      put(b, "]");
+    }
+    pthread_mutex_lock(&lock);
+    for (int i = 0; bound && i < bound->n; i++) {
+      put(b, i ? ",[" : "[");
+      put_text(b, bound->names[i]);
+      put(b, ",%s]", bound->values[i]);
+    }
+    put(b, "]]");
+    started();
+    Session *s = lib->ints ? session_of(session, call->caller) : 0;
+    if (s) {
+      call->session = s;
+      call->active = ++s->active;
+      call->count = ++s->count;
+      call->inspected = s->count <= WHOLE || !(s->count % SAMPLED);
+      if (call->inspected) inspect(call, names, inputs, n);
+      if (call->inspected || s->count % SAMPLED == 1) call->pool_ns = cpu_ns(s);
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  call->start_ns = now_ns(CLOCK_MONOTONIC);
+}
+
+static void leave(Call *call, const char *const *names, Pointer const *inputs, size_t n, Pointer const *outputs,
+                  size_t n_outputs, int failed) {
+  int64_t end_ns = now_ns(CLOCK_MONOTONIC);
+  Session *s = call->session;
+  if (s) {
+    pthread_mutex_lock(&lock);
+    Session *still = lib->sessions;
+    while (still && still != s) still = still->next;
+    const char *text = call->signature.text;
+    Row *row = still && text && !off ? row_of(s, text, call->caller, failed ? 0 : outputs, n_outputs) : 0;
+    if (row) {
+      int64_t took_ns = end_ns - call->start_ns, *values = row->row ? lib->ints + HEADER + row->row * FIELDS : row->alone;
+      s->active--;
+      if (!values[COUNT]) values[LEAST_NS] = INT64_MAX;
+      values[COUNT]++;
+      values[TOTAL_NS] += took_ns;
+      if (took_ns < values[LEAST_NS]) values[LEAST_NS] = took_ns;
+      if (took_ns > values[MOST_NS]) values[MOST_NS] = took_ns;
+      values[FAILED] += failed;
+      if (lib->ints[CALLS_AT] < KEPT) {
+        int64_t *at = lib->ints + HEADER + ROWS * FIELDS + lib->ints[CALLS_AT] * CALL;
+        at[0] = row->key; at[1] = call->start_ns; at[2] = took_ns; at[3] = thread() << 16 | call->active;
+        lib->ints[CALLS_AT]++;
+      }
+      values[INSPECTED] += call->inspected;
+      values[CHAINED] += call->chained;
+      values[MASKS] += call->masks;
+      values[ONES] += call->ones;
+      int alone = call->active == 1 && !s->active && s->n_tids;
+      if (call->pool_ns >= 0 && alone) {
+        int64_t after_ns = cpu_ns(s);
+        values[IN_NS] += after_ns - call->pool_ns;
+        values[IN_WALL_NS] += took_ns;
+        if (s->pool_ns >= 0 && call->pool_ns > s->pool_ns) values[BETWEEN_NS] += call->pool_ns - s->pool_ns;
+        if (s->pool_ns >= 0) values[BETWEEN_WALL_NS] += call->start_ns - s->pool_wall_ns;
+        s->pool_ns = after_ns; s->pool_wall_ns = now_ns(CLOCK_MONOTONIC);
+      } else {
+        s->pool_ns = -1;
+      }
+      if (!failed && n && values[COUNT] <= most_values) keep_values(row->key, names, inputs, n, outputs, n_outputs);
+      int next = call->count < WHOLE || call->count % SAMPLED == SAMPLED - 1;  /* will be inspected */
+      s->n_returned = 0;
+      s->returned_by = call->count;
+      for (size_t i = 0; next && !failed && i < n_outputs && s->n_returned < MOST_RETURNED; i++) {
+        int type = 0;
+        size_t elements = 0;
+        Returned value = content_of(outputs[i], &type, &elements);
+        if (value.data) s->returned[s->n_returned++] = value;
+      }
+      lib->ints[OWN_NS] += call->start_ns - call->began_ns + now_ns(CLOCK_MONOTONIC) - end_ns;
+    }
+    pthread_mutex_unlock(&lock);
+  }
+  free(call->signature.text);
 }
 
 static Pointer run(Pointer session, Pointer run_options, const char *const *names, Pointer const *inputs, size_t n,
                    const char *const *output_names, size_t n_outputs, Pointer *outputs) {
   typedef Pointer (*Run)(Pointer, Pointer, const char *const *, Pointer const *, size_t, const char *const *, size_t, Pointer *);
-  void *caller = __builtin_return_address(0);
-  int64_t began_ns = 0, pool_ns = -1, start_ns, end_ns;
-  int active = 0, inspected = 0;
-  Session *s = 0;
-  if (record.folder && !off) {
-    began_ns = now_ns(CLOCK_MONOTONIC);
-    pthread_mutex_lock(&lock);
-    started();
-    s = ints ? session_of(session, caller) : 0;
-    if (s) {
-      active = ++s->active;
-      s->count++;
-      inspected = s->count <= WHOLE || !(s->count % SAMPLED);
-      if (inspected || s->count % SAMPLED == 1) pool_ns = cpu_ns(s);
-    }
-    pthread_mutex_unlock(&lock);
-  }
-  start_ns = now_ns(CLOCK_MONOTONIC);
-  Pointer status = ((Run)own[RUN])(session, run_options, names, inputs, n, output_names, n_outputs, outputs);
-  end_ns = now_ns(CLOCK_MONOTONIC);
-  if (!s) return status;
+  Call call;
+  enter(&call, session, "run", names, inputs, n, 0);
+  Pointer status = ((Run)lib->own[RUN])(session, run_options, names, inputs, n, output_names, n_outputs, outputs);
+  leave(&call, names, inputs, n, outputs, n_outputs, status != 0);
+  return status;
+}
+
+/* Asynchronous calls, which end in another thread. */
+
+typedef void (*Callback)(void *, Pointer *, size_t, Pointer);
+typedef struct { Library *library; Call call; Callback callback; void *data; } Pending;
+
+static void ended(void *data, Pointer *outputs, size_t n_outputs, Pointer status) {
+  Pending pending = *(Pending *)data;
+  Library *before = lib;
+  free(data);
+  lib = pending.library;
+  leave(&pending.call, 0, 0, 0, outputs, status ? 0 : n_outputs, status != 0);
+  lib = before;
+  pending.callback(pending.data, outputs, n_outputs, status);
+}
+
+static Pointer run_async(Pointer session, Pointer run_options, const char *const *names, Pointer const *inputs, size_t n,
+                         const char *const *output_names, size_t n_outputs, Pointer *outputs, Callback callback, void *data) {
+  typedef Pointer (*Run)(Pointer, Pointer, const char *const *, Pointer const *, size_t, const char *const *, size_t, Pointer *,
+                         Callback, void *);
+  Run next = (Run)lib->own[RUN_ASYNC];
+  Pending *pending = callback && lib->record.folder && !off ? malloc(sizeof *pending) : 0;
+  if (!pending)
+    return next(session, run_options, names, inputs, n, output_names, n_outputs, outputs, callback, data);
+  enter(&pending->call, session, "run_async", names, inputs, n, 0);
+  pending->library = lib; pending->callback = callback; pending->data = data;
+  Pointer status = next(session, run_options, names, inputs, n, output_names, n_outputs, outputs, ended, pending);
+  if (status) { leave(&pending->call, 0, 0, 0, 0, 0, 1); free(pending); }
+  return status;
+}
+
+/* Calls with inputs that were bound before. */
+
+static Binding *binding_of(Pointer binding, int create) {
+  for (Binding *each = lib->bindings; each; each = each->next) if (each->binding == binding) return each;
+  Binding *fresh = create ? calloc(1, sizeof *fresh) : 0;
+  if (!fresh) return 0;
+  fresh->binding = binding;
+  fresh->next = lib->bindings;
+  return lib->bindings = fresh;
+}
+
+static void clear(Binding *binding) {
+  while (binding->n) { binding->n--; free(binding->names[binding->n]); free(binding->values[binding->n]); }
+}
+
+static Pointer bind_input(Pointer binding, const char *input, Pointer value) {
+  Pointer status = ((Entry)lib->own[BIND_INPUT])(binding, input, value);
+  if (status || !input || !lib->record.folder || off) return status;
   Buffer b = {0};
-  put(&b, "[\"run\",[");
-  for (size_t i = 0; i < n; i++) {
-    put(&b, i ? ",[" : "[");
-    put_text(&b, names[i] ? names[i] : "");
-    put(&b, ",");
-    put_value(&b, inputs[i]);
-    put(&b, "]");
-  }
-  put(&b, "]]");
+  put_value(&b, value);
   pthread_mutex_lock(&lock);
-  Session *still = sessions;
-  while (still && still != s) still = still->next;
-  Row *row = still && b.text && !off ? row_of(s, b.text, caller, status ? 0 : outputs, n_outputs) : 0;
-  if (row) {
-    int64_t took_ns = end_ns - start_ns, *values = row->row ? ints + HEADER + row->row * FIELDS : row->own;
-    s->active--;
-    if (!values[COUNT]) values[LEAST_NS] = INT64_MAX;
-    values[COUNT]++;
-    values[TOTAL_NS] += took_ns;
-    if (took_ns < values[LEAST_NS]) values[LEAST_NS] = took_ns;
-    if (took_ns > values[MOST_NS]) values[MOST_NS] = took_ns;
-    values[FAILED] += status != 0;
-    if (ints[CALLS_AT] < KEPT) {
-      int64_t *at = ints + HEADER + ROWS * FIELDS + ints[CALLS_AT] * CALL;
-      at[0] = row->key; at[1] = start_ns; at[2] = took_ns; at[3] = thread() << 16 | active;
-      ints[CALLS_AT]++;
-    }
-    values[INSPECTED] += inspected;
-    int alone = active == 1 && !s->active && s->n_tids;
-    if (pool_ns >= 0 && alone) {
-      int64_t after_ns = cpu_ns(s);
-      values[IN_NS] += after_ns - pool_ns;
-      values[IN_WALL_NS] += took_ns;
-      if (s->pool_ns >= 0 && pool_ns > s->pool_ns) values[BETWEEN_NS] += pool_ns - s->pool_ns;
-      if (s->pool_ns >= 0) values[BETWEEN_WALL_NS] += start_ns - s->pool_wall_ns;
-      s->pool_ns = after_ns; s->pool_wall_ns = now_ns(CLOCK_MONOTONIC);
-    } else {
-      s->pool_ns = -1;
-    }
-    ints[OWN_NS] += start_ns - began_ns + now_ns(CLOCK_MONOTONIC) - end_ns;
+  Binding *bound = binding_of(binding, 1);
+  int i = 0;
+  while (bound && i < bound->n && strcmp(bound->names[i], input)) i++;
+  if (bound && i < MOST_BOUND && b.text) {
+    if (i == bound->n) { bound->names[i] = strdup(input); bound->n++; } else free(bound->values[i]);
+    bound->values[i] = b.text;
+  } else {
+    free(b.text);
   }
   pthread_mutex_unlock(&lock);
-  free(b.text);
+  return status;
+}
+
+static void clear_bound(Pointer binding) {
+  UNDER_LOCK(Binding *bound = binding_of(binding, 0); if (bound) clear(bound));
+  ((Release)lib->own[CLEAR_BOUND])(binding);
+}
+
+static void release_binding(Pointer binding) {
+  pthread_mutex_lock(&lock);
+  for (Binding **at = &lib->bindings; *at; at = &(*at)->next)
+    if ((*at)->binding == binding) { Binding *gone = *at; *at = gone->next; clear(gone); free(gone); break; }
+  pthread_mutex_unlock(&lock);
+  ((Release)lib->own[RELEASE_BINDING])(binding);
+}
+
+static Pointer run_bound(Pointer session, Pointer run_options, Pointer binding) {
+  Call call;
+  pthread_mutex_lock(&lock);
+  const Binding *bound = binding_of(binding, 0);
+  pthread_mutex_unlock(&lock);
+  enter(&call, session, "run_with_iobinding", 0, 0, 0, bound);
+  Pointer status = ((Pointer(*)(Pointer, Pointer, Pointer))lib->own[RUN_BOUND])(session, run_options, binding);
+  leave(&call, 0, 0, 0, 0, 0, status != 0);
   return status;
 }
 
@@ -786,36 +1050,84 @@ static int is_writable(uintptr_t address) {
   return found;
 }
 
+/* The functions of each library's table: they note which one it is, and call those above. */
+#define ENTRY(n, type, function, parameters, arguments)       \
+  static type function##_##n parameters {                     \
+    Library *before = lib;                                    \
+    lib = &libraries[n]; from = __builtin_return_address(0);  \
+    type result = function arguments;                         \
+    lib = before;                                             \
+    return result;                                            \
+  }
+#define LEAVES(n, function)                                   \
+  static void function##_##n(Pointer a) { Library *before = lib; lib = &libraries[n]; function(a); lib = before; }
+typedef const char *const *Names;
+#define TABLE(n)                                                                                                          \
+  ENTRY(n, Pointer, create_session, (Pointer a, const char *b, Pointer c, Pointer *d), (a, b, c, d))                      \
+  ENTRY(n, Pointer, create_from_array, (Pointer a, const void *b, size_t c, Pointer d, Pointer *e), (a, b, c, d, e))      \
+  ENTRY(n, Pointer, run, (Pointer a, Pointer b, Names c, Pointer const *d, size_t e, Names f, size_t g, Pointer *h),      \
+        (a, b, c, d, e, f, g, h))                                                                                         \
+  ENTRY(n, Pointer, run_async, (Pointer a, Pointer b, Names c, Pointer const *d, size_t e, Names f, size_t g, Pointer *h, \
+        Callback i, void *j), (a, b, c, d, e, f, g, h, i, j))                                                             \
+  ENTRY(n, Pointer, run_bound, (Pointer a, Pointer b, Pointer c), (a, b, c))                                              \
+  ENTRY(n, Pointer, bind_input, (Pointer a, const char *b, Pointer c), (a, b, c))                                         \
+  ENTRY(n, Pointer, create_options, (Pointer *a), (a))                                                                    \
+  ENTRY(n, Pointer, clone_options, (Pointer a, Pointer *b), (a, b))                                                       \
+  ENTRY(n, Pointer, set_mode, (Pointer a, int b), (a, b))                                                                 \
+  ENTRY(n, Pointer, set_level, (Pointer a, int b), (a, b))                                                                \
+  ENTRY(n, Pointer, set_intra, (Pointer a, int b), (a, b))                                                                \
+  ENTRY(n, Pointer, set_inter, (Pointer a, int b), (a, b))                                                                \
+  ENTRY(n, Pointer, enable_pattern, (Pointer a), (a))                                                                     \
+  ENTRY(n, Pointer, disable_pattern, (Pointer a), (a))                                                                    \
+  ENTRY(n, Pointer, enable_arena, (Pointer a), (a))                                                                       \
+  ENTRY(n, Pointer, disable_arena, (Pointer a), (a))                                                                      \
+  ENTRY(n, Pointer, add_entry, (Pointer a, const char *b, const char *c), (a, b, c))                                      \
+  LEAVES(n, release_session) LEAVES(n, release_options) LEAVES(n, release_binding) LEAVES(n, clear_bound)                 \
+  static void *const functions_##n[] = {                                                                                  \
+    create_session_##n, create_from_array_##n, run_##n, run_async_##n, run_bound_##n, bind_input_##n, create_options_##n, \
+    clone_options_##n, set_mode_##n, set_level_##n, set_intra_##n, set_inter_##n, enable_pattern_##n, disable_pattern_##n, \
+    enable_arena_##n, disable_arena_##n, add_entry_##n, release_session_##n, release_options_##n, release_binding_##n,    \
+    clear_bound_##n};                                                                                                     \
+  static void **own_api_##n(uint32_t number) { return own_api(&libraries[n], number); }                                   \
+  static const char *own_version_##n(void) { return libraries[n].real->version(); }
+
+static const int PLACES[] = {
+  CREATE_SESSION, CREATE_FROM_ARRAY, RUN, RUN_ASYNC, RUN_BOUND, BIND_INPUT, CREATE_OPTIONS, CLONE_OPTIONS, SET_MODE, SET_LEVEL,
+  SET_INTRA, SET_INTER, ENABLE_PATTERN, DISABLE_PATTERN, ENABLE_ARENA, DISABLE_ARENA, ADD_ENTRY, RELEASE_SESSION,
+  RELEASE_OPTIONS, RELEASE_BINDING, CLEAR_BOUND};
+
+static void **own_api(Library *library, uint32_t number);
+TABLE(0) TABLE(1) TABLE(2) TABLE(3)
+static void *const *const FUNCTIONS[LIBRARIES] = {functions_0, functions_1, functions_2, functions_3};
+static const Base BASES[LIBRARIES] = {
+  {own_api_0, own_version_0}, {own_api_1, own_version_1}, {own_api_2, own_version_2}, {own_api_3, own_version_3}};
+
 static void replace(void **api) {
-  static const struct { int slot; void *function; } NEW[] = {
-    {CREATE_SESSION, create_session}, {CREATE_FROM_ARRAY, create_from_array}, {RUN, run}, {CREATE_OPTIONS, create_options},
-    {CLONE_OPTIONS, clone_options}, {SET_MODE, set_mode}, {ENABLE_PATTERN, enable_pattern}, {DISABLE_PATTERN, disable_pattern},
-    {ENABLE_ARENA, enable_arena}, {DISABLE_ARENA, disable_arena}, {SET_LEVEL, set_level}, {SET_INTRA, set_intra},
-    {SET_INTER, set_inter}, {RELEASE_SESSION, release_session}, {RELEASE_OPTIONS, release_options}, {ADD_ENTRY, add_entry}};
-  uintptr_t page = sysconf(_SC_PAGESIZE), from = (uintptr_t)api & ~(page - 1);
-  size_t length = (uintptr_t)(api + SLOTS) - from;
+  int slots = lib->minor >= 16 ? SLOTS_16 : lib->minor >= 10 ? SLOTS_10 : SLOTS_8;  /* older tables are shorter */
+  uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)api & ~(page - 1);
+  size_t length = (uintptr_t)(api + slots) - start;
   int writable = is_writable((uintptr_t)api);
-  memcpy(own, api, sizeof own);
-  if (!writable && mprotect((void *)from, length, PROT_READ | PROT_WRITE)) { off = 1; return; }
-  for (size_t i = 0; i < sizeof NEW / sizeof *NEW; i++) api[NEW[i].slot] = NEW[i].function;
-  if (!writable) mprotect((void *)from, length, PROT_READ);
+  memcpy(lib->own, api, slots * sizeof *api);
+  if (!writable && mprotect((void *)start, length, PROT_READ | PROT_WRITE)) { off = 1; return; }
+  for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++)
+    if (PLACES[i] < slots) api[PLACES[i]] = FUNCTIONS[lib - libraries][i];
+  if (!writable) mprotect((void *)start, length, PROT_READ);
 }
 
-static Base *real_base;  /* of the library that is followed */
-
-static void **own_api(uint32_t number) {
-  void **api = real_base->api(number);
+static void **own_api(Library *library, uint32_t number) {
+  void **api = library->real->api(number);
   pthread_mutex_lock(&lock);
-  if (api && !table && !off) {
-    table = api;  /* all versions share one */
+  if (api && !library->table && !off) {
+    Library *before = lib;
+    lib = library;
+    lib->table = api;  /* all versions share one */
     replace(api);
     started();
+    lib = before;
   }
   pthread_mutex_unlock(&lock);
   return api;
 }
-
-static const char *own_version(void) { return real_base->version(); }
 
 typedef struct { char best[4096]; const char *caller; size_t folder; int rank; } Search;
 
@@ -840,11 +1152,32 @@ static int look(struct dl_phdr_info *info, size_t size, void *data) {
   return 0;
 }
 
+/* Return the library that gave a table, a new one if it was not seen before; 0 if it is not followed. */
+static Library *library_of(Base *found, const char *path) {
+  int number = 0, minor = 0;
+  for (Library *each = libraries; each < libraries + n_libraries; each++) if (each->real == found) return each;
+  const char *record = getenv("ORTUNE_RECORD"), *apply = getenv("ORTUNE_APPLY"), *values = getenv("ORTUNE_RECORD_VALUES");
+  const char *version = found->version();
+  int known = sscanf(version, "%d.%d", &number, &minor) == 2 && (number > 1 || minor >= 8);
+  if (!known || !(record || apply) || n_libraries == LIBRARIES || strstr(path, "pybind")) return 0;
+  Library *fresh = &libraries[n_libraries], *before = lib;
+  char *folder = realpath(path, 0);  /* as the system maps it */
+  if (folder) *strrchr(folder, '/') = 0;
+  fresh->real = found; fresh->base = BASES[n_libraries]; fresh->version = version; fresh->home = folder ? folder : "";
+  fresh->minor = number > 1 ? 1 << 20 : minor;
+  fresh->record.folder = record; fresh->apply.folder = apply;
+  fresh->record.fd = fresh->apply.fd = fresh->values_fd = -1;
+  most_values = values ? atoi(values) : 0;
+  lib = fresh;
+  if (apply) read_changes();
+  lib = before;
+  if (!n_libraries++) pthread_atfork(0, 0, child);
+  return fresh;
+}
+
 EXPORT const Base *OrtGetApiBase(void) {
-  static Base own_base = {own_api, own_version};
   Search search = {{0}, 0, 0, 0};
   Dl_info info;
-  int number = 0, minor = 0;
   if (dladdr(__builtin_return_address(0), &info) && info.dli_fname && strrchr(info.dli_fname, '/')) {
     search.caller = info.dli_fname;
     search.folder = strrchr(info.dli_fname, '/') - info.dli_fname;
@@ -855,20 +1188,7 @@ EXPORT const Base *OrtGetApiBase(void) {
   Base *found = get ? get() : 0;
   if (!found || !search.rank) return found;
   pthread_mutex_lock(&lock);
-  if (!real_base && !strstr(search.best, "pybind")) {
-    record.folder = getenv("ORTUNE_RECORD");
-    apply.folder = getenv("ORTUNE_APPLY");
-    version = found->version();
-    /* Older tables are shorter. */
-    int known = sscanf(version, "%d.%d", &number, &minor) == 2 && (number > 1 || minor >= 8);
-    if (known && (record.folder || apply.folder)) {
-      real_base = found;
-      char *folder = realpath(search.best, 0);  /* as the system maps it */
-      if (folder) { *strrchr(folder, '/') = 0; home = folder; }
-      if (apply.folder) read_changes();
-      pthread_atfork(0, 0, child);
-    }
-  }
+  Library *own = library_of(found, search.best);
   pthread_mutex_unlock(&lock);
-  return found == real_base ? &own_base : found;
+  return own ? &own->base : found;
 }

@@ -240,6 +240,7 @@ def test_a_number_of_threads_alone_is_a_line_of_the_dockerfile_where_the_variabl
         assert (result.variables, bundle.variables) == ({}, {})
         assert bundle.sessions[0].settings == {"intra_op_num_threads": "min(1, cpus)"}
     assert [finding.code for finding in result.findings] == ["APP010"]
+    facts(" ".join(result.notes), f"ONNX Runtime {version}", "not Python", "played with")
 
 
 CHAIN = "g (float[n,3] x) => (float[n,3] y) { a = Relu (x) b = Relu (x) c = Add (a, b) d = Identity (c) y = Neg (d) }"

@@ -154,7 +154,12 @@ def made(
         verdict="generator" if open_loop and late_share > LATE_SHARE else "measured",
         rows=tuple(_row(application, index, trials) for index in sorted(application.bases)),
         plays=tuple(plays),
-        notes=(*words.missing(application.missing), *words.left_out(played), *words.few(len(trials))),
+        notes=(
+            *words.missing(application.missing),
+            *words.left_out(played),
+            *words.played_by(application.recording, application.runtime),
+            *words.few(len(trials)),
+        ),
     )
 
 

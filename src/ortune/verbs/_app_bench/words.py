@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ortune.inputs.played import IDLE_NS, Played
 from ortune.printable import operand
-from ortune.records import Envelope, Estimate
+from ortune.records import Envelope, Estimate, Recording, Runtime
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
 from ortune.show.numbers import duration
 from ortune.show.stored_kind import StoredKind
@@ -15,6 +15,16 @@ from ortune.verbs._app_bench.result import AppBenchResult, PlayedPart
 from ortune.verbs.bench.words import memory, time
 
 STOPPED = "stopped before the first play was done; there is no result"
+
+
+def played_by(recording: Recording, runtime: Runtime) -> list[str]:
+    """Return a note if another ONNX Runtime plays the calls than the program has; [] otherwise."""
+    versions = sorted({process.onnxruntime for process in recording.processes if process.onnxruntime})
+    foreign = any(not process.python for process in recording.processes)
+    if versions in ([], [runtime.ort_version]) and not foreign:
+        return []
+    had = f"ONNX Runtime {', '.join(versions)}" + (" in a program that is not Python" if foreign else "")
+    return [f"recorded with {had}, and played with {runtime.build} in Python"]
 
 
 def missing(models: Sequence[str]) -> Iterator[str]:

@@ -161,6 +161,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
         notes=(
             *words.missing(application.missing),
             *words.left_out(search.plays.played),
+            *words.played_by(application.recording, application.runtime),
             *opened.played_notes,
         ),
         reproduce=command("tune", options),
