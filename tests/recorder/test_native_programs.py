@@ -232,6 +232,8 @@ def test_settings_are_changed_by_the_content_of_the_model(host: Path, tmp_path: 
         options={"intra_op_num_threads": 1},
         entries={"session.intra_op.allow_spinning": "0"},
         share=True,
+        providers=(("CUDAExecutionProvider", {}),),
+        replacement="/nowhere/m.onnx",
     )
     other = SessionChange(name="other.onnx", sha256=("0" * 64,), options={"intra_op_num_threads": 5})
     left, usual, _ = applied([host, MODEL, 2], other, folder=tmp_path)
@@ -244,7 +246,8 @@ def test_settings_are_changed_by_the_content_of_the_model(host: Path, tmp_path: 
         unused, model = done.models
         assert (unused.created, model.created, model.failed) == (0, 1, 0)
         assert model.what == ("intra_op_num_threads=1", "allow_spinning=0")
-        assert model.kept == {"not shared: not a Python program": 1}
+        parts = ("not shared", "execution provider not changed", "model not replaced")
+        assert model.kept == {f"{part}: not a Python program": 1 for part in parts}
 
 
 def n_threads(printed: str) -> int:

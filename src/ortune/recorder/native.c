@@ -507,11 +507,15 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
   }
   status = options ? ((Clone)lib->own[CLONE_OPTIONS])(options, &copy) : ((Pointer(*)(Pointer *))lib->own[CREATE_OPTIONS])(&copy);
   put(&b, "{\"e\":\"session\",\"n\":%d,\"how\":\"created\",\"what\":[", n);
-  int first = 1, share = 0, provider = 0;
+  static const char *const UNCHANGED[][2] = {
+    {"share", "not shared"}, {"provider", "execution provider not changed"}, {"model", "model not replaced"}};
+  Buffer kept = {0};
+  int first = 1;
   for (Change *each = lib->changes; each && !status && copy; each = each->next) {
     if (each->n != n || strcmp(each->sha256, digest)) continue;
-    if (!strcmp(each->kind, "share")) { share = 1; continue; }
-    if (!strcmp(each->kind, "provider")) { provider = 1; continue; }
+    for (int i = 0; i < 3; i++)
+      if (!strcmp(each->kind, UNCHANGED[i][0]))
+        put(&kept, "%s\"%s: not a Python program\"", kept.length ? "," : "", UNCHANGED[i][1]);
     if (strcmp(each->kind, "option") && strcmp(each->kind, "entry")) continue;
     status = set_one(copy, each);
     if (status) break;
@@ -519,8 +523,8 @@ static Pointer changed_options(Pointer options, const char *path, const char *di
     put_text(&b, each->what);
     first = 0;
   }
-  put(&b, "],\"kept\":[%s%s%s]}", share ? "\"not shared: not a Python program\"" : "", share && provider ? "," : "",
-      provider ? "\"execution provider not changed: not a Python program\"" : "");
+  put(&b, "],\"kept\":[%s]}", kept.text ? kept.text : "");
+  free(kept.text);
   if (status) {
     ((Release)lib->own[RELEASE_STATUS])(status);
     if (copy) ((Release)lib->own[RELEASE_OPTIONS])(copy);

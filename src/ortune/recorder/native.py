@@ -66,6 +66,7 @@ def lines(changes: Sequence[SessionChange]) -> str:
         settings += [("entry", key, value) for key, value in change.entries.items()]
         settings += [("share", "", "")] if change.share else []
         settings += [("provider", "", "")] if change.providers else []
+        settings += [("model", "", "")] if change.replacement else []
         words = {what.partition("=")[0]: what for what in change.what}
         for place, sha256 in enumerate(change.sha256):
             size = change.sizes[place] if place < len(change.sizes) else 0

@@ -243,6 +243,24 @@ def test_a_number_of_threads_alone_is_a_line_of_the_dockerfile_where_the_variabl
     facts(" ".join(result.notes), f"ONNX Runtime {version}", "not Python", "played with")
 
 
+def test_a_session_that_takes_seconds_to_create_is_played_with_its_calls(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Lab(monkeypatch, one=0.7)
+    path = with_recorded(workload, tmp_path, "1.32.0")
+    recording = msgspec.json.decode(path.read_bytes(), type=RecordedWorkload).recording
+    assert recording is not None
+    (session,), (process,) = recording.sessions, recording.processes
+    late = tuple(msgspec.structs.replace(a, start_ns=a.start_ns + 3_000 * MS) for a in process.arrivals)
+    slow = msgspec.structs.replace(
+        recording,
+        sessions=(msgspec.structs.replace(session, creation_ns=3_000 * MS),),
+        processes=(msgspec.structs.replace(process, arrivals=late),),
+    )
+    files.write(path, msgspec.json.encode(RecordedWorkload(cases=(), recording=slow)))
+    assert tuned(path, tmp_path, "--no-bundle").played.calls == 3
+
+
 CHAIN = "g (float[n,3] x) => (float[n,3] y) { a = Relu (x) b = Relu (x) c = Add (a, b) d = Identity (c) y = Neg (d) }"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,8 @@ PLAYS = 4
 FIRST_SHARE = 0.3
 """Of the time left, what the first run of a model may take."""
 MOST_PLAYS = 100
+LONGER = 1.3
+"""Factor by which a part of a recording grows that shows too little."""
 
 
 def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppBenchResult]:
@@ -65,9 +68,13 @@ class _Run:
     def go(self) -> Envelope[AppBenchResult]:
         """Play it until the budget is spent."""
         opened, watch = self.opened, self.opened.watch
-        played = self.application.script(
-            1e9 * opened.budget.left_s / PLAYS, open_loop=self.options.arrival == RECORDED
-        )
+        open_loop = self.options.arrival == RECORDED
+        most_ns = 1e9 * opened.budget.left_s / PLAYS
+        played = self.application.script(most_ns, open_loop=open_loop)
+        whole = self.application.script(math.inf, open_loop=open_loop)
+        while not played.calls and whole.calls:  # the first creation alone may take as long
+            most_ns *= LONGER
+            played = self.application.script(most_ns, open_loop=open_loop)
         if not played.calls:
             raise MeasurementError(
                 "no call can be played", where=str(self.options.model), do="record it for longer"

@@ -13,12 +13,11 @@ from ortune.measuring.application import Application
 from ortune.measuring.recorded_settings import settings_of
 from ortune.records import Recording, Value
 from ortune.search import application as search
+from ortune.verbs._app_bench.run import LONGER
 from ortune.verbs._app_tune import figures
 
 LEAST_CALLS = 5
 EQUAL_SESSIONS = 2
-LONGER = 1.3
-"""Factor by which a part of a recording grows that shows too little."""
 MANY_SHAPES = 4
 """Shapes of one session from which memory patterns may cost more than they save."""
 

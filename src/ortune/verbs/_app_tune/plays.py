@@ -15,6 +15,7 @@ from ortune.measuring.application import Application, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.replay import PLAYED
 from ortune.records import AppPlay, AppPlayed, TrialError
+from ortune.verbs._app_tune.part import long_enough
 
 PILOT_NS = 1_000_000_000
 LAST_PLAYS = 6
@@ -38,7 +39,7 @@ class Plays:
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
         self.opened, self.application, self.where = opened, application, where
         self.rng = random.Random(opened.terms.feeds.seed)
-        self.played: Played = application.script(PILOT_NS)
+        self.played: Played = long_enough(application, PILOT_NS)
         self.used_cpus: list[float] = []
         self.took_s: list[float] = []
         self.play_s = 0.0
