@@ -126,8 +126,8 @@ class Workload(Record, frozen=True, kw_only=True):
     Attributes:
         cases: The input shapes with weights.
         seed: Seed of the inputs, and initial seed of ONNX Runtime's random operators, which change in every block.
-        inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder, folder of images), those of one session
-            of a recording (``FILE#N``), or "".
+        inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder, folder of images), those of one
+            session of a recording (``FILE#N``), or "".
         image: How images are read, such as "size=224,layout=nchw"; "" where nothing was said.
         gap_ns: Pause between calls; 0 is back to back.
         sessions, callers: Sessions in one process, and threads that call each session.

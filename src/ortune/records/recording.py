@@ -267,6 +267,11 @@ class Recording(Record, frozen=True, kw_only=True):
     anonymous: bool = False
     values: tuple[RecordedValues, ...] = ()
 
+    @property
+    def is_python(self) -> bool:
+        """Whether all of its processes are Python, in which alone sessions can be shared and models replaced."""
+        return all(process.python for process in self.processes)
+
     def __post_init__(self) -> None:
         """Refuse a recording that refers to what is not in it.
 

@@ -20,10 +20,10 @@ STOPPED = "stopped before the first play was done; there is no result"
 def played_by(recording: Recording, runtime: Runtime) -> list[str]:
     """Return a note if another ONNX Runtime plays the calls than the program has; [] otherwise."""
     versions = sorted({process.onnxruntime for process in recording.processes if process.onnxruntime})
-    foreign = any(not process.python for process in recording.processes)
-    if versions in ([], [runtime.ort_version]) and not foreign:
+    if versions in ([], [runtime.ort_version]) and recording.is_python:
         return []
-    had = f"ONNX Runtime {', '.join(versions)}" + (" in a program that is not Python" if foreign else "")
+    elsewhere = "" if recording.is_python else " in a program that is not Python"
+    had = f"ONNX Runtime {', '.join(versions)}{elsewhere}"
     return [f"recorded with {had}, and played with {runtime.build} in Python"]
 
 

@@ -38,8 +38,8 @@ def long_enough(application: Application, most_ns: float) -> Played:
 
 
 def is_shareable(recording: Recording, played: Played) -> bool:
-    """Return whether a process creates equal sessions several times."""
-    for script in played.scripts:
+    """Return whether a process of Python creates equal sessions several times."""
+    for script in played.scripts if recording.is_python else ():
         sessions = [recording.sessions[index] for index in script.sessions]
         asked = Counter(repr((each.model, sorted(settings_of(each).items()))) for each in sessions)
         if max(asked.values(), default=0) >= EQUAL_SESSIONS:

@@ -106,6 +106,8 @@ class Search:
     @cached_property
     def provider_stages(self) -> list[tuple[int, list[str]]]:
         """The execution providers that are tried for each of the busiest models."""
+        if not self.application.recording.is_python:
+            return []
         usable = usable_providers(self.application.runtime)
         found = [
             (index, providers_for(self.application, index, usable)) for index in busiest(self.application)
@@ -115,6 +117,8 @@ class Search:
     @cached_property
     def model_stages(self) -> list[tuple[int, list[tuple[RewriteSpec, ...]]]]:
         """The sets of rewrites that are tried on each of the busiest models."""
+        if not self.application.recording.is_python:
+            return []
         found = [(index, proposed(self.application, index)) for index in busiest(self.application)]
         return [(index, sets) for index, sets in found if sets]
 
