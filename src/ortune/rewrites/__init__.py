@@ -18,7 +18,7 @@ from ortune.graph.shapes.known import remembering
 from ortune.objectives import Objective
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._affine import PRODUCTS
-from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model
+from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model, rewritten_graph
 from ortune.rewrites._base import (
     ANY_NAME,
     CLEAN_UP,
@@ -75,6 +75,7 @@ __all__ = [
     "release",
     "remembering",
     "rewrite_model",
+    "rewritten_graph",
     "settings_for",
     "stamp_model",
     "weight_bytes",

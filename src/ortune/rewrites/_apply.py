@@ -95,12 +95,7 @@ def rewrite_model(
     rewrites = [find(spec.name) for spec in specs]
     if not specs:
         return Rewritten(path=source.path, steps=())
-    if source.facts.format == "ort":
-        raise ModelError(
-            "The model is in ORT format, which cannot be rewritten.",
-            where=str(source.path),
-            do="Pass the .onnx that it was converted from.",
-        )
+    _require_rewritable(source)
     needs_tool = any(rewrite.task for rewrite in rewrites)
     if needs_tool and tool is None:
         raise ValueError("these rewrites need the tool process")
@@ -109,6 +104,30 @@ def rewrite_model(
         _make(source, list(zip(specs, rewrites, strict=True)), place, tool)
     steps = msgspec.json.decode((place / _STEPS).read_bytes(), type=tuple[Step, ...])
     return _rewritten(source, place, steps, rewrites)
+
+
+def rewritten_graph(source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool) -> ir.Model:
+    """Apply rewrites in order and return the graph, written to no file and not cached.
+
+    Its weights may be references to files in ``folder``, which the caller keeps as long as the graph.
+
+    Raises:
+        UsageError, ModelError, OrtuneError: As ``rewrite_model``.
+    """
+    _require_rewritable(source)
+    line = _Line(source, folder)
+    for spec in map(canonical, specs):
+        line.apply(spec, find(spec.name), tool)
+    return line.model
+
+
+def _require_rewritable(source: OpenModel) -> None:
+    if source.facts.format == "ort":
+        raise ModelError(
+            "The model is in ORT format, which cannot be rewritten.",
+            where=str(source.path),
+            do="Pass the .onnx that it was converted from.",
+        )
 
 
 def _rewritten(source: OpenModel, place: Path, steps: tuple[Step, ...], rewrites: list[Rewrite]) -> Rewritten:
@@ -160,13 +179,24 @@ class _Line:
     """The pass pipeline over one model, which is held in memory or in a file between passes."""
 
     def __init__(self, source: OpenModel, folder: Path) -> None:
-        self._model: ir.Model = source.ir.clone()
+        self._source = source
+        self._own: ir.Model | None = None  # the source's graph until a rewrite changes it
         self._path: Path | None = source.path  # None: what is in memory is in no file yet
         self._folder = folder
         # A copy is loaded as the original was: mapping weights and copying them take different times.
         self._limit = 0 if source.external else INLINE_LIMIT_BYTES
         self._count = 0
         self._finished = False  # in ORT format, in the file
+
+    @property
+    def model(self) -> ir.Model:
+        """The current graph; it is not to be changed."""
+        return self._source.ir if self._own is None else self._own
+
+    def _changeable(self) -> ir.Model:
+        if self._own is None:
+            self._own = self._source.ir.clone()
+        return self._own
 
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
         """Apply one rewrite."""
@@ -175,7 +205,7 @@ class _Line:
             return unchanged(why)
         if rewrite.task and tool:
             return self._by_tool(rewrite, spec.params, tool)
-        result = rewrite.apply(self._model, spec.params)
+        result = rewrite.apply(self._changeable(), spec.params)
         if result.modified:
             self._path = None
         return result
@@ -185,10 +215,10 @@ class _Line:
         if self._finished and self._path is not None:
             self._path.replace(path)
             return
-        save_model(self._model, path, inline_limit_bytes=self._limit)
+        save_model(self.model, path, inline_limit_bytes=self._limit)
 
     def _by_tool(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
-        reasons = rewrite.refuses(self._model) if rewrite.refuses else ()
+        reasons = rewrite.refuses(self.model) if rewrite.refuses else ()
         if reasons:
             return unchanged(*reasons)
         self._count += 1
@@ -201,7 +231,7 @@ class _Line:
         target = self._folder / f"after-{self._count}.onnx"
         asked, layers = rewrite.with_defaults(params), list[str]()
         if rewrite.family == FAMILY and asked.get("leave"):
-            asked["leave"], layers = layers_left(self._model, asked["leave"])
+            asked["leave"], layers = layers_left(self.model, asked["leave"])
         source = self._path
         if rewrite.prepare:
             source = self._folder / f"prepared-{self._count}.onnx"
@@ -209,25 +239,25 @@ class _Line:
         what = tool(rewrite.task, source, target, asked)
         output = open_model(target).ir
         if rewrite.family == FAMILY:
-            said = finish(self._model, open_model(source).ir, output, layers, calibrated=rewrite.calibrated)
+            said = finish(self.model, open_model(source).ir, output, layers, calibrated=rewrite.calibrated)
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
-            rewrite.mends(self._model, output)
+            rewrite.mends(self.model, output)
         # What was wrong with the source before is not held against the tool.
-        if not problem(self._model):
+        if not problem(self.model):
             rewrite.require_whole(output)
-        before = Fingerprint.of(self._model, by_identity=False)
+        before = Fingerprint.of(self.model, by_identity=False)
         if Fingerprint.of(output, by_identity=False) == before:
             return unchanged("the tool returned the same graph")
-        carry(self._model, output)
+        carry(self.model, output)
         stamp(output, before, rewrite.name, by_identity=False)
-        self._model, self._path = output, None
+        self._own, self._path = output, None
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
         """Apply the last rewrite, whose file is kept as written."""
         # Nothing can be written into its result, so the mark is in what it is made from.
-        stamp_model(self._model, rewrite.name)
+        stamp_model(self._changeable(), rewrite.name)
         before = self._folder / f"before-{self._count}.onnx"
         self.write(before)
         self._path = self._folder / f"after-{self._count}{rewrite.makes}"

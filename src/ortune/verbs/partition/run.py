@@ -17,8 +17,9 @@ from ortune.engines.partitions import summary, support
 from ortune.engines.partitions.improve import Candidates, Improving, Proposals, rewritten
 from ortune.engines.partitions.partition import Partition, partition
 from ortune.engines.partitions.shapes import shapes
+from ortune.graph.model.garbage import without_collection
 from ortune.graph.model.graphs import unchanged
-from ortune.graph.model.open import OpenModel, open_model
+from ortune.graph.model.open import OpenModel
 from ortune.graph.model.save import save_model
 from ortune.graph.nodes import operator
 from ortune.graph.shapes.growing import growing_inputs
@@ -47,6 +48,7 @@ _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 """What ONNX Runtime does to a model before it asks a provider."""
 
 
+@without_collection()
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
     """Partitions a model.
 
@@ -63,7 +65,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
         work = opened.base(side).work
         models = _Models(options, opened, side, work)
         partitions = []
-        with unchanged(models.shown.ir):
+        with unchanged(models.shown):
             for target in formats:
                 watch.line(f"partitioning for {target.name}")
                 partitions.append(_partitioned(models, target))
@@ -105,8 +107,8 @@ class _Models:
         self._case = work.cases[0]
         fixing = rewrites.find("fixed-dimensions").proposes(side.model.ir, work)
         finished = side.model.facts.format == "ort"  # in ORT format a graph is optimised as it is to stay
-        self.plain = side.model if finished else self._at_basic(side.model, ())
-        self.fixed = None
+        self.plain = side.model.ir if finished else self._at_basic(side.model, ())
+        self.fixed: ir.Model | None = None
         self.notes: list[str] = []
         self.fixing: tuple[RewriteSpec, ...] = ()
         growing = growing_inputs(side.model.ir)
@@ -132,13 +134,13 @@ class _Models:
         self._rewritten: dict[tuple[ir.Model, bytes], ir.Model | None] = {}
 
     @property
-    def shown(self) -> OpenModel:
+    def shown(self) -> ir.Model:
         """The state whose regions are shown."""
         return self.plain if self.fixed is None else self.fixed
 
-    def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> OpenModel:
-        rewritten = rewrites.rewrite_model(model, [*specs, _BASIC], self._folder, self._tool)
-        return open_model(rewritten.path)
+    def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> ir.Model:
+        folder = self._folder / ("fixed" if specs else "as-is")  # its weights stay in files there
+        return rewrites.rewritten_graph(model, [*specs, _BASIC], folder, self._tool)
 
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
         """Return the provider's own partition, to compare with the table's; None if the runtime lacks the provider."""
@@ -206,11 +208,11 @@ class _Models:
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
     """Return one provider: its states, and the regions of the state whose sizes are all known."""
-    plain = partition(models.plain.ir, target, models.release, models.values(models.plain.ir))
-    states = [summary.state(plain, models.shares(models.plain.ir), "as-is")]
-    shown, model = plain, models.plain.ir
+    plain = partition(models.plain, target, models.release, models.values(models.plain))
+    states = [summary.state(plain, models.shares(models.plain), "as-is")]
+    shown, model = plain, models.plain
     if models.fixed is not None:
-        model = models.fixed.ir
+        model = models.fixed
         shown = partition(model, target, models.release, models.values(model))
         states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
     candidates = models.candidates(model, target.provider.target)
