@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from onnx_text import assemble
 from ortune.errors import InputError, UsageError
-from ortune.inputs import feed_files, user_feeds, workload
+from ortune.inputs import feed_files, input_folders, user_feeds, workload
 
 
 def net(*inputs):
@@ -217,3 +217,18 @@ def test_map_input_is_refused():
     graph = ir.Graph([value], [], nodes=[], opset_imports={"": 17})
     with pytest.raises(InputError, match="neither a tensor, a sequence nor an optional"):
         workload.propose(ir.Model(graph, ir_version=9))
+
+
+def test_of_a_folder_with_many_inputs_eight_are_timed(tmp_path: Path):
+    for number in range(20):
+        np.savez(tmp_path / f"{number}.npz", scale=np.full(3, number, np.float32), ids=IDS)
+    timed = [values["scale"][0] for values in user_feeds.load(tmp_path, TWO)]
+    assert timed == [0, 2, 5, 7, 10, 12, 15, 17]
+    assert input_folders.left_out(tmp_path).startswith("8 of 20 inputs")
+    assert len(user_feeds.labelled(tmp_path, TWO)) == 20  # a calibration reads all
+    work = workload.propose(TWO, inputs_path=tmp_path)
+    assert len(workload.feeds(TWO, work)) == len(work.cases) == 8
+    for number in range(15):
+        (tmp_path / f"{number}.npz").unlink()
+    with pytest.raises(InputError, match="5 inputs, and the workload has 8"):
+        workload.feeds(TWO, work)

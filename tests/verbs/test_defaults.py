@@ -173,7 +173,20 @@ def test_an_error_about_what_a_file_set_names_the_file(
     code, _, said = program(["partition", str(model)])
     assert code == 2 and "--dim other" in said
     assert str(tmp_path / "ortune.toml") in said.replace("\n", "") and "--no-config" in said
+    document = json.loads(program(["partition", str(model), "--json"])[1])
+    assert document["status"] == "error" and document["configured"]["options"] == ["--dim other=3"]
     assert "ortune.toml" not in program(["partition", str(model), "--dim", "other=3"])[2]
+
+
+def test_a_table_of_a_model_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = saved(tmp_path / "m.onnx", model_of(GRAPH))
+    monkeypatch.chdir(tmp_path)
+    Path("ortune.toml").write_text('[models."m.onnx"]\ndim = {N = 3}\n[models."n.onnx"]\ndim = {N = 3}\n')
+    said = program(["partition", str(model)])[2].replace("\n", " ")
+    assert 'n.onnx"] matches no file' in said and 'm.onnx"] matches' not in said
+    assert "matches no file" not in program(["partition", str(model), "--no-config"])[2]
 
 
 def test_a_check_ignores_the_file_where_it_is_told_to(

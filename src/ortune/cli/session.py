@@ -6,6 +6,7 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from ortune.show import escape
 from ortune.show.numbers import shorten
 
 if TYPE_CHECKING:
-    from ortune.records import Envelope
+    from ortune.records import Configured, Envelope
     from ortune.step import Step
 
 FORMATS = ("text", "json", "github", "markdown")
@@ -182,21 +183,34 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
     return name
 
 
+@dataclass
+class Asked:
+    """What a document names of the command even if it ends in an error.
+
+    Attributes:
+        configured: Options that a project's file has set.
+    """
+
+    configured: Configured | None = None
+
+
 @contextlib.contextmanager
-def reporting(verb: str, as_json: bool) -> Iterator[None]:
+def reporting(verb: str, as_json: bool) -> Iterator[Asked]:
     """Turn an error of ours into one message (or one JSON document) and its exit code."""
+    asked = Asked()
     try:
-        yield
+        yield asked
     except KeyboardInterrupt as stop:
-        tell(verb, Interrupted(str(stop) or "stopped before there was a result"), as_json)
+        interrupted = Interrupted(str(stop) or "stopped before there was a result")
+        tell(verb, interrupted, as_json, asked.configured)
         raise typer.Exit(130) from None
     except OrtuneError as error:
-        tell(verb, error, as_json)
+        tell(verb, error, as_json, asked.configured)
         raise typer.Exit(error.exit_code) from None
 
 
-def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
-    """Says what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
+def tell(verb: str, error: OrtuneError, as_json: bool, configured: Configured | None = None) -> None:
+    """Report what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
     document: Envelope[None] | None = None
     if as_json:
         from ortune import __version__
@@ -208,5 +222,6 @@ def tell(verb: str, error: OrtuneError, as_json: bool) -> None:
             status="interrupted" if error.exit_code == 130 else "error",
             verdict="invalid" if error.code == "invalid" else None,
             error=ErrorInfo(code=error.code, what=error.what, where=error.where, do=error.do),
+            configured=configured,
         )
     output.write_error(error, document)

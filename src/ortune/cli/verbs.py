@@ -42,7 +42,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 
     ``whole``: this process does nothing else, so that all of its time is the verb's.
     """
-    from ortune.verbs._shared.defaults import configurable
+    from ortune.verbs._shared.defaults import configurable, unmatched
     from ortune.verbs._shared.spelling import option_fields, with_timeline
 
     asked = options_of(verb)
@@ -56,7 +56,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
         verbose = values.pop("verbose")
         quiet = values.pop("quiet")
         output = None if own_output else values.pop("output")
-        with reporting(verb, as_json or form == "json"):
+        with reporting(verb, as_json or form == "json") as shown:
             form = chosen_format(form, as_json, asked.FORMATS)
             if output is not None:
                 files.require_writable(Path(output), "--output")
@@ -64,6 +64,8 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             configure = None
             if config and not values.pop("no_config"):
                 configure = partial(_with_defaults, verb, asked.Options, ctx)
+                for sentence in unmatched(Path.cwd()):
+                    Say(quiet=quiet)(sentence)
             several, values = _several(verb, asked.Options, ctx, values, configure)
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
@@ -74,7 +76,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
                 module, place = importlib.import_module("ortune.verbs._many.run"), output
                 envelope = _watched(asked.STOPPING, partial(module.run, several), quiet=quiet)
             else:
-                said = configure(values) if configure is not None else None
+                said = shown.configured = configure(values) if configure is not None else None
                 module = importlib.import_module(f"ortune.verbs.{verb}.run")
                 options = asked.Options(**values)
                 if form == "html":

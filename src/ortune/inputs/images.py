@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from ortune.errors import InputError, UsageError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
+from ortune.inputs import input_folders
 from ortune.inputs.feed_files import Array
 from ortune.inputs.feeds import MOST_BYTES, numpy_dtype
 from ortune.inputs.semantics import dtype_of, element_type
@@ -23,8 +24,6 @@ SUFFIXES = (".jpg", ".jpeg", ".png")
 EXAMPLE = "size=224,mean=0.485,0.456,0.406,std=0.229,0.224,0.225"
 MOST = 500
 """Images of a folder that are read; of more, as many at equal distances."""
-MEASURED = 8
-"""The same where every run is timed with each image: all have one shape, so more of them only take time."""
 _COLOURS = {"rgb": 3, "bgr": 3, "gray": 1}
 _LAYOUTS = ("nchw", "nhwc")
 _FITS = ("crop", "pad", "stretch")
@@ -80,9 +79,7 @@ def listed(folder: Path, most: int = MOST) -> list[Path]:
     if any(folder.glob("*.np[yz]")) or any(folder.glob("*.pb")) or any(folder.glob("test_data_set_*")):
         return []
     found = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
-    if len(found) <= most:
-        return found
-    return [found[i * len(found) // most] for i in range(most)]
+    return input_folders.spread(found, most)
 
 
 def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import math
-import re
 import struct
 import zipfile
 import zlib
@@ -20,10 +19,11 @@ from onnx import numpy_helper
 from ortune import files
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes
-from ortune.inputs import images, recording_file
+from ortune.inputs import images, input_folders, recording_file
 from ortune.inputs.declared import inspect_inputs
 from ortune.inputs.feed_files import LABEL, Array, onnx_type, read_feeds
 from ortune.inputs.feeds import MOST_BYTES, FeedValue, numpy_dtype
+from ortune.inputs.input_folders import LAYOUT
 from ortune.inputs.semantics import dtype_of, element_type
 from ortune.inputs.token_feeds import filled
 from ortune.inputs.value_files import HEADER_ERRORS, load_array
@@ -33,18 +33,16 @@ _UNREADABLE = (
 )  # fmt: skip
 """What a damaged file ends in; RuntimeError where an archive wants a password."""
 
-_LAYOUT = (
-    "an .npz with one array per input, an .npy for one input, or a folder of these, "
-    "of input_0.pb, input_1.pb …, or of JPEG and PNG images"
-)
-
-
 _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
 
 
 def load(
-    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = ""
+    path: Path,
+    ir_model: ir.Model,
+    option: str = "--inputs",
+    image: str = "",
+    most: int = input_folders.MEASURED,
 ) -> list[dict[str, FeedValue]]:
     """Load the user's inputs for runs that are timed, and check them against the model.
 
@@ -54,29 +52,30 @@ def load(
         ir_model: The model.
         option: What named it, as errors say.
         image: How images are read, as ``--image`` has it.
+        most: Of more files in a folder, as many at equal distances are read.
 
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
     """
-    return [values for values, _ in labelled(path, ir_model, option, image, images.MEASURED)]
+    return [values for values, _ in labelled(path, ir_model, option, image, most)]
 
 
 def labelled(
-    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = "", most: int = images.MOST
+    path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = "", most: int | None = None
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
     """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one.
 
-    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` images, as many at equal
-    distances are read.
+    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` files in a folder, as many at
+    equal distances are read; None is ``images.MOST`` images, and all files of arrays.
     """
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is not None:
         return [(raw, None) for raw in recorded(of_calls, ir_model).values()]
     if not files.exists(path):
-        raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {_LAYOUT}")
+        raise InputError("no such file or folder", where=f"{option} {path}", do=f"pass {LAYOUT}")
     values, raw_sets = (
         feedable(ir_model),
-        _images(path, ir_model, option, image, most) or _raw_sets(path, option),
+        _images(path, ir_model, option, image, most or images.MOST) or _raw_sets(path, option, most),
     )
     names = {value.name for value in values}
     if any(isinstance(raw, Mapping) and names - raw.keys() for _, raw in raw_sets):
@@ -118,7 +117,7 @@ def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") 
         return {wanted.name: wanted.shape}
     sets = [
         {name: value.shape for name, value in values.items() if isinstance(value, np.ndarray)}
-        for values in load(path, ir_model, option, image)
+        for values, _ in labelled(path, ir_model, option, image)
     ]
     sets.sort(key=lambda shapes: sum(map(math.prod, shapes.values())))
     return sets[(len(sets) - 1) // 2]
@@ -130,24 +129,21 @@ def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.V
     return label if isinstance(label, np.ndarray) and not is_input else None
 
 
-def _raw_sets(path: Path, option: str) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
+def _raw_sets(
+    path: Path, option: str, most: int | None
+) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
     """Return every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
     if not files.is_folder(path):
         return [(f"{option} {path}", read_arrays(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():
         return [(f"{option} {path}", read_feeds(path))]
-    folders = [path] if any(path.glob("input_*.pb")) else _by_number(path.glob("test_data_set_*"))
-    arrays = [] if folders else _by_number([*path.glob("*.npz"), *path.glob("*.npy")])
-    if arrays:
-        return [(f"{option} {file}", read_arrays(file, f"{option} {file}")) for file in arrays]
-    if not folders:
-        raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"pass {_LAYOUT}")
-    return [(f"{option} {folder}", _from_protobuf(folder)) for folder in folders]
-
-
-def _by_number(paths: object) -> list[Path]:
-    listed = [p for p in paths if isinstance(p, Path)] if hasattr(paths, "__iter__") else []
-    return sorted(listed, key=lambda p: (int(m[0]) if (m := re.search(r"\d+", p.stem)) else 0, p.name))
+    found = input_folders.sets(path)
+    if not found:
+        raise InputError("the folder contains no inputs", where=f"{option} {path}", do=f"pass {LAYOUT}")
+    return [
+        (f"{option} {each}", _from_protobuf(each) if each.is_dir() else read_arrays(each, f"{option} {each}"))
+        for each in input_folders.spread(found, most or len(found))
+    ]
 
 
 def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
@@ -170,7 +166,7 @@ def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
             if "pickle" in str(error) or "Python objects" in str(error)
             else f"it cannot be read: {error}",
             where=where,
-            do=f"pass {_LAYOUT}",
+            do=f"pass {LAYOUT}",
         ) from error
     others = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if others:
@@ -195,7 +191,7 @@ def _require_holdable(path: Path, where: str) -> None:
 
 
 def _from_protobuf(folder: Path) -> list[FeedValue]:
-    return [_value_of(path) for path in _by_number(folder.glob("input_*.pb"))]
+    return [_value_of(path) for path in input_folders.by_number(folder.glob("input_*.pb"))]
 
 
 def _value_of(path: Path) -> FeedValue:
@@ -220,12 +216,12 @@ def _value_of(path: Path) -> FeedValue:
             raise InputError(
                 "it is a sequence of something other than tensors, which is not supported",
                 where=str(path),
-                do=f"pass {_LAYOUT}",
+                do=f"pass {LAYOUT}",
             )
         return [_array(element, path) for element in sequence.tensor_values]
     except (DecodeError, *HEADER_ERRORS, ValueError) as error:
         raise InputError(
-            f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"pass {_LAYOUT}"
+            f"it is neither a tensor nor a sequence: {error}", where=str(path), do=f"pass {LAYOUT}"
         ) from error
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune import files
 from ortune.bundle.shared import WORKLOAD
-from ortune.inputs import images, recorded, recording_file, user_feeds, workload
+from ortune.inputs import images, input_folders, recorded, recording_file, user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.sides import Resolved
@@ -44,9 +44,10 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
         gap_ns=o.gap_ns,
         custom_ops=tuple(o.custom_ops),
     )
-    folders = ((o.inputs, images.MEASURED), (o.data, images.MOST))
+    folders = ((o.inputs, input_folders.MEASURED), (o.data, images.MOST))
     of_images = (images.describe(folder, side.model.ir, o.image, most) for folder, most in folders if folder)
-    notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []), *filter(None, of_images))
+    some = input_folders.left_out(o.inputs) if o.inputs else ""
+    notes = (*proposed.notes, *([SIZES_OF_DATA] if of_data else []), *filter(None, (*of_images, some)))
     return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
 
 

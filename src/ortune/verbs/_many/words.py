@@ -159,6 +159,7 @@ def document(envelope: Envelope[ManyResult]) -> Document:
             Line(headline(result), tone),
             *(Line(text) for text in dict.fromkeys(titles)),
             _table(result, Path(_page_folder(result))),
+            Pairs(title="needs", rows=_needs_below(result)),
             Pairs(title="best machine", rows=[(Path(best.path).name, _best(best)) for best in result.best]),
             Pairs(
                 title="no answer", rows=[(_name(row), _trouble(row)) for row in result.models if row.error]
@@ -202,7 +203,7 @@ def _table(result: ManyResult, folder: Path) -> Table:
     """A row for each model; those with wrong or different outputs first."""
     rows = sorted(result.models, key=lambda row: not row.alarm)
     names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
-    needs = any(row.needs for row in rows)
+    needs = any(row.needs for row in rows) and not _differ_in_figures(result)
     remarks = any(row.remarks for row in rows)
     hosts = [Column("host", "label")] if any(row.host for row in rows) else []
     if COST in names:  # which is the price over the throughput: both are too wide for a terminal
@@ -214,6 +215,18 @@ def _table(result: ManyResult, folder: Path) -> Table:
     return table(
         columns, (_cells(row, names, folder, needs=needs, remarks=remarks) for row in rows), dense=True
     )
+
+
+def _needs_below(result: ManyResult) -> list[tuple[str, str]]:
+    """Return what each model needs, if the table has no room for it."""
+    rows = [(_name(row), "; ".join(row.needs)) for row in result.models if row.needs]
+    return rows if _differ_in_figures(result) else []
+
+
+def _differ_in_figures(result: ManyResult) -> bool:
+    """Return whether models were decided by different figures, whose columns leave no room for texts."""
+    names = {figure.name for row in result.models for figure in row.figures}
+    return len(names) > max(len(row.figures) for row in result.models)
 
 
 def _cells(
@@ -294,7 +307,9 @@ def _trouble(row: ModelRow) -> str:
     """Why there is no answer, or why something is missing."""
     error = row.error
     assert error is not None
-    where = "" if error.where in ("", row.path) else f"{error.where}: "
+    # The row is named for the model, so its path is not repeated.
+    where = error.where.removeprefix(row.path).lstrip(",: ")
+    where = f"{where}: " if where else ""
     return f"{where}{error.what} -> {error.do}" if error.do else f"{where}{error.what}"
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ortune import files, verbs
 from ortune.errors import OrtuneError, UsageError
+from ortune.printable import visible
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, as_written, option_fields, written
 
 if TYPE_CHECKING:
@@ -130,6 +131,23 @@ def defaults(
         values={fields[key].name: value for key, value in added.items()},
         said=tuple(f"--{key} {_shown(value)}" for key, value in added.items()),
     )
+
+
+def unmatched(folder: Path) -> list[str]:
+    """Return a sentence for each table of a model that names no file; a file that cannot be read has none.
+
+    Args:
+        folder: The working directory.
+    """
+    try:
+        tables, path = next(found_from(folder), ({}, None))
+    except UsageError:
+        return []  # raised again where its values are read
+    models = tables.get(MODELS)
+    if path is None or not isinstance(models, dict):
+        return []
+    lost = [key for key in models if not files.exists(path.parent / key)]
+    return [f'{path}: [{MODELS}."{visible(key)}"] matches no file' for key in lost]
 
 
 def name_file(error: OrtuneError, configured: Configured | None) -> None:

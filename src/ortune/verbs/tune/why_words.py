@@ -74,7 +74,9 @@ def left(result: TuneResult) -> list[tuple[str, str]]:
         rows.append(("remaining potential", result.headroom.sentence))
     untested = [c for c in result.candidates if c.status == "not-tried"]
     if untested:
-        names = ", ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
-        more = f" and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""
+        names = "; ".join(c.plan.describe() for c in untested[: tune_details.NAMED])
+        more = (
+            f"; and {len(untested) - tune_details.NAMED} more" if len(untested) > tune_details.NAMED else ""
+        )
         rows.append(("not tested", f"{names}{more}"))
     return rows
