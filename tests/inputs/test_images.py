@@ -12,7 +12,7 @@ from PIL import Image
 
 from facts import facts
 from ortune.errors import InputError, UsageError
-from ortune.inputs import images, user_feeds, workload
+from ortune.inputs import images, input_folders, user_feeds, workload
 
 
 def model(kind: str = "float", shape: str = "N,3,8,12", more: str = "") -> ir.Model:
@@ -125,12 +125,12 @@ def test_of_many_images_some_at_equal_distances_are_read(tmp_path: Path) -> None
 
 
 def test_few_images_are_measured_and_many_calibrate(tmp_path: Path) -> None:
-    for i in range(images.MEASURED + 4):
+    for i in range(input_folders.MEASURED + 4):
         Image.new("RGB", (8, 8)).save(tmp_path / f"{i:02}.png")
     measured = user_feeds.load(tmp_path, model())
-    assert len(measured) == images.MEASURED
-    assert len(user_feeds.labelled(tmp_path, model())) == images.MEASURED + 4
-    facts(images.describe(tmp_path, model(), "", images.MEASURED), "8 of 12 images")
+    assert len(measured) == input_folders.MEASURED
+    assert len(user_feeds.labelled(tmp_path, model())) == input_folders.MEASURED + 4
+    facts(images.describe(tmp_path, model(), "", input_folders.MEASURED), "8 of 12 images")
     facts(images.describe(tmp_path, model(), ""), "12 images")
 
 

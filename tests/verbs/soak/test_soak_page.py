@@ -69,8 +69,9 @@ def test_each_process_is_a_line_from_before_loading_until_the_release(result: So
     assert len(lines) == 2 * 7  # eight points each
     assert lines[0].y0 == 26 * MIB and lines[6].y1 == 66 * MIB
     assert lines[0].x0 == over_time.x.low and lines[6].x1 == over_time.x.high
-    phases = [mark.text for mark in over_time.marks if isinstance(mark, Box)]
-    assert phases == ["load", "first calls", "later calls", "release"]
+    phases = [mark for mark in over_time.marks if isinstance(mark, Box)]
+    assert [mark.about for mark in phases] == ["load", "first calls", "later calls", "release"]
+    assert [mark.text for mark in phases] == ["", "first calls", "later calls", ""]
     assert [name for _, name in changes.legend] == ["unchanged (1)", "arena off"]
     assert len({hue for hue, _ in changes.legend}) == 2
 

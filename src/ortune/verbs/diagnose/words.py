@@ -220,7 +220,7 @@ def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]
     change_ = "" if together else _change(fix)
     if fix.comparison is None or fix.figures is None:
         short = TOO_SMALL if fix.failed.startswith(TOO_SMALL) else fix.failed  # one budget is named for all
-        return [Cell(name), Cell(change_), Cell("-"), Cell(""), Cell(short)]
+        return [Cell(name), Cell(change_), Cell(""), Cell(""), Cell(short)]
     comparison = fix.comparison
     tones: dict[str, Tone] = {"faster": "good", "slower": "bad"}
     ratio, low, high = sides.as_shown(comparison)

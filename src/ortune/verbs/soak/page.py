@@ -75,7 +75,15 @@ def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
     phases = [(-edge_ns, 0.0, "load"), (0.0, settled_ns, "first calls"), (settled_ns, end_ns, "later calls")]
     phases += [(end_ns, end_ns + edge_ns, "release")] if after is not None else []
     marks: list[Mark] = [
-        Box(x0=start, x1=end, y0=y.low, y1=y.high, hue=f"phase odd{i % 2}", text=name)
+        Box(
+            x0=start,
+            x1=end,
+            y0=y.low,
+            y1=y.high,
+            hue=f"phase odd{i % 2}",
+            about=name,
+            text=name if 0 <= start < end_ns else "",
+        )  # the edges are too narrow for theirs
         for i, (start, end, name) in enumerate(phases)
         if end > start
     ]

@@ -38,14 +38,23 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _figures(memory: MemoryProfile, called: Mapping[str, str]) -> list[tuple[str, str]]:
+    in_run = [point.in_use_bytes for point in memory.points]
+    held_in_run = [point.held_bytes for point in memory.points if point.held_bytes is not None]
+    held = "" if memory.held_bytes is None else _over_runs(memory.held_bytes, held_in_run)
     rows = [
-        ("in use at most", size(memory.peak_bytes)),
+        ("in use at most", _over_runs(memory.peak_bytes, in_run)),
         ("at node", called.get(memory.peak_node, memory.peak_node)),
-        ("held by the arena", "" if memory.held_bytes is None else size(memory.held_bytes)),
+        ("held by the arena", held),
         ("resident at most", "" if memory.resident_bytes is None else size(memory.resident_bytes)),
         ("from", memory_source(memory)),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+def _over_runs(most: int, in_run: Sequence[int]) -> str:
+    """Return a figure of all runs, with that of the run in the chart if it is another."""
+    shown = size(max(in_run, default=most))
+    return size(most) if shown == size(most) else f"{size(most)} over all runs, {shown} in the run shown"
 
 
 def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
