@@ -137,7 +137,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
         )
     tone: Tone = "bad" if outputs(result) else "strong" if result.changed else "unsure"
     columns = [Column("onnxruntime", "label"), Column(sides.statistic_name(result.statistic))]
-    columns += [Column("than the previous one", "text")]
+    columns += [Column("against the previous release", "text")]
     columns += [Column("load"), Column("memory"), Column("outputs", "text"), Column("correct")]
     blocks: list[Block] = [
         *stopped(envelope),
