@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ortune.sources.checkpoints import misplaced
 from ortune.sources.saved_files import copy_keras, copy_saved_model
 from ortune.sources.source import Refused
 from ortune.sources.tensorflow_operators import ALLOWED
@@ -147,3 +150,53 @@ def test_operators_that_name_files_or_call_python_are_on_no_list() -> None:
     )
     assert set(compute.split()) <= ALLOWED
     assert not set(reach.split()) & ALLOWED
+
+
+def node(name: str, op: str, *inputs: str, calls: str = "") -> SimpleNamespace:
+    called = SimpleNamespace(func=SimpleNamespace(name=calls), list=SimpleNamespace(func=[]))
+    return SimpleNamespace(name=name, op=op, input=list(inputs), attr={"f": called} if calls else {})
+
+
+def meta_graph(
+    nodes: Sequence[SimpleNamespace], concrete: Sequence[str] = (), restore: str = "restore"
+) -> SimpleNamespace:
+    """A graph as TensorFlow saves it: the saver's functions are called by nodes that no signature needs."""
+    bodies = {
+        "save": [node("w", "ShardedFilename"), node("s", "SaveV2")],
+        "load": [node("r", "RestoreV2")],
+        "serve": [node("m", "MatMul")],
+        "evil": [node("c", "StatefulPartitionedCall", calls="save")],
+    }
+    functions = [
+        SimpleNamespace(signature=SimpleNamespace(name=name), node_def=body) for name, body in bodies.items()
+    ]
+    output = SimpleNamespace(name="out:0")
+    return SimpleNamespace(
+        graph_def=SimpleNamespace(
+            node=[
+                node("save", "PartitionedCall", calls="save"),
+                node("restore", "PartitionedCall", calls="load"),
+                *nodes,
+            ],
+            library=SimpleNamespace(function=functions),
+        ),
+        signature_def={"serving_default": SimpleNamespace(outputs={"y": output})},
+        collection_def={"saved_model_main_op": SimpleNamespace(node_list=SimpleNamespace(value=["init"]))},
+        object_graph_def=SimpleNamespace(concrete_functions=dict.fromkeys(concrete)),
+        saver_def=SimpleNamespace(restore_op_name=restore),
+    )
+
+
+def test_only_the_saver_runs_operators_of_checkpoints() -> None:
+    serve = node("out", "StatefulPartitionedCall", "x", calls="serve")
+    init = node("init", "NoOp")
+    assert not misplaced(meta_graph([serve, init], ["serve"]))
+    for nodes, concrete, operator in (
+        ([node("out", "StatefulPartitionedCall", calls="evil"), init], [], "ShardedFilename"),
+        ([node("out", "Identity", "^hidden"), node("hidden", "SaveV2"), init], [], "SaveV2"),
+        ([serve, node("init", "NoOp", "^hidden"), node("hidden", "RestoreV2")], [], "RestoreV2"),
+        ([serve, init], ["serve", "evil"], "ShardedFilename"),
+        ([node("out", "save"), init], [], "ShardedFilename"),
+    ):
+        assert misplaced(meta_graph(nodes, concrete)) == operator
+    assert misplaced(meta_graph([serve, init], restore="save")) == "SaveV2"

@@ -47,6 +47,6 @@ class Limits:
         finally:
             self._executor.limits = usual
 
-    def set(self, seconds: float) -> None:
-        """Set what loading may take in later trials, and each of their turns."""
-        self._executor.limits = task.Limits(load_s=seconds, run_s=seconds)
+    def set(self, seconds: float, run_s: float | None = None) -> None:
+        """Set what loading may take in later trials, and each of their turns if that is not as long."""
+        self._executor.limits = task.Limits(load_s=seconds, run_s=seconds if run_s is None else run_s)

@@ -44,7 +44,7 @@ from ortune.rules import Facts
 from ortune.rules.measurement import emulated_device
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO, Judgement
-from ortune.search.phases import LEAST_LOAD_S
+from ortune.search.phases import LEAST_FIRST_RUN_S, LEAST_LOAD_S
 from ortune.show.numbers import listed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -137,12 +137,12 @@ class Measuring:
         """Find inputs that run, and keep the outputs of the first run.
 
         Args:
-            limit_s: Seconds that the first run may take; never less than loading a model may.
+            limit_s: Seconds that loading and the first run may take each; never less than in any budget.
 
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
         """
-        self.limits.set(max(LEAST_LOAD_S, limit_s))
+        self.limits.set(max(LEAST_LOAD_S, limit_s), max(LEAST_FIRST_RUN_S, limit_s))
         self.settle_inputs()
         self.take_outputs()
 

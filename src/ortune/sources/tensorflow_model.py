@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from .checkpoints import misplaced
 from .saved_files import INSTEAD, copy_keras, copy_saved_model
 from .source import Exported, Input, Refused, made_by, onnx_type, require_size
 from .tensorflow_operators import ALLOWED
@@ -214,6 +215,9 @@ def _require_plain(folder: str) -> None:
         if others:
             what = "the SavedModel has operators that are not on the list, which may access files or run code: %s"
             raise Refused(what % ", ".join(others)[:_LONGEST], INSTEAD)
+        of_saver = misplaced(meta)
+        if of_saver:
+            raise Refused("the SavedModel reads or writes checkpoints in a run: %s" % of_saver, INSTEAD)
 
 
 def _convert(arguments: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from ortune.engines.conversion.check import Check, Checked
 from ortune.engines.conversion.kinds import SourceKind, kind_of
 from ortune.engines.conversion.opening import OpenedSource, opened_source, python_of, require_fence
 from ortune.engines.conversion.origin import origin
-from ortune.errors import MeasurementError, OrtuneError, UsageError
+from ortune.errors import MeasurementError, ModelError, OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.graph.model.origin import labelled
 from ortune.graph.model.save import deliver_model, staged_model
@@ -310,6 +310,13 @@ class _Run:
             place = self.opened.scratch / own.name / name
             self.process.take(own, place.parent)
             return self._checked(place, exporter, exported, self.expected)
+        except (ModelError, MeasurementError) as error:
+            if not error.where.startswith(str(place)):
+                raise
+            # ONNX Runtime cannot load or run what the exporter wrote, such as an operator that it left as it was.
+            what = error.what.replace(str(place), place.name)
+            self.watch.say(f"{exporter} failed: {_first_line(what)}")
+            return _Attempt(record=Conversion(exporter=exporter, failed=what))
         except SourceProcessFailed as error:
             if error.reason not in ("failed", "refused"):
                 raise
