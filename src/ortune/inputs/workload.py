@@ -262,21 +262,14 @@ def feeds(
 
 
 def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
-    """Return the user's own feeds; of a recording, shapes without recorded values have generated ones.
-
-    Raises:
-        InputError: They cannot be read, or there are fewer than when the workload was made.
-    """
+    """Return the user's own feeds; of a recording, shapes without recorded values have generated ones."""
     path, n = Path(workload.inputs_path), len(workload.cases)
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is None:
         own = user_feeds.load(path, ir_model, image=workload.image, most=n)
         if len(own) != n:
-            raise InputError(
-                f"it holds {len(own)} inputs, and the workload has {n}",
-                where=str(path),
-                do="pass the folder with --inputs again",
-            )
+            what = f"it holds {len(own)} inputs, and the workload has {n}"
+            raise InputError(what, where=str(path), do="pass the folder with --inputs again")
         return own
     values = user_feeds.recorded(of_calls, ir_model)
     made = [case for case in workload.cases if case.name not in values]
