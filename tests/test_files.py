@@ -134,3 +134,14 @@ def test_a_store_of_before_is_closed_to_others(box: Box) -> None:
     assert box.here("profile", "t.json").code == 0
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "ortune.sqlite").stat().st_mode) == 0o600
+
+
+def test_no_report_replaces_a_model(tmp_path: Path) -> None:
+    model, link = tmp_path / "m.onnx", tmp_path / "table.csv"
+    files.require_writable(model, "--report")
+    model.write_bytes(b"x")
+    link.symlink_to(model)
+    for place in (model, link):
+        with pytest.raises(UsageError, match="is a model"):
+            files.require_writable(place, "--report")
+    files.require_writable(model, "--output", for_model=True)

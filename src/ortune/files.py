@@ -18,6 +18,7 @@ from typing import BinaryIO
 from ortune.errors import UsageError
 
 _PRIVATE, _USUAL = 0o600, 0o666
+_MODELS = frozenset({".onnx", ".ort", ".pt2", ".keras", ".tflite"})
 _STEM = 100  # characters of a name that the temporary name keeps: the two together must be a name
 
 
@@ -86,15 +87,16 @@ def put(part: Path, path: Path, *, typed: bool) -> None:
     part.replace(goal)
 
 
-def require_writable(path: Path, option: str) -> None:
-    """Refuse, before anything is done, a file that could not be written at its end.
+def require_writable(path: Path, option: str, *, for_model: bool = False) -> None:
+    """Refuse, before anything is done, a file that could not be written at its end, or that would replace a model.
 
     Args:
         path: Its place.
         option: Where the user names another.
+        for_model: A model is written, which may replace another one.
 
     Raises:
-        UsageError: It is a folder, or none can be written there.
+        UsageError: It is a folder or a model, or none can be written there.
     """
     do = f"choose another {option}"
     if is_folder(path):
@@ -103,6 +105,8 @@ def require_writable(path: Path, option: str) -> None:
         goal = _led_to(path) if path.is_symlink() else path
         if not is_folder(goal.parent):
             raise UsageError("no such folder", where=str(goal.parent), do=f"create it, or {do}")
+        if not for_model and goal.suffix.lower() in _MODELS and is_file(goal):
+            raise UsageError("is a model, which is not replaced", where=str(path), do=do)
         if not exists(goal) or is_file(goal):  # a device is written as it is
             require_writable_folder(goal.parent)
     except OSError as error:

@@ -155,7 +155,7 @@ def require_place(place: Path, *, replace: bool) -> None:
     Raises:
         UsageError: It cannot be written there, or something is there that is not to be replaced.
     """
-    files.require_writable(place, "--output")
+    files.require_writable(place, "--output", for_model=True)
     if not replace:
         require_free(place)
 

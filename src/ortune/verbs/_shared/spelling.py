@@ -50,7 +50,8 @@ class Option:
         again: It is part of what was measured, so the command that measures it again has it.
         also: An older spelling that is understood too.
         hidden: Whether the help omits it, because the option of another side is shown instead.
-        writes: It names a file that is written at the end, whose place is tried before anything is done.
+        writes: It names a file that is written at the end, a model or another one, and its place is tried before anything
+            is done.
     """
 
     flag: str
@@ -62,7 +63,7 @@ class Option:
     again: bool = True
     also: str = ""
     hidden: bool = False
-    writes: bool = False
+    writes: bool | Literal["model"] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +121,12 @@ def require_places(options: Any) -> dict[str, Path]:
     Raises:
         UsageError: One of them cannot be written.
     """
-    places = {
-        option.spelling.flag: Path(place)
-        for option in option_fields(type(options))
-        if isinstance(option.spelling, Option)
-        and option.spelling.writes
-        and (place := getattr(options, option.name)) is not None
-    }
-    for flag, place in places.items():
-        files.require_writable(place, flag)
+    places = {}
+    for option in option_fields(type(options)):
+        spelling, place = option.spelling, getattr(options, option.name)
+        if isinstance(spelling, Option) and spelling.writes and place is not None:
+            places[spelling.flag] = Path(place)
+            files.require_writable(Path(place), spelling.flag, for_model=spelling.writes == "model")
     return places
 
 

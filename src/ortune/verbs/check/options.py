@@ -76,7 +76,7 @@ class Options(Exported, Configured):
             OUT,
             short="-o",
             again=False,
-            writes=True,
+            writes="model",
         ),
     ] = None
     in_place: Annotated[bool, Option("--in-place", "", "Overwrite the checked model.", OUT)] = False
