@@ -50,8 +50,8 @@ class Option:
         again: It is part of what was measured, so the command that measures it again has it.
         also: An older spelling that is understood too.
         hidden: Whether the help omits it, because the option of another side is shown instead.
-        writes: It names a file that is written at the end, a model or another one, and its place is tried before anything
-            is done.
+        writes: It names a file that is written at the end, whose place is tried before anything is done: a model, or
+            anything else (True).
     """
 
     flag: str
