@@ -19,6 +19,10 @@ from ortune.errors import UsageError
 RESOURCE = "ortune"
 """The resource of a node that is a host: ``ray start --resources '{"ortune": 1}'``."""
 _CONNECT_S = 5.0
+_HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+"""The start of a connection of HTTP/2, which gRPC and so Ray use, with an empty frame of settings."""
+_SETTINGS, _SETTINGS_BYTES = b"\x04", 9
+"""The kind of the frame that the server answers with, and its first bytes."""
 _PART_BYTES = 64 << 20
 _HELD_SHARE = 0.5
 """Share of the object store that models may take: the rest is Ray's."""
@@ -205,14 +209,19 @@ def _require_answer(address: str, where: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(f"{address!r} is not HOST:PORT", where=where, do="e.g. --on ray:10.0.0.1:6379")
+    do = "pass the address that `ray start --head` printed"
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S) as connection:
+            if os.environ.get("RAY_USE_TLS", "0") != "0":
+                return
+            connection.sendall(_HTTP2)
+            answer = connection.recv(_SETTINGS_BYTES)
+    except TimeoutError:
+        answer = b""
     except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"nothing answers at {address} ({getattr(error, 'strerror', None) or error})",
-            where=where,
-            do="pass the address that `ray start --head` printed",
-        ) from error
+        raise UsageError(f"nothing answers at {address} ({error})", where=where, do=do) from error
+    if answer[3:4] != _SETTINGS:
+        raise UsageError(f"what answers at {address} is not the head of a Ray cluster", where=where, do=do)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,8 +24,7 @@ from facts import facts
 from within import program
 
 needs_ray = pytest.mark.skipif(
-    subprocess.run([sys.executable, "-c", "import ray"], capture_output=True, check=False).returncode != 0,
-    reason="Ray is not installed: pip install 'ray>=2.60'",
+    importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'ray>=2.60'"
 )
 SHORT = ("--processes", "3", "--runs", "2", "--budget-each", "20s")
 
@@ -52,6 +53,21 @@ def test_an_address_where_nothing_listens_is_named(tmp_path: Path) -> None:
     code, _, err = program(["bench", model, "--on", f"ray:127.0.0.1:{port}"])
     assert code == 2
     facts(err, f"127.0.0.1:{port}", "ray start --head")
+
+
+def test_an_address_of_something_else_is_named(tmp_path: Path) -> None:
+    def answer(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        model = str(dense(tmp_path / "m.onnx"))
+        code, _, err = program(["bench", model, "--on", f"ray:127.0.0.1:{server.getsockname()[1]}"])
+    assert code == 2
+    facts(err, "is not the head of a Ray cluster", "ray start --head")
 
 
 @pytest.fixture(scope="module")

@@ -225,6 +225,9 @@ class Fleet:
                 yield from self._lose(waiting)
             return
         assert waiting is not None
+        if event.host in self.aside:  # since it began
+            self._put_back(waiting)
+            return
         host.speed_ns = event.speed_ns
         done = Done(job=waiting.job, answer=event.answer, spent_s=event.spent_s)
         if self._is_slow(host):

@@ -100,8 +100,10 @@ class _Run:
 
     def answer(self, execute: Executor) -> Envelope[ManyResult]:
         """Run what is missing, and return the whole."""
-        for row, envelope in self.journal.documents():
-            self._keep(row, envelope)
+        self.rows.update(self.journal.rows)
+        if self.page is not None or self.batch.values.get("export"):
+            for row, envelope in self.journal.documents():
+                self._keep(row, envelope)
         n_missing = 0
         for item in self._numbers:
             if item not in self.rows:
