@@ -108,7 +108,7 @@ class RayHost:
 
     def release(self) -> None:
         """End everything that runs there."""
-        self.lose("was released")
+        self.lose("was released, as the command ended")
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self.actor)
 

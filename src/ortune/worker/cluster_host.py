@@ -113,18 +113,22 @@ class ClusterHost:
 
     def write(self, number: int, data: bytes) -> bool:
         """Write to the stdin of a process; return whether it was open."""
-        stdin = self._children[number].process.stdin
+        child = self._children.get(number)
+        if child is None:  # it has ended
+            return False
         try:
-            stdin.write(data)  # type: ignore[union-attr]
-            stdin.flush()  # type: ignore[union-attr]
+            child.process.stdin.write(data)  # type: ignore[union-attr]
+            child.process.stdin.flush()  # type: ignore[union-attr]
         except (OSError, ValueError):
             return False
         return True
 
     def close(self, number: int) -> None:
         """Close the stdin of a process."""
-        with contextlib.suppress(OSError):
-            self._children[number].process.stdin.close()  # type: ignore[union-attr]
+        child = self._children.get(number)
+        if child is not None:
+            with contextlib.suppress(OSError):
+                child.process.stdin.close()  # type: ignore[union-attr]
 
     def read(self, number: int, wait_s: float) -> Tuple[bytes, bytes, Optional[int]]:
         """Return what a process has printed on stdout and stderr, and its exit code once both have ended.

@@ -123,6 +123,7 @@ def test_each_kind_of_host_has_a_row_and_a_host_without_onnxruntime_is_named(
         }
         facts(row["machine"], "1 CPU" if row["host"] == "small" else "CPU")
     facts(err, "3 hosts of 2 kinds", "large, small")
+    assert "was lost" not in err
     assert set(rows_of(tmp_path / "store").values()) == {1}
     code, _, err = program([*words, "--hosts", "size=broken"])
     assert code == 2
@@ -179,6 +180,40 @@ def test_a_host_that_dies_and_a_driver_that_dies_lose_no_result(
     assert any(kind == "resumed" for _, kind, _ in sessions)  # at least one went on from its journal
     assert max(outcomes.values()) <= 12  # no session ran its processes twice
     assert failed == (0,)  # a lost host is no failure of a model
+
+
+@pytest.mark.long
+@needs_ray
+def test_sides_of_a_comparison_run_on_one_host(nodes: ray_hosts.Nodes, tmp_path: Path) -> None:
+    words = [
+        "compare",
+        "--each",
+        str(dense(tmp_path / "m.onnx")),
+        "--b-set",
+        "intra=1",
+        "--on",
+        f"ray:{nodes.address}",
+    ]
+    more = [
+        "--hosts",
+        "size=small",
+        "--budget-each",
+        "20s",
+        "--no-why",
+        "--store",
+        str(tmp_path / "store"),
+        "--json",
+    ]
+    code, out, err = program([*words, *more])
+    assert code == 0 and "was lost" not in err, err
+    (row,) = json.loads(out)["result"]["models"]
+    assert row["status"] == "ok" and row["host"] == "small"
+    with sqlite3.connect(tmp_path / "store" / "ortune.sqlite") as base:
+        found = base.execute(
+            "SELECT body FROM event WHERE kind = 'result' ORDER BY length(body) DESC"
+        ).fetchone()[0]
+    result = json.loads(found)["result"]
+    assert {result[side]["runtime"]["python"] for side in ("base", "new")} == {f"ray:{nodes.names[2]}"}
 
 
 @pytest.mark.long
