@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 
 from ortune import elsewhere
-from ortune.errors import BusyError, Stopped
+from ortune.errors import Stopped
 from ortune.measuring.watcher import Watcher
 from ortune.store import lock
 
@@ -47,14 +46,6 @@ def _of_host(
     budget_s: float | None,
 ) -> Iterator[None]:
     """Hold the lock of a host of a cluster."""
-    is_announced = False
-    while other := host.locked(what, budget_s):
-        if not wait:
-            raise BusyError(other, where=host.python, do="wait for it, or omit --no-wait")
-        if not is_announced:
-            say(f"waiting: {other}")
-            is_announced = True
-        line(f"waiting: {other}")
-        time.sleep(lock.POLL_S)
+    lock.wait_for(lambda: host.locked(what, budget_s), wait=wait, say=say, line=line, where=host.python)
     with host.holding():
         yield

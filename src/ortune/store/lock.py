@@ -76,26 +76,19 @@ def measuring(
         yield
         return
     try:
-        is_announced = False
-        while True:
+
+        def acquire() -> str:
+            # The open file holds it, so that the system gives it back however this process ends.
             try:
-                # The open file holds it, so that the system gives it back however this process ends.
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
             except BlockingIOError:
-                other = holder_words(os.pread(fd, 2000, 0), time.time())
-                if not wait:
-                    raise BusyError(other, do="wait for it, or omit --no-wait") from None
-                if not is_announced:
-                    say(f"waiting: {other}")
-                    is_announced = True
-                line(f"waiting: {other}")
-                time.sleep(POLL_S)
+                return holder_words(os.pread(fd, 2000, 0), time.time())
             except OSError as error:  # a file system without locks
-                say(
-                    f"{lock_path()} cannot be locked ({error.strerror}); another ortune may disturb this measurement"
-                )
-                break
+                why = f"{lock_path()} cannot be locked ({error.strerror})"
+                say(f"{why}; another ortune may disturb this measurement")
+            return ""
+
+        wait_for(acquire, wait=wait, say=say, line=line)
         with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
             mine = Holder(what=what, pid=os.getpid(), since_s=time.time(), budget_s=budget_s)
             os.ftruncate(fd, 0)
@@ -103,6 +96,37 @@ def measuring(
         yield
     finally:
         os.close(fd)
+
+
+def wait_for(
+    acquire: Callable[[], str],
+    *,
+    wait: bool,
+    say: Callable[[str], None],
+    line: Callable[[str], None],
+    where: str = "",
+) -> None:
+    """Wait until a lock is acquired.
+
+    Args:
+        acquire: Tries it; returns "", or who holds it.
+        wait: Wait for the holder; else BusyError.
+        say: Called once with a sentence when waiting begins.
+        line: Called again and again while waiting.
+        where: Where the lock is, if not on this machine.
+
+    Raises:
+        BusyError: Another holds it and ``wait`` is False.
+    """
+    is_announced = False
+    while other := acquire():
+        if not wait:
+            raise BusyError(other, where=where, do="wait for it, or omit --no-wait")
+        if not is_announced:
+            say(f"waiting: {other}")
+            is_announced = True
+        line(f"waiting: {other}")
+        time.sleep(POLL_S)
 
 
 def holder_words(text: bytes, now_s: float) -> str:

@@ -196,6 +196,8 @@ class ClusterHost:
                 fd = os.open(path, flags)
             except FileNotFoundError:
                 fd = os.open(path, flags | os.O_CREAT, 0o666)
+                with contextlib.suppress(PermissionError):
+                    os.fchmod(fd, 0o666)  # for all users of the machine
         except OSError:
             return True, b"", 0.0
         try:
@@ -204,9 +206,13 @@ class ClusterHost:
             held = os.pread(fd, 2000, 0)
             os.close(fd)
             return False, held, time.time()
+        except OSError:  # a file system without locks
+            os.close(fd)
+            return True, b"", 0.0
         holder = {"what": what, "pid": os.getpid(), "since_s": time.time(), "budget_s": budget_s}
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps(holder).encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, json.dumps(holder).encode(), 0)
         self._lock = fd
         return True, b"", 0.0
 
