@@ -79,7 +79,8 @@ class RayHosts:
         self._used: dict[str, RayHost] = {}  # by name
         self._busy: dict[str, threading.Thread] = {}
         self._came: queue.Queue[Event | _Ready | Callable[[], None]] = queue.Queue()
-        self._first: list[Event] = []
+        self._first: list[Event] = []  # what the next ``wait`` returns
+        self._refused: set[str] = set()
         self._stopping = threading.Event()
         self._looked_s = 0.0
 
@@ -119,9 +120,17 @@ class RayHosts:
         for text, found in machines.items():
             if not found:
                 raise UsageError(
-                    "no host of the cluster that can be used has these labels", where=f"--hosts {text}"
+                    "no host of the cluster that can be used has these labels",
+                    where=f"--hosts {text}",
+                    do="omit the option, or start nodes with these labels",
                 )
             name = "-".join(self._selections[text].values()) or "ray"
+            if any(name == "-".join(other.values()) for t, other in self._selections.items() if t != text):
+                raise UsageError(
+                    f"two kinds of hosts would be called {name}",
+                    where=f"--hosts {text}",
+                    do="use other labels",
+                )
             for number, machine in enumerate(sorted(found), start=1):
                 unique = name if len(found) == 1 else f"{name}-{number}"
                 self._kinds[text, machine] = unique
@@ -140,21 +149,20 @@ class RayHosts:
 
     def wait(self, limit_s: float) -> Sequence[Event]:
         """Return events as soon as there are any; what threads have to say is said here."""
-        events, self._first = self._first, []
         deadline_s = monotonic.now_s() + limit_s
-        while not events and (left_s := deadline_s - monotonic.now_s()) > 0:
+        while not self._first and (left_s := deadline_s - monotonic.now_s()) > 0:
             if monotonic.now_s() - self._looked_s > LOOK_S:
                 self._look()
-                events, self._first = self._first, []
+                continue
             with contextlib.suppress(queue.Empty):
                 came = self._came.get(timeout=left_s)
                 if isinstance(came, _Ready):
                     self._take(came)
-                    events, self._first = self._first, []
                 elif callable(came):
                     came()
                 else:
-                    events = [came]
+                    self._first.append(came)
+        events, self._first = self._first, []
         for event in events:
             self._note(event)
         return events
@@ -211,6 +219,8 @@ class RayHosts:
             niceness = host.niceness()
             self._came.put(_Ready(host=host, found=find_runtime(), niceness=niceness))
         except OrtuneError as error:
+            if isinstance(error, HostLost):
+                error.do = words.MAY_BE_IN_USE
             self._came.put(_Ready(host=host, found=error))
 
     def _next_ready(self) -> _Ready:
@@ -239,10 +249,15 @@ class RayHosts:
         self._first.append(Joined(host=name, kind=self._kinds[self._kind(ready)]))
 
     def _refuse(self, host: RayHost, error: OrtuneError) -> None:
-        self._watcher.say(
-            words.unusable(host.node.name, f"{error.what} -> {error.do}" if error.do else error.what)
-        )
+        """Do not use a host; one that is in use by another command is tried again."""
+        name = host.node.name
+        if name not in self._refused:
+            self._refused.add(name)
+            what = f"{error.what} -> {error.do}" if error.do else error.what
+            self._watcher.say(words.unusable(name, what))
         host.release()
+        if isinstance(error, HostLost):
+            self._nodes.pop(host.node.id, None)
 
     def _note(self, event: Event) -> None:
         """Forget what has ended."""

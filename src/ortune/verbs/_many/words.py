@@ -86,6 +86,9 @@ def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> 
     )
 
 
+MAY_BE_IN_USE = "if another command uses the host, wait until it ends"
+
+
 def unusable(host: str, why: str) -> str:
     """Say that a host is not used."""
     return f"host {host} is not used: {visible(why)}"
