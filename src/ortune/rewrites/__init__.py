@@ -1,8 +1,8 @@
-"""Every model-to-model change, one file each; found by walking the folder.
+"""All model-to-model rewrites, one file each, discovered by walking the folder.
 
-A rewrite is a module with a docstring under fixed headings and one constant ``REWRITE``. What begins with an
-underscore is the machinery: ``_base`` what a rewrite is, ``_checks`` the guard, ``_marks`` provenance, ``_apply``
-from file to file, ``_registry`` where they are found.
+A rewrite is a module with a docstring under fixed headings and one constant ``REWRITE``. Modules whose names begin with
+an underscore are the machinery: ``_base`` defines a rewrite, ``_checks`` validates its result, ``_marks`` records
+provenance, ``_apply`` applies rewrites from file to file, and ``_registry`` discovers them.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ _OPTION = "--rewrite"
 
 
 def parse(text: str, where: str = _OPTION) -> RewriteSpec:
-    """``NAME[:k=v,k=v]`` as the command line gives it; UsageError says what is wrong.
+    """Parse ``NAME[:k=v,k=v]`` as given on the command line; raise UsageError if it is invalid.
 
     Args:
-        text: As it was written.
-        where: The option that it was written behind; "" for none.
+        text: The rewrite as the user wrote it.
+        where: The option named in errors; "" for none.
     """
     try:
         return _parsed(text)
@@ -104,7 +104,7 @@ def _parsed(text: str) -> RewriteSpec:
     rewrite = find(name.strip())
     params: dict[str, str] = {}
     for pair in rest.split(",") if colon else ():
-        # Dimensions may be called "past=0": the value is what comes after the last sign.
+        # Names of dimensions may contain "=" ("past=0"), so the value follows the last "=".
         key, sign, value = pair.rpartition("=")
         if not sign or not key.strip():
             raise UsageError(
@@ -119,7 +119,7 @@ def _parsed(text: str) -> RewriteSpec:
 
 
 def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> RewriteSpec:
-    """Return the spec; where it gives no parameters, those that the model and the workload suggest."""
+    """Return the spec, with the parameters that suit the model and the workload if it has none."""
     if spec.params:
         return spec
     proposed = find(spec.name).proposes(ir_model, workload)
@@ -135,7 +135,7 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
 
 
 def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
-    """List the graph outputs that these rewrites remove on request."""
+    """Return the graph outputs that these rewrites remove at the user's request."""
     gone: frozenset[str] = frozenset()
     for spec in specs:
         leaves_out = find(spec.name).leaves_out
@@ -156,21 +156,22 @@ def pipeline(
     target: str = CPU.target,
     begins: Callable[[str], bool] = _always,
 ) -> tuple[RewriteSpec, ...]:
-    """Return the exact rewrites that a model calls for one after another: what one leaves another may take up.
+    """Return the exact rewrites that apply to a model one after another, since one may enable the next.
 
-    Clean-up, taken with its defaults, is among them where it is worth a try or something that is comes after it.
+    Clean-up rewrites, with default parameters, are included if they are worth trying themselves or if a rewrite worth
+    trying follows them.
 
     Args:
-        ir_model: Is not changed.
-        workload: How the model will be used.
-        objective: Leaves out what cannot improve it; None leaves out nothing.
-        target: Where the model runs: leaves out what is of no use there.
-        begins: Asked before each rewrite, by its name: whether there is time for it.
+        ir_model: The model, which is not changed.
+        workload: How the model will be used, if known.
+        objective: Skip rewrites that cannot improve this objective; None skips none.
+        target: Skip rewrites that are of no use on this target.
+        begins: Callback with the name of each rewrite before it is tried; returns False to skip it for lack of time.
     """
     copy, before = ir_model.clone(), ir_model
     specs: list[RewriteSpec] = []
-    useful = 0  # how many there are up to the last that is worth a try
-    doubtful: list[tuple[int, Rewrite, ir.Model]] = []  # clean-up with what it was given
+    useful = 0  # number of specs up to the last one worth trying
+    doubtful: list[tuple[int, Rewrite, ir.Model]] = []  # clean-up, with position and model before
     with remembering():
         for rewrite in sorted(all_rewrites().values(), key=lambda rewrite: rewrite.stage):
             if rewrite.change is None or rewrite.safety != "exact":
@@ -190,7 +191,7 @@ def pipeline(
                 doubtful.append((len(specs), rewrite, before))
             if rewrite.stage <= CLEAN_UP:
                 before = copy.clone()
-        # Only behind the last that is worth a try does it matter whether clean-up is by itself.
+        # A clean-up rewrite is judged by itself only if no rewrite worth trying follows it.
         for count, rewrite, model in reversed(doubtful):
             if count > useful and rewrite.proposes(model, workload):
                 useful = count
@@ -198,7 +199,7 @@ def pipeline(
 
 
 def in_order(specs: Iterable[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """Sorts rewrites by stage; the order within a stage is kept."""
+    """Sort rewrites by stage, keeping the order within a stage."""
     return tuple(sorted(specs, key=lambda spec: find(spec.name).stage))
 
 
@@ -217,15 +218,15 @@ def proposals(
     """Return the rewrites worth trying on a model, each with the reason in one sentence.
 
     Args:
-        ir_model: Is not changed.
-        allow: Safety classes or names of rewrites allowed beside the exact ones.
-        workload: How the model will be used; without it nothing is proposed that depends on sizes.
-        objective: Leaves out what cannot improve it; None leaves out nothing.
-        target: Where the model runs: leaves out what is of no use there.
-        packages: What the environment that is measured has: a rewrite by a package is tried only there.
-        features: Of a browser's GPU, as a page that ran there told of its adapter.
-        begins: Asked before each rewrite, by its name: whether there is time for it.
-        known: What rewrites proposed for this model and workload, where it runs elsewhere; more is added.
+        ir_model: The model, which is not changed.
+        allow: Safety classes or names of rewrites allowed in addition to the exact ones.
+        workload: How the model will be used; if None, rewrites that depend on sizes are not proposed.
+        objective: Skip rewrites that cannot improve this objective; None skips none.
+        target: Skip rewrites that are of no use on this target.
+        packages: Packages in the measured environment; a rewrite that needs a package is skipped without it.
+        features: GPU features that the browser's adapter reported.
+        begins: Callback with the name of each rewrite before it is tried; returns False to skip it for lack of time.
+        known: Proposals already made for this model and workload on other targets, by rewrite; extended in place.
     """
     wanted = [
         rewrite

@@ -1,4 +1,4 @@
-"""Scale and shift by channel: how a node says them, and how a convolution or a matrix product takes them up."""
+"""Per-channel scale and shift: how nodes express them, and how convolutions and matrix products absorb them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Affine:
     """``scale * x + shift``.
 
     Attributes:
-        x: What goes in.
-        y: What comes out.
-        scale, shift: One number, or one a channel; rank 0 or 1.
-        rank: Of the constants: ``x`` must have this rank at least, or the shape changes.
-        last: Channels lie on the last axis, not on the second; None if there is one number for all.
+        x: The input.
+        y: The output.
+        scale, shift: One number, or one per channel; rank 0 or 1.
+        rank: Rank of the constants; ``x`` must have at least this rank, or broadcasting changes its shape.
+        last: Whether channels are on the last axis instead of the second; None for a single number.
     """
 
     x: ir.Value
@@ -42,24 +42,24 @@ class Affine:
 
 
 def may_be_affine(node: ir.Node) -> bool:
-    """Return whether a node may scale and shift by channel, which is known before any number is read."""
+    """Return whether a node may be a per-channel scale or shift, without reading any weights."""
     return is_op(node, "BatchNormalization") or (
         is_op(node, "Add", "Sub", "Mul", "Div") and any(map(is_constant, node.inputs))
     )
 
 
 def shifts(node: ir.Node) -> bool:
-    """Return whether a node adds or subtracts a constant that is not zero."""
+    """Return whether a node adds or subtracts a constant float tensor that is not all zeros."""
     constants = map(constant, node.inputs) if is_op(node, "Add", "Sub") else ()
     return any(numbers is not None and numbers.dtype.kind == "f" and numbers.any() for numbers in constants)
 
 
 def affine(node: ir.Node, rank: int) -> Affine | None:
-    """Match a node that scales and shifts by channel; None for any other node.
+    """Match a node that scales and shifts per channel; return None for any other node.
 
     Args:
-        node: Add, Sub, Mul or Div with a constant, or a BatchNormalization of inference.
-        rank: Of ``x``, as far as is known.
+        node: A candidate: Add, Sub, Mul or Div with a constant, or BatchNormalization in inference mode.
+        rank: Lower bound of the rank of ``x``.
     """
     if is_op(node, "BatchNormalization"):
         return _batch_normalization(node)
@@ -70,7 +70,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
         numbers = constant(other)
         if x is None or numbers is None or constant(x) is not None or numbers.dtype.kind != "f":
             continue
-        # A constant over x is no scale of x.
+        # A constant divided by x is not a scale of x.
         if node.op_type == "Div" and place == 1:
             return None
         channels = _by_channel(numbers, rank)
@@ -97,7 +97,7 @@ def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | N
         return numbers.astype(np.float64).reshape(()), None
     if rank < numbers.ndim:
         return None
-    # Broadcasting aligns shapes at their ends: [64, 1, 1] beside [N, 64, H, W] is [1, 64, 1, 1].
+    # Broadcasting aligns trailing axes: [64, 1, 1] with [N, 64, H, W] means [1, 64, 1, 1].
     shape = (1,) * (rank - numbers.ndim) + numbers.shape
     values = numbers.astype(np.float64).reshape(-1)
     if rank >= 2 and shape[-1] == numbers.size:
@@ -108,17 +108,18 @@ def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | N
 
 
 def _batch_normalization(node: ir.Node) -> Affine | None:
-    # Before opset 14, more outputs mean training, and statistics of the batch, whether they are read or not.
+    # Before opset 14, more than one output means training mode with batch statistics, whether or not they are
+    # read.
     if len(node.inputs) != 5 or len(node.outputs) != 1:
         return None
-    # Before opset 9 there is "spatial", whose other value means something else.
+    # Before opset 9, the attribute "spatial" could be 0, which normalizes differently.
     if has_parameters(node) or int_of(node, "training_mode", 0) or not int_of(node, "spatial", 1):
         return None
     parameters = [constant(v) for v in node.inputs[1:]]
     if any(v is None or v.dtype.kind != "f" for v in parameters):
         return None
     gamma, beta, mean, variance = (v.astype(np.float64) for v in parameters if v is not None)
-    # gamma * (x - mean) / sqrt(variance + epsilon) + beta, sorted by x.
+    # gamma * (x - mean) / sqrt(variance + epsilon) + beta, rearranged to scale * x + shift.
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(variance + float_of(node, "epsilon", 1e-5))
     x = node.inputs[0]
@@ -135,7 +136,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Return whether a batch normalisation's channel axis (axis 1) is also its last, by shape or by a Gemm."""
+    """Return whether axis 1 is also the last axis, by the shape of ``x`` or because an adjacent node is a Gemm."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
@@ -148,12 +149,12 @@ class Product:
     """A convolution or matrix product with constant weights.
 
     Attributes:
-        node: The node.
-        weight, bias: As stored; no bias is zeros.
-        outs, ins: Its channels.
-        groups: Of a convolution, 1 elsewhere.
-        rank: Of what goes in and comes out at least.
-        takes_bias: Whether the operator has one.
+        node: The operator.
+        weight, bias: The weights as stored, and the bias as float64; zeros if the node has no bias.
+        outs, ins: Numbers of output and input channels.
+        groups: Number of groups of a convolution; 1 for a matrix product.
+        rank: Lower bound of the rank of input and output.
+        takes_bias: Whether the operator has a bias input.
     """
 
     node: ir.Node
@@ -172,7 +173,7 @@ class Product:
 
 
 def product(node: ir.Node | None) -> Product | None:
-    """Match a convolution or matrix product whose weights can be changed; None for any other node."""
+    """Match a convolution or matrix product with constant weights; return None for any other node."""
     if node is None or not is_op(node, *PRODUCTS) or len(node.inputs) < 2:
         return None
     if has_parameters(node):
@@ -225,7 +226,7 @@ def _matrix(node: ir.Node, weight: np.ndarray, bias: np.ndarray | None) -> Produ
     bias_values = np.zeros(outs) if bias is None else bias.astype(np.float64)
     if bias_values.size == 1:
         bias_values = np.broadcast_to(bias_values.reshape(()), (outs,))
-    # [outs] and [1, outs] are a bias by column; [outs, 1] would be one by row.
+    # [outs] and [1, outs] are a bias per column; [outs, 1] would be one per row.
     if bias_values.size != outs or bias_values.reshape(-1).shape[0] != bias_values.shape[-1]:
         return None
     rank = 2 if gemm else max(1, least_rank(node.inputs[0]))
@@ -248,16 +249,16 @@ def pads(node: ir.Node) -> bool:
 
 
 def fits(affine: Affine, channels: int, product: Product) -> bool:
-    """Return whether scale and shift vary by the product's channels at most and change no shape."""
+    """Return whether a scale and shift vary by the product's channels at most, and do not change the shape."""
     sizes = {affine.scale.size, affine.shift.size} - {1}
     if sizes - {channels} or affine.rank > product.rank:
         return False
-    # One channel and one number a channel would be a broadcast.
+    # With one channel, one number per channel would broadcast along the wrong axis.
     return affine.last is None or not sizes or affine.last == product.last
 
 
 def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Fold a scale and shift that follow a product into its weights and bias; None if they do not fit."""
+    """Fold a scale and shift after a product into its weights and bias."""
     if not fits(affine, product.outs, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.outs,))
@@ -277,15 +278,15 @@ def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
 
 
 def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Fold a scale and shift that precede a product into its weights and bias; None if they do not fit."""
+    """Fold a scale and shift before a product into its weights and bias."""
     if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.ins,))
     shift = np.broadcast_to(affine.shift, (product.ins,))
-    # Zeros around the input are zeros after the shift too.
+    # Padding adds zeros after the shift, so a shift cannot be folded into a padded convolution.
     if shift.any() and (not product.takes_bias or (is_op(product.node, "Conv") and pads(product.node))):
         return None
-    # w (s x + t) + b = (w s) x + (w t + b); each tap of a convolution adds its part of w t.
+    # w (s x + t) + b = (w s) x + (w t + b); each tap of a convolution contributes its part of w t.
     weight = product.weight.astype(np.float64)
     if is_op(product.node, "Conv"):
         taps = weight.reshape(product.groups, -1, *weight.shape[1:])
@@ -306,13 +307,14 @@ def turned(product: Product) -> bool:
 
 
 def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
-    """Scale weights and keep their type; None if a result does not fit the type."""
+    """Multiply weights by factors and keep their type; None if weights or bias overflow the type or lose precision."""
     with np.errstate(all="ignore"):
         scaled = weight * factors
         result = scaled.astype(product.weight.dtype)
         if not (np.isfinite(result).all() and np.isfinite(bias.astype(product.weight.dtype)).all()):
             return None
-    # What float32 and float64 lose below their least number is nothing beside any that a model computes with.
+    # Underflow matters in float16 only; what float32 and float64 lose below their smallest number is
+    # negligible.
     if result.dtype == np.float16:
         within = tuple(axis for axis, size in enumerate(factors.shape) if size == 1)
         lost, largest = (np.abs(v).max(axis=within, initial=0) for v in (scaled - result, scaled))
@@ -322,7 +324,7 @@ def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tup
 
 
 def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
-    """Replace the weights of a product; unused old ones are removed."""
+    """Replace the weights and bias of a product, and remove the old ones if unused."""
     node = product.node
     name = node.name or node.outputs[0].name or "product"
     old = list(node.inputs[1:3])

@@ -1,4 +1,4 @@
-"""Applying rewrites from file to file: each in its turn, the result kept under what it was made from."""
+"""Application of rewrites from file to file, in order; results are cached by what they were made from."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _STEPS = "rewrites.json"
 
 
 class Tool(Protocol):
-    """The tool process, which does what needs ONNX Runtime itself."""
+    """The tool process, which runs the tasks that need ONNX Runtime itself."""
 
     @property
     def identity(self) -> str:
-        """Changes when the same task would give another result: the build, the machine, the settings."""
+        """Identifies the build, the machine and the settings: equal identities give equal results for the same task."""
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Write ``target`` from ``source`` and return one sentence that says what was done.
+        """Write ``target`` from ``source`` and return one sentence that describes the change.
 
         Raises:
-            OrtuneError: The task could not be done; the message says why.
+            OrtuneError: The task failed; the message gives the reason.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One rewrite and what became of it."""
+    """One rewrite and its result."""
 
     spec: RewriteSpec
     result: RewriteResult
@@ -53,13 +53,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """A model after its rewrites.
+    """The result of applying rewrites to a model.
 
     Attributes:
-        path: The file to run; the source itself when nothing was changed.
-        steps: Every rewrite in order, also those that changed nothing.
-        settings: What must be set to run it, by the rewrites that did change it.
-        hardware_bound: Whether one that did is bound to the hardware.
+        path: The file to run; the source itself if nothing was changed.
+        steps: All rewrites in order, including those that changed nothing.
+        settings: Settings required by the rewrites that changed the model.
+        hardware_bound: Whether a rewrite that changed the model is bound to the hardware.
     """
 
     path: Path
@@ -83,10 +83,10 @@ def apply_all(
 def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Rewritten:
-    """Apply rewrites in order and write the result; cached by model, rewrite and tool.
+    """Apply rewrites in order and write the result, or reuse it from the cache in ``folder``.
 
     Raises:
-        UsageError: A rewrite or a parameter is not known or does not fit the model.
+        UsageError: A rewrite or parameter is unknown or does not fit the model.
         ModelError: The model is in ORT format.
         OrtuneError: The tool failed, or a rewrite broke the model.
         OSError: A file cannot be written.
@@ -149,12 +149,12 @@ def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
 
 
 def _file_name(source: OpenModel, done: Sequence[Rewrite]) -> str:
-    """Name the file of a model after these rewrites."""
+    """Return the file name of the model after these rewrites."""
     return f"{source.path.stem}{done[-1].makes}"
 
 
 def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Path, tool: Tool | None) -> None:
-    """Works in a folder beside ``place`` and renames it at the end, so no partial result is ever visible."""
+    """Apply the rewrites in a temporary folder and rename it to ``place``, so no partial result is ever visible."""
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
     try:
@@ -169,24 +169,25 @@ def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Pat
         try:
             new.rename(place)
         except OSError:
-            if not place.is_dir():  # else another process was first, and its copy is as good
+            if not place.is_dir():  # else another process finished first, with the same result
                 raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Line:
-    """The pass pipeline over one model, which is held in memory or in a file between passes."""
+    """A sequence of rewrites on one model, which is in memory or in a file between two of them."""
 
     def __init__(self, source: OpenModel, folder: Path) -> None:
         self._source = source
         self._own: ir.Model | None = None  # the source's graph until a rewrite changes it
         self._path: Path | None = source.path  # None: what is in memory is in no file yet
         self._folder = folder
-        # A copy is loaded as the original was: mapping weights and copying them take different times.
+        # Keep inline or external weights as in the source, since mapping and copying them take different
+        # times.
         self._limit = 0 if source.external else INLINE_LIMIT_BYTES
         self._count = 0
-        self._finished = False  # in ORT format, in the file
+        self._finished = False  # True once the model is in ORT format
 
     @property
     def model(self) -> ir.Model:
@@ -199,7 +200,7 @@ class _Line:
         return self._own
 
     def apply(self, spec: RewriteSpec, rewrite: Rewrite, tool: Tool | None) -> RewriteResult:
-        """Apply one rewrite."""
+        """Apply one rewrite and return its result."""
         if self._finished:
             why = "the model is now in ORT format, which cannot be changed"
             return unchanged(why)
@@ -211,7 +212,7 @@ class _Line:
         return result
 
     def write(self, path: Path) -> None:
-        """Write the current model."""
+        """Write the current model to a file."""
         if self._finished and self._path is not None:
             self._path.replace(path)
             return
@@ -262,6 +263,6 @@ class _Line:
         self.write(before)
         self._path = self._folder / f"after-{self._count}{rewrite.makes}"
         what = tool(rewrite.task, before, self._path, rewrite.with_defaults(params))
-        open_model(self._path)  # that it is one
+        open_model(self._path)  # raises if the file is not a model
         self._finished = True
         return RewriteResult(modified=True, what=what)

@@ -1,4 +1,4 @@
-"""What a rewrite is, and the guard around it: no rewrite is believed, its claims are checked every time."""
+"""Definition of a rewrite, with the checks that verify its claims on every run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ortune.rewrites._marks import stamp
 Safety = Literal["exact", "numerics", "behaviour"]
 
 ONNX, ORT = ".onnx", ".ort"
-"""Endings of models; one in ORT format is finished, and nothing can be changed in it."""
+"""File endings of models. A model in ORT format cannot be changed any more."""
 
 CLEAN_UP = 0
-"""The stage of rewrites that make a graph plainer: others find their patterns in it."""
+"""Stage of rewrites that simplify a graph, so later ones find their patterns."""
 
 SHADERS_OF_FLOAT16 = "shader-f16"
-"""What WebGPU calls it that an adapter computes in float16."""
+"""WebGPU's name of the adapter feature for float16 arithmetic."""
 
 ANY_NAME = "*"
-"""Name of a parameter that stands for whatever names the model has (dimensions, say)."""
+"""Parameter name that matches any name, for rewrites with one parameter per name in the model, such as a dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class Param:
     """One parameter of a rewrite, given as text.
 
     Attributes:
-        name: Its name, or ``ANY_NAME``.
-        default: What it is when left out; a parameter at its default is not written into a plan.
-        choices: The values of a choice.
-        minimum: Smallest allowed value of an int.
-        summary: One line.
+        name: The parameter's name, or ``ANY_NAME``.
+        default: Value if not given; a parameter at its default is not written into a plan.
+        choices: Allowed values of a choice, in lower case.
+        minimum: Smallest allowed integer.
+        summary: One-line help text.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Param:
     summary: str
 
     def checked(self, rewrite: str, name: str, text: str) -> str:
-        """Return the value in its canonical spelling; UsageError names the allowed ones."""
+        """Return the value in its canonical spelling; raise UsageError with the allowed values if it is invalid."""
         value = text.strip()
         if self.kind == "int":
             if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
@@ -69,8 +69,8 @@ class RewriteResult:
     """The result of applying one rewrite.
 
     Attributes:
-        modified: Whether the model is another one now.
-        what: One sentence: what was changed, or that nothing was.
+        modified: Whether the model was changed.
+        what: One sentence that describes the change.
         reasons: Why the rewrite, or a part of it, could not be applied.
     """
 
@@ -80,47 +80,47 @@ class RewriteResult:
 
 
 def unchanged(*reasons: str) -> RewriteResult:
-    """Make the result of a rewrite that changed nothing, with the reasons."""
+    """Return the result of a rewrite that changed nothing, with the reasons."""
     return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
 
 
 Change = Callable[[ir.Model, Mapping[str, str]], RewriteResult]
-"""Changes a model in place and says what it did."""
+"""Function that changes a model in place and returns the result."""
 
 Proposed = tuple[dict[str, str], str]
-"""Parameters, and the reason to try them on this model: one sentence."""
+"""Parameters, and the reason to try them on this model as one sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """One model-to-model change. Either ``change`` or ``task`` is given.
+    """One model-to-model change, with either ``change`` or ``task``.
 
     Attributes:
-        name: Its name on the command line and in plans; the file is named for it.
-        summary: One line.
-        safety: "exact" (bit-identical or reassociated sums), "numerics" (needs the tolerance), "behaviour" (opt-in).
-        hardware_bound: The new model may be of use on this kind of CPU only.
-        params: What can be asked of it.
-        settings: What a plan with this rewrite must set besides.
-        objectives: What it can improve ("cold-start", ...); empty means any.
-        targets: Where it can improve anything, by the names of targets; empty means everywhere.
-        adapter_feature: What a browser's GPU must have, as its adapter names it; proposed only where a page told so.
-        stage: Its place in a row of rewrites: what others build on comes first. Before ``CLEAN_UP`` is what makes
-            constants of what is fed, and sizes known; quantizers build on this too.
-        change: The change in memory.
-        family: Of rewrites of one family a plan has one: they do the same to a model in other ways.
-        calibrated: Its task needs inputs to run the model on.
-        by_provider: Its task uses the plan's execution provider: the new model differs with that and its options.
-        task: The task of the tool process that writes the new model instead, from file to file.
-        prepare: For a task: the task that is done before it. It has no parameters and needs no inputs, so its result
-            serves all rewrites that name it.
+        name: Name on the command line and in plans; also the module's name, with hyphens.
+        summary: One-line description.
+        safety: "exact" (bit-identical or reassociated sums), "numerics" (needs the tolerance) or "behaviour" (opt-in).
+        hardware_bound: Whether the new model may be useful only on this kind of CPU.
+        params: Parameters that the user can give.
+        settings: Settings that a plan with this rewrite must also have.
+        objectives: Objectives that it can improve ("cold-start", ...); empty for any.
+        targets: Names of the targets on which it can improve anything; empty for all.
+        adapter_feature: WebGPU feature that a browser's adapter must have; proposed only if a page reported it.
+        stage: Position in a sequence of rewrites, lowest first. Stages before ``CLEAN_UP`` turn inputs into constants
+            and fix sizes, which quantizers rely on too.
+        change: Changes the model in memory.
+        family: Group of alternatives, of which a plan has at most one; "" for none.
+        calibrated: Whether the task needs inputs to run the model on.
+        by_provider: Whether the result of the task depends on the plan's execution provider and its options.
+        task: Task of the tool process that writes the new model from file to file; "" for none.
+        prepare: Task that runs before ``task``. It takes no parameters and no inputs, so all rewrites that name it
+            share its result.
         makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
         needs: For a task: the package that it is done with; proposed only where the environment has it.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
-        mends: For a task: puts right, in its output (second), what it lost of the model it was given (first).
-        leaves_out: Of the outputs of a model, by their names, those that it takes from it, since the user asked for the
-            others alone; None: it takes none.
-        proposes: What to try on this model; the workload is None if it is not known yet.
+        mends: Restores in the task's output (second argument) what it lost of its input model (first argument).
+        leaves_out: Returns, from the names of a model's outputs and the parameters, the outputs that the rewrite
+            removes at the user's request; None if it removes none.
+        proposes: Returns the parameters to try on a model, with reasons; the workload is None if unknown.
     """
 
     name: str
@@ -147,9 +147,9 @@ class Rewrite:
     proposes: Callable[[ir.Model, Workload | None], Sequence[Proposed]]
 
     def pays(self, objective: Objective | None, target: str) -> bool:
-        """Return whether the rewrite can improve an objective (None is any) on a target."""
+        """Return whether the rewrite can improve an objective (None for any) on a target."""
         useful = not objective or not self.objectives or objective in self.objectives
-        # What a plan must set besides is a setting of a process, which a page cannot be told.
+        # Settings apply to a process and cannot be applied in a browser page.
         reached = not (self.settings and of_target(target).in_page)
         return useful and reached and (not self.targets or target in self.targets)
 
@@ -159,11 +159,11 @@ class Rewrite:
         return bool(needed) and needed not in features
 
     def apply(self, model: ir.Model, params: Mapping[str, str] | None = None) -> RewriteResult:
-        """Change a model in place, verifies the change, and marks every new or changed node.
+        """Change a model in place, verify the change, and mark every new or changed node.
 
         Raises:
             UsageError: A parameter does not fit the rewrite or the model.
-            OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
+            OrtuneError: The rewrite works on files, broke the model, or its claim is false ("rewrite-bug").
         """
         if self.change is None:
             raise OrtuneError(
@@ -176,13 +176,13 @@ class Rewrite:
         return result
 
     def finish(self, model: ir.Model, result: RewriteResult, before: Fingerprint, was_broken: str) -> None:
-        """Verify what ``change`` did to a model, and marks every new or changed node.
+        """Verify the effect of ``change`` on a model, and mark every new or changed node.
 
         Args:
-            model: After the change.
-            result: What the change says of it.
-            before: The model before it.
-            was_broken: Why it did not hang together before; "" when it did.
+            model: The model after the change.
+            result: Result that ``change`` returned.
+            before: Fingerprint of the model before the change.
+            was_broken: Why the model was invalid before the change; "" if it was valid.
 
         Raises:
             OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
@@ -215,7 +215,7 @@ class Rewrite:
         """Return the parameters validated, sorted and without defaults, so equal plans compare equal.
 
         Raises:
-            UsageError: A parameter is not known, or its value not allowed.
+            UsageError: A parameter is unknown, or its value is not allowed.
         """
         checked = {name: self._param(name).checked(self.name, name, text) for name, text in params.items()}
         kept = {name: text for name, text in checked.items() if text != self._param(name).default}

@@ -1,8 +1,8 @@
-"""The cell that one step of a recurrence computes, matched by values, whatever its nodes are.
+"""The cell that one step of a recurrence computes, matched by values and independent of its nodes.
 
-Behind the products a step is a function element by element of linear forms: of its input, of the state before, and of
-constants. Exporters write these in many ways: one product or one a gate, split before its activation or behind it,
-the state joined to the input or not. Which gate is which follows from computing the function on chosen numbers.
+Apart from its matrix products, a step is an elementwise function of linear forms of its input, the previous state and
+constants. Exporters write these in many ways: one product or one per gate, split before or after the activation, the
+state concatenated to the input or not. Evaluating the function on chosen numbers shows which gate is which.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ortune.rewrites._linear_forms import Curve, Linear, Part
 from ortune.rewrites._step import Step
 
 _POINTS = 128
-_NEAR = 1e-6  # slopes of gates are rounded to float32
+_NEAR = 1e-6  # gate slopes are rounded to float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -28,13 +28,14 @@ class Cell:
     """One step of an LSTM, a GRU or an RNN.
 
     Attributes:
-        kind: The operator.
-        gates: The linear form of each, in ONNX's order; of a GRU that of the state behind its reset is the last.
-        x: What the step is fed.
-        state: The state before it.
-        memory: The second state before it; None if there is none, or where it is zero.
-        reset: The state behind its reset, of a GRU that multiplies it by weights; None if the product is reset.
-        hard: The slope and the offset of HardSigmoid, where gates have that; None if they have Sigmoid.
+        kind: The ONNX operator: "LSTM", "GRU" or "RNN".
+        gates: The linear form of each gate, in ONNX's order; the last form of a GRU is that of the reset state.
+        x: Input of the step.
+        state: Previous state.
+        memory: Previous cell state of an LSTM; None if there is none, or if it is zero.
+        reset: The reset state that a GRU multiplies by weights; None if the reset gate is applied to the product
+            instead.
+        hard: Slope and offset of HardSigmoid if the gates use it; None for Sigmoid.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class Cell:
     hard: tuple[float, float] | None = None
 
     def same(self, other: Cell) -> bool:
-        """Return whether both are the same function."""
+        """Return whether both cells compute the same function."""
         named = {self.x: other.x, self.state: other.state}
         if (self.reset is None) != (other.reset is None) or self.hard != other.hard:
             return False
@@ -59,7 +60,7 @@ class Cell:
 
 @dataclass(slots=True)
 class _Atoms:
-    """Replaces each distinct linear form by random numbers, so functions can be compared by values."""
+    """Assigns random numbers to each distinct linear form, so functions can be compared by values."""
 
     pairs: list[tuple[Linear, Array]] = field(default_factory=list)
 
@@ -72,7 +73,7 @@ class _Atoms:
         for form, numbers in self.pairs:
             if form.same(part):
                 return numbers
-        # Half of the numbers are far enough from zero for gates that end there.
+        # Half of the numbers are far enough from zero to saturate a HardSigmoid.
         numbers = np.random.default_rng(len(self.pairs)).normal(0.0, [1.5, 6.0] * (_POINTS // 2))
         self.pairs.append((part, numbers))
         return numbers
@@ -86,7 +87,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _gate(hard: tuple[float, float] | None) -> Gate:
-    """Return the function of gates: Sigmoid, or HardSigmoid with a slope and an offset."""
+    """Return the gate function: Sigmoid, or HardSigmoid with a slope and an offset."""
     if hard is None:
         return _sigmoid
     slope, offset = hard
@@ -94,11 +95,11 @@ def _gate(hard: tuple[float, float] | None) -> Gate:
 
 
 _HARD: tuple[tuple[float, float] | None, ...] = (None, (0.2, 0.5), (1 / 6, 0.5), (0.25, 0.5), (1.0, 0.0))
-"""Gates to try: Sigmoid, then HardSigmoid as Keras, as PyTorch and as others have it."""
+"""Gate functions to try: None for Sigmoid, then slopes and offsets of HardSigmoid in Keras, PyTorch and elsewhere."""
 
 
 def lstm_memory(gates: Sequence[Array], memory: Array, gate: Gate) -> Array:
-    """Compute the cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
+    """Compute the new cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
     i, _, f, c = gates
     new_memory: Array = gate(f) * memory + gate(i) * np.tanh(c)
     return new_memory
@@ -135,17 +136,17 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 
 
 def _near(actual: Array, wanted: Array) -> bool:
-    """Compare as ``np.allclose`` does, for a fifth of its time on so few values; infinities are near to nothing."""
+    """Compare like ``np.allclose``, in a fifth of the time for so few values; infinities are close to nothing."""
     return bool((np.abs(actual - wanted) <= _NEAR * (1 + np.abs(wanted))).all())
 
 
 def _is_clipped(part: Part) -> bool:
-    """Return whether a gate of the cell may be a HardSigmoid."""
+    """Return whether a part contains a clipped value, so a gate may be a HardSigmoid."""
     return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
 
 
 def cell_of(step: Step, end: ir.Value) -> Cell | None:
-    """Match the LSTM, GRU or RNN cell whose new state is a value; None if it is no such cell."""
+    """Match the LSTM, GRU or RNN cell that computes a value as its new state; None if there is none."""
     part = step.part(end)
     if not isinstance(part, Curve):
         return None
@@ -154,17 +155,17 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
         result = atoms.value(part)
         gates = [atom for atom in atoms.pairs if not atom[0].is_value]
         values = {next(iter(form.parts)): numbers for form, numbers in atoms.pairs if form.is_value}
-        # A Sigmoid is no clipped line, and only these have a Min.
+        # HardSigmoid is a clipped line, and only clipped parts contain a Min.
         bounds = _HARD if _is_clipped(part) else _HARD[:1]
         for (kind, count, function), hard in itertools.product(_CELLS, bounds):
-            # An LSTM uses one value as it is, its cell state; a GRU its own state.
+            # An LSTM uses one value without a matrix, its cell state; a GRU uses its own state.
             memory = next(iter(values), None) if kind == "LSTM" else None
             if len(gates) != count or len(values) > 1 or (kind == "GRU" and step.state not in values):
                 continue
             before = np.zeros(()) if memory is None else values[memory]
             state = values.get(step.state, np.zeros(()))
-            # The gates of an exporter come in any order, and nothing but the function tells which is which: at most 24
-            # orders.
+            # Gates come in any order and only the function identifies them, so all orders are tried, at most
+            # 24.
             for order in itertools.permutations(gates):
                 candidate = function([numbers for _, numbers in order], before, state, _gate(hard))
                 if not _near(candidate, result):
@@ -176,10 +177,10 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
 
 
 def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None) -> Cell | None:
-    """Return the cell with these gates; None if they do not share one input beside the state."""
+    """Return the cell with these gates; None if the gates do not share one input in addition to the state."""
     reset = None
-    # Here the reset gate is not among the forms that the new state is made of: it is behind the product, in a value
-    # that is a gate times the state.
+    # Here the reset gate is not among the forms of the new state: the product reads the reset state, which is
+    # the reset gate times the state.
     if kind == "GRU" and len(gates) == 2:
         z, new = gates
         reset = next((value for value in new.parts if step.level(value) and value is not step.state), None)
@@ -187,7 +188,7 @@ def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, f
         if r is None:
             return None
         gates = (z, r, new)
-    # All gates read one input, or the step is no cell that an operator of ONNX could stand for.
+    # All gates must read one input, or no ONNX operator can replace the step.
     x = _fed(kind, gates, step.state, reset)
     if x is None or step.level(x):
         return None
@@ -195,7 +196,7 @@ def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, f
 
 
 def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
-    """Return the form of the gate that a value is the state times of; None if it is something else."""
+    """Return the form of the gate if a value is that gate times the state; else None."""
     part, atoms = step.part(reset), _Atoms()
     if part is None:
         return None
@@ -209,7 +210,7 @@ def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -
 
 
 def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
-    """Return the input that all gates share beside the state; None if they have no single one."""
+    """Return the one input that the gates read in addition to the state; None if it is not the same for all."""
     of_x, of_state = list(gates), list(gates)
     if reset is not None:
         of_state = list(gates[:2])

@@ -1,4 +1,4 @@
-"""Which nodes of a model a rewrite would change or take away."""
+"""The nodes of a model that a rewrite would change or remove."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ortune.rewrites._registry import find
 
 
 def changed_nodes(model: ir.Model, spec: RewriteSpec) -> list[ir.Node]:
-    """List the nodes that a rewrite would change or remove; empty for rewrites that a tool process does.
+    """Return the nodes that a rewrite would change or remove; empty if it fails or runs in the tool process.
 
     Args:
-        model: Is not changed.
-        spec: The rewrite.
+        model: The model, which is not changed.
+        spec: The rewrite and its parameters.
     """
     rewrite = find(spec.name)
     if rewrite.change is None:

@@ -1,4 +1,4 @@
-"""Whether a model hangs together after a rewrite."""
+"""Validity check of a model after a rewrite."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problem(model: ir.Model) -> str:
 
 
 def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, int]) -> str:
-    """``outside`` holds the values that can be read around the graph, the nearest first."""
+    """Return why a graph is invalid, or "" if valid; ``outside`` has the values of outer scopes, innermost first."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     for name, value in initializers.items():
         if value.const_value is None or value.name != name:
@@ -44,11 +44,11 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
         return ""
 
     def is_read(value: ir.Value) -> bool:
-        """Return whether a value is what its name stands for here, and not one that is nearer."""
+        """Return whether a value is the one that its name refers to here, not hidden by a value of an inner scope."""
         return next((names[value.name] for names in visible if value.name in names), None) is value
 
     def walk() -> str:
-        # Inputs and weights may be called like what they hide.
+        # Inputs and weights may have the names of outer values, which they hide.
         reason = add(start, (own,))
         for node in graph:
             if reason:

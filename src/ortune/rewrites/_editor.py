@@ -1,4 +1,4 @@
-"""What rewrites do to a graph: nodes and constants under free names, and values put in the place of others."""
+"""Graph edits shared by rewrites: new nodes and constants with unused names, and replacement of values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subg
 
 
 def release(node: ir.Node) -> list[ir.Value]:
-    """Detaches the subgraphs of a node that will be removed; returns the outer values that they read."""
+    """Detach the subgraphs of a node that will be removed, and return the outer values that they read."""
     inner = [member for graph in subgraphs(node) for member in graph.all_nodes()]
     own = {value for member in inner for value in member.outputs}
     read: dict[ir.Value, None] = {}
@@ -30,14 +30,14 @@ def takes_name(
     old: ir.Value,
     inner_names: Callable[[ir.Graph | ir.Function], Collection[str | None]] | None = None,
 ) -> bool:
-    """Return whether a value can take over a graph output's name: it is made in that graph and no output itself.
+    """Return whether a value can take over a graph output's name: made in the same graph and not an output itself.
 
-    In a graph within, before the output is made, another value may have the name; then it is not free either.
+    The name is not free if a subgraph uses it for another value.
 
     Args:
-        new: The value.
+        new: The value that would take over the name.
         old: The graph output.
-        inner_names: Gives the names within a graph's subgraphs, if they are known already.
+        inner_names: Returns the names used in a graph's subgraphs, if they were collected before.
     """
     one, other = new.producer(), old.producer()
     if one is None or other is None or one.graph is not other.graph or new.is_graph_output():
@@ -48,37 +48,38 @@ def takes_name(
 
 
 def name_conflict(node: ir.Node) -> str:
-    """Return why a no-op node stays: its input cannot take over the name of the graph output."""
+    """Return the reason why a no-op node stays: its input cannot take over the name of the graph output."""
     return f"{node.op_type} {node.name!r} returns an input or a weight, which cannot become a graph output"
 
 
 def _names(graph: ir.Graph | ir.Function) -> set[str | None]:
-    """Return the names of a graph's values, without those of subgraphs."""
+    """Return the names of a graph's values, excluding subgraphs."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     return {*(v.name for v in graph.inputs), *initializers, *(v.name for node in graph for v in node.outputs)}
 
 
 def _inner_names(scope: ir.Graph | ir.Function) -> frozenset[str | None]:
-    """Return the names of the values of all graphs within a graph."""
+    """Return the names of the values in all subgraphs of a graph."""
     return frozenset(name for graph in nested(scope) if graph is not scope for name in _names(graph))
 
 
 class Editor:
-    """Adds nodes and constants under names that are free, and puts values in the place of others."""
+    """Adds nodes and constants with unused names to a model, and replaces values."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model
         self._bodies = {function.graph: function for function in model.functions.values()}
-        # Names within graphs only ever become fewer, but for fresh ones: one pass is enough for all replacements.
+        # Apart from fresh names, inner names are only ever removed, so they are collected once for all
+        # replacements.
         self._inner_names = cache(_inner_names)
 
     def takes_name(self, new: ir.Value, old: ir.Value) -> bool:
-        """Return whether a value can take over a graph output's name, as the function of that name does."""
+        """Return whether a value can take over a graph output's name, with cached names of subgraphs."""
         return takes_name(new, old, self._inner_names)
 
     @cached_property
     def _names(self) -> set[str]:
-        """Every name in use; collected on first use."""
+        """All names in use, collected on first access."""
         names: set[str] = set()
         for graph in graphs(self.model):
             names.update(name or "" for name in _names(graph))
@@ -95,12 +96,12 @@ class Editor:
         return name
 
     def constant(self, before: ir.Node, wish: str, array: np.ndarray) -> ir.Value:
-        """Add a constant to a node's graph: an initializer, or a Constant node inside functions."""
+        """Add a constant to a node's graph: an initializer, or a Constant node in functions and before IR version 4."""
         scope = before.graph
         assert scope is not None
         name = self.fresh(wish)
         tensor = ir.tensor(np.asarray(array, order="C"), name=name)
-        # A function has no initializers, and below IR version 4 each would be an input that callers see.
+        # Functions have no initializers, and before IR version 4 every initializer is also a graph input.
         own = isinstance(scope, ir.Graph) and scope not in self._bodies
         if isinstance(scope, ir.Graph) and own and self.model.ir_version >= FREE_INITIALIZERS_IR:
             value = ir.Value(
@@ -139,12 +140,12 @@ class Editor:
         domain: str = "",
         count: int,
     ) -> list[ir.Value]:
-        """Insert a node with several outputs and return them."""
+        """Insert a node with ``count`` outputs before another node and return them."""
         scope = before.graph
         assert scope is not None
         if domain:
             self.model.opset_imports.setdefault(domain, 1)
-            # A function imports domains for itself.
+            # A function has its own opset imports.
             for body, function in self._bodies.items():
                 if any(inner is scope for inner in nested(body)):
                     function.opset_imports.setdefault(domain, 1)
@@ -155,8 +156,8 @@ class Editor:
         return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Replace all uses of a value and remove its node; a graph output keeps its name."""
-        if new.producer() is not None:  # what an input is belongs to the model's signature
+        """Replace all uses of a value and remove its node if unused; a graph output keeps its name."""
+        if new.producer() is not None:  # the declared type of an input is part of the model's signature
             new.type = new.type or old.type
             if new.shape is None:
                 new.shape = old.shape
@@ -176,13 +177,13 @@ class Editor:
         self.drop(old)
 
     def drop(self, value: ir.Value | None) -> None:
-        """Remove the producer of an unused value, and everything that only that node needed."""
+        """Remove the producer of an unused value, and everything that only this node needed."""
         if value is None or value.uses() or value.is_graph_output():
             return
         node = value.producer()
         if node is None:
             graph = value.graph
-            # What a caller can override is part of the model's signature.
+            # An initializer that callers can override is part of the model's signature.
             if graph is not None and value.is_initializer() and not value.is_graph_input():
                 del graph.initializers[value.name or ""]
             return

@@ -1,4 +1,4 @@
-"""Putting the nodes of a graph that lies in a node into the graph around it."""
+"""Inlining of a subgraph into the graph of its node."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ortune.rewrites._editor import Editor
 
 
 class Inlined:
-    """A subgraph that can be copied into the graph around its node, any number of times."""
+    """A subgraph that can be copied into the graph of its node any number of times."""
 
     def __init__(self, editor: Editor, node: ir.Node, body: ir.Graph) -> None:
         self._editor, self._node, self._body = editor, node, body
         self._constants: dict[str, ir.Value] = {}
 
     def write(self, arguments: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
-        """Insert a copy of the subgraph's nodes before the node.
+        """Insert a copy of the subgraph's nodes before the node and return its outputs.
 
         Args:
-            arguments: What its inputs are.
+            arguments: Values for the inputs of the subgraph.
 
         Returns:
-            What its outputs are.
+            Values of the outputs of the subgraph.
         """
         scope = self._node.graph
         assert scope is not None
@@ -35,7 +35,7 @@ class Inlined:
                 stands[formal] = actual
         for name, value in copy.initializers.items():
             if value not in stands and value.const_value is not None:
-                # All copies read one constant.
+                # All copies share one constant.
                 if name not in self._constants:
                     array = value.const_value.numpy()
                     self._constants[name] = self._editor.constant(self._node, name, array)
@@ -51,14 +51,15 @@ class Inlined:
             for value in node.outputs:
                 if value.name:
                     value.name = self._editor.fresh(value.name)
-                # Said of any round, or of a branch that might not be taken: what follows here is inferred anew.
+                # The shape was declared for any iteration or for a branch that might not run, so it is
+                # inferred again.
                 value.shape = None
             scope.insert_before(self._node, node)
         return [stands.get(value, value) for value in outputs]
 
 
 def can_be_inlined(body: ir.Graph) -> bool:
-    """Return whether a subgraph can be inlined: it makes or receives every one of its outputs."""
+    """Return whether a subgraph can be inlined: its outputs are its own values, and its initializers have values."""
     own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
     return all(v in own for v in body.outputs) and all(
         v.const_value is not None for v in body.initializers.values()

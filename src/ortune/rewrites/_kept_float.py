@@ -1,7 +1,7 @@
-"""Puts groups of layers of a quantized model back into float: the model as it was, node for node, where it is named.
+"""Reverts groups of layers in a quantized model to float by restoring their original nodes.
 
-ONNX Runtime's quantizers fold activations into ranges, rename outputs and write other operators; what they were given
-is known by the names of values, which they keep. So the float nodes that compute those values take their place again.
+ONNX Runtime's quantizers fold activations into ranges, rename outputs and write other operators, but keep the names of
+values. These names identify the float nodes to restore.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ortune.rewrites.dead_nodes import remove
 def keep_float(
     quantized: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]
 ) -> int:
-    """Change a quantized model so that the values of these names are computed in float.
+    """Change a quantized model so that the values with these names are computed in float.
 
     Args:
-        quantized: The quantized model.
-        floats: What it was made from, as the quantizer saw it.
-        values: Names of values of the model that both come from.
-        others: Names of its other values, which stay quantized: a value that is in neither is one that the quantizer's
-            preparation made, and goes with what it is computed from.
+        quantized: The quantized model, changed in place.
+        floats: The float model that the quantizer read.
+        values: Names of the values to compute in float.
+        others: Names of the values that stay quantized. A value in neither set was made by the quantizer's preparation
+            and follows its inputs.
 
     Returns:
-        How many nodes of the quantized model are float again.
+        The number of nodes restored to float.
     """
     kept = _kept(quantized, floats, frozenset(values), frozenset(others))
     line = _Line(quantized)
@@ -43,7 +43,7 @@ def keep_float(
 def _kept(
     quantized: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]
 ) -> list[ir.Node]:
-    """The float nodes to put back, in order; what the quantizer folded away goes with what it was folded into."""
+    """Return the float nodes to restore, in order, including nodes that the quantizer folded into restored ones."""
     nodes = [n for n in floats.graph if not is_op(n, "Constant") and not any(True for _ in subgraphs(n))]
     kept: set[ir.Node] = set()
     for node in nodes:
@@ -53,7 +53,7 @@ def _kept(
         if names & values or new:
             kept.add(node)
     there = {value.name for node in quantized.graph for value in node.outputs}
-    # What the quantizer folded away has no value that could be replaced: it comes back with its neighbours.
+    # A folded node has no value in the quantized model to replace, so it is restored with its neighbours.
     folded = [node for node in nodes if not any(value.name in there for value in node.outputs)]
     before = -1
     while before != len(kept):
@@ -66,7 +66,7 @@ def _kept(
 
 
 class _Line:
-    """A quantized graph while float nodes are put back into it."""
+    """A quantized graph into which float nodes are put back."""
 
     def __init__(self, quantized: ir.Model) -> None:
         self._graph = quantized.graph
@@ -78,7 +78,7 @@ class _Line:
         self._new: dict[str, ir.Value] = {}
 
     def put(self, node: ir.Node) -> None:
-        """Put one node back, whose inputs from other such nodes are there already."""
+        """Put one node back; nodes that it reads must have been put back before."""
         inputs = [self._input(value) for value in node.inputs]
         attributes = list(node.attributes.values())
         copy = ir.Node(
@@ -94,7 +94,7 @@ class _Line:
             if old is None:
                 new.name = name
                 continue
-            # Who read the quantized value reads this one; an output of the model is this one from now on.
+            # Readers of the quantized value, and the model's outputs, use the new value instead.
             old.replace_all_uses_with(new, replace_graph_outputs=True)
             old.name = f"{name}_quantized_before"
             new.name = name
@@ -113,11 +113,12 @@ class _Line:
         producer = there.producer()
         if producer is None or is_op(producer, "DequantizeLinear") or not _dequantized(producer):
             return there
-        # A quantized operator's result must have no other reader than its QuantizeLinear, or it is not fused.
+        # A quantized operator is fused only if its single reader is a QuantizeLinear, so read the value after
+        # that pair.
         return next(_behind(there), there)
 
     def _constant(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
-        """Return the float weight: the one that the quantized model holds too, else a new one."""
+        """Return a float weight: that of the quantized model if it has one, else a new initializer."""
         there = self._values.get(name)
         constant = stored(there)
         if there is not None and constant is not None and constant.dtype == tensor.dtype:
@@ -136,13 +137,13 @@ class _Line:
 
 
 def _dequantized(node: ir.Node) -> bool:
-    """Return whether a node reads what a DequantizeLinear gives: it is one of those that become integer kernels."""
+    """Return whether a node reads the output of a DequantizeLinear, so it may become an integer kernel."""
     producers = (value.producer() for value in node.inputs if value is not None)
     return any(is_op(producer, "DequantizeLinear") for producer in producers)
 
 
 def _behind(value: ir.Value) -> Iterator[ir.Value]:
-    """Yield what a value is once it is quantized and float again."""
+    """Yield a value's copies after QuantizeLinear and DequantizeLinear."""
     for use in value.uses():
         if is_op(use.node, "QuantizeLinear") and use.idx == 0:
             yield from (

@@ -1,7 +1,7 @@
-"""Linear forms of values and elementwise functions of them: what a step of a recurrence is made of.
+"""Linear forms of values and elementwise functions of them, which express one step of a recurrence.
 
-Exporters write one product for all gates or one each, split before the activation or behind it. As matrices of values
-these are the same, so that steps are compared by their numbers and not by their nodes.
+Exporters write one product for all gates or one each, split before or after the activation. As matrices of values these
+are equal, so steps are compared by their numbers and not by their nodes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ class Linear:
     """A linear form: values times constant matrices, plus a constant row.
 
     Attributes:
-        parts: The matrix of each value; None for the value as it is.
-        bias: The row; None for zeros.
+        parts: The matrix that multiplies each value; None for the value itself.
+        bias: The constant row; None for zeros.
     """
 
     parts: Mapping[ir.Value, Values | None]
     bias: Values | None = None
 
     def same(self, other: Linear) -> bool:
-        """Return whether two linear forms have the same values and the same numbers."""
+        """Return whether two linear forms have the same values and numbers."""
         return self.parts.keys() == other.parts.keys() and self.equals(
             other, {key: key for key in self.parts}
         )
 
     def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
-        """Return whether two linear forms have the same numbers after renaming values by ``named``."""
+        """Return whether two linear forms have the same numbers after renaming this form's values by ``named``."""
         if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
             return False
         return all(
@@ -71,12 +71,12 @@ def _equal(one: Values | None, other: Values | None) -> bool:
 
 
 def clipped(part: Part, low: float, high: float) -> Curve:
-    """Cut a part off below and above."""
+    """Clip a part to a lower and an upper bound."""
     return Curve("Min", (Curve("Max", (part, low)), high))
 
 
 def row_of(value: ir.Value, numbers: Values) -> Part:
-    """Classify a constant array: a row, one repeated number, or an ordinary value."""
+    """Classify a constant array as a row (a bias), one repeated number, or an ordinary value."""
     if numbers.dtype.kind != "f":
         return Linear({value: None})
     if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
@@ -87,7 +87,10 @@ def row_of(value: ir.Value, numbers: Values) -> Part:
 
 
 def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
-    """Slices the last axis of a part."""
+    """Slice the last axis of a part; None if that is not possible.
+
+    If ``pieces`` is not 0, the axis is divided into that many equal pieces and ``start`` is the index of one.
+    """
     if isinstance(whole, float):
         return whole
     if isinstance(whole, Curve):
@@ -101,7 +104,7 @@ def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
     if pieces:
         if width % pieces:
             return None
-        # Of equal pieces the one with the number start.
+        # start is the index of a piece.
         start, end = start * (width // pieces), (start + 1) * (width // pieces)
     part = slice(start, end)
     bias = None if whole.bias is None else whole.bias[part]
@@ -109,14 +112,14 @@ def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
 
 
 def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
-    """Add two linear forms."""
+    """Add two parts, the second times ``sign``; None if the sum is not a linear form."""
     if isinstance(one, float) and isinstance(other, Linear):
         one = _full(other, one)
     if isinstance(other, float) and isinstance(one, Linear):
         other = _full(one, other)
     if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value or other.is_value:
         return None
-    # Two products of one value would have to be added up, which rounds: the cell would have other weights.
+    # Two matrices of one value would have to be summed, and rounding would change the weights of the cell.
     if one.parts.keys() & other.parts.keys():
         return None
     if other.as_it_is:
@@ -129,7 +132,7 @@ def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
 
 
 def _full(beside: Linear, number: float) -> Linear | None:
-    """Broadcast a number to the width of a linear form."""
+    """Broadcast a number to the width of a linear form; None if the form has no arrays."""
     arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
     if not arrays:
         return None

@@ -1,4 +1,4 @@
-"""Provenance: which rewrites made a model, and which of its nodes; what a tool lost of it."""
+"""Provenance: the rewrites that made a model and its nodes, and the repair of what tools drop."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED, nodes
 from ortune.graph.written import Fingerprint, Signature, node_signature
 
 NODE_KEY = "ortune.rewrite"
-"""Metadata of a node that a rewrite made or changed: the names, separated by commas."""
+"""Metadata key of a node that a rewrite made or changed; the value is rewrite names, separated by commas."""
 
 MODEL_KEY = "ortune.rewrites"
-"""Metadata of a model that was rewritten: the names in order, separated by commas."""
+"""Metadata key of a rewritten model; the value is rewrite names in order, separated by commas."""
 
 
 def stamp(model: ir.Model, before: Fingerprint, name: str, *, by_identity: bool = True) -> None:
@@ -22,12 +22,12 @@ def stamp(model: ir.Model, before: Fingerprint, name: str, *, by_identity: bool 
 
 
 def stamp_model(model: ir.Model, name: str) -> None:
-    """Write a rewrite's name into a model alone."""
+    """Write a rewrite's name into the metadata of a model, but of no node."""
     _add(model.metadata_props, MODEL_KEY, name)
 
 
 def carry(original: ir.Model, output: ir.Model) -> None:
-    """Restore the metadata of nodes that a tool left unchanged; ONNX Runtime drops it."""
+    """Restore the metadata of nodes that a tool left unchanged, since ONNX Runtime drops it."""
     tensors = list[object]()
 
     def signature(node: ir.Node) -> Signature:
@@ -40,8 +40,8 @@ def carry(original: ir.Model, output: ir.Model) -> None:
 
 
 def mend(original: ir.Model, output: ir.Model) -> None:
-    """Make what a tool saved valid and callable as before, where initializers were graph inputs."""
-    # Initializers that were folded away stay behind as inputs, and would now have to be fed.
+    """Repair a model that a tool saved if its initializers were graph inputs: valid, and called as before."""
+    # Folded initializers remain as graph inputs and would have to be fed.
     for value in list(output.graph.inputs):
         had_default = value.name in original.graph.initializers
         if (
@@ -50,12 +50,14 @@ def mend(original: ir.Model, output: ir.Model) -> None:
             and not (value.uses() or value.is_graph_output())
         ):
             output.graph.inputs.remove(value)
-    # New initializers are no inputs, and the IR version stays that of the original, even where it forbids them.
+    # New initializers are not graph inputs, but the IR version stays that of the original, which may not
+    # allow that.
     if output.ir_version < FREE_INITIALIZERS_IR and any(
         not value.is_graph_input() for value in output.graph.initializers.values()
     ):
         output.ir_version = FREE_INITIALIZERS_IR
-        # What none could feed stays a constant: as an input of this version it would be a default.
+        # An initializer that callers could not feed stays a constant; as an input of this version it would be
+        # a default.
         for value in output.graph.initializers.values():
             value.meta.pop(NEVER_FED, None)
             if value.is_graph_input():
@@ -63,7 +65,7 @@ def mend(original: ir.Model, output: ir.Model) -> None:
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:
-    """List the rewrites that a model went through, in order."""
+    """Return the names of the rewrites that a model went through, in order."""
     return tuple(filter(None, model.metadata_props.get(MODEL_KEY, "").split(",")))
 
 

@@ -1,9 +1,9 @@
-"""What a static quantizer leaves that costs and brings nothing, or loses values: mended in the model that it made.
+"""Repairs to a statically quantized model: removes conversions that gain nothing and restores lost outputs.
 
-Three things are mended. A pair of QuantizeLinear and DequantizeLinear around an operator that has no integer kernel, or
-that lacks a pair on one of its sides, rounds and converts for nothing. A weight behind DequantizeLinear that no integer
-kernel reads is computed anew at each call. And a model's output in 8 bits has one scale: where boxes and scores are one
-tensor, the scores are less than a step, and every one of them becomes 0.
+Three things are repaired. A pair of QuantizeLinear and DequantizeLinear around an operator that has no integer kernel,
+or that lacks a pair on one side, rounds and converts for nothing. A weight after DequantizeLinear that no integer
+kernel reads is dequantized in every run. An output in 8 bits has one scale: if boxes and scores share a tensor, every
+score is less than one step and becomes 0.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites.dead_nodes import remove
 
 _MOVES = MOVES | op_set("Concat Gather Split")
-"""What only moves values: behind it a scale is what it was before."""
+"""Operators that only move values, so scales stay the same."""
 _TO_SCORES = op_set("Exp LogSoftmax Sigmoid Softmax Tanh")
-"""What the last layer of a model often is: its values differ by orders of magnitude."""
+"""Operators that often end a model, and whose results differ by orders of magnitude."""
 _ONE_INPUT = op_set(
     "AveragePool DepthToSpace Expand Flatten Gather GatherElements GlobalAveragePool LeakyRelu MaxPool Reshape Resize "
     "Sigmoid Slice Softmax Split Squeeze Tile Transpose Unsqueeze"
 )
-"""ONNX Runtime's CPU provider runs these on integers; what else they take are sizes and indices."""
+"""Operators that ONNX Runtime's CPU provider computes on integers if their first input is quantized; their other inputs
+are sizes and indices."""
 _ALL_INPUTS = op_set("Add Concat Conv Gemm MatMul Mul Where")
 _GIVES_FLOAT = op_set("Gemm MatMul")
-"""These have a kernel from integers to float too, so nothing need quantize their result."""
+"""Operators that also have a kernel from integers to float, so their result need not be quantized."""
 
 
 def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
-    """Mends a statically quantized model; one sentence for each kind of thing that was mended.
+    """Repair a statically quantized model and return one sentence for each kind of repair.
 
     Args:
-        quantized: The quantized model, which is changed.
-        floats: What it was made from, as the quantizer saw it.
+        quantized: The quantized model, changed in place.
+        floats: The float model that the quantizer read.
     """
     outputs, pairs, weights = _float_outputs(quantized, floats), 0, 0
     graph, before = quantized.graph, -1
-    # What one pass takes away can leave another pair without an integer kernel.
+    # Removing one pair can leave another without an integer kernel.
     while before != pairs + weights:
         before = pairs + weights
         for node in list(graph):
@@ -76,7 +77,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
-    """Put what makes the model's outputs of values with scales of their own back into float; their names."""
+    """Revert to float the outputs whose values need more than one scale, and return their names."""
     names, values = [], set[str]()
     quantized = {v.name for v in quantized_model.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
     for output in floats.graph.outputs:
@@ -93,7 +94,7 @@ def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
 
 
 def _moved(value: ir.Value) -> Iterator[str]:
-    """Yield names of the values from an output back to where each has a scale of its own."""
+    """Yield the names of values from an output upstream to where each value has its own scale."""
     node = value.producer()
     if not (is_op(node, *_MOVES) or is_op(node, *_TO_SCORES)):
         return
@@ -105,7 +106,7 @@ def _moved(value: ir.Value) -> Iterator[str]:
 
 
 def is_integer_kernel(node: ir.Node) -> bool:
-    """Return whether ONNX Runtime makes one integer kernel of a node and the pairs around it, on the CPU."""
+    """Return whether ONNX Runtime's CPU provider fuses a node and its surrounding pairs into one integer kernel."""
     if is_op(node, *_ONE_INPUT):
         inputs = list(node.inputs[:1])
     elif is_op(node, *_ALL_INPUTS):
@@ -126,7 +127,7 @@ def _is_given(node: ir.Node) -> bool:
 
 
 def _without_pair(node: ir.Node) -> int:
-    """Take the float value around a pair that serves no integer kernel; 1 if it did."""
+    """Bypass a QuantizeLinear and DequantizeLinear pair that no integer kernel uses; return 1 if it did, else 0."""
     value = node.inputs[0]
     if value is None or stored(value) is not None:
         return 0
@@ -149,7 +150,7 @@ def _without_pair(node: ir.Node) -> int:
 
 
 def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
-    """Store a weight as float that no integer kernel reads; 1 if it did."""
+    """Store a weight as float if no integer kernel reads it; return 1 if it did, else 0."""
     tensors = [stored(value) for value in node.inputs]
     output = node.outputs[0]
     if any(tensor is None for tensor in tensors) or output.is_graph_output() or not output.uses():
@@ -158,7 +159,7 @@ def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
         return 0
     weight, scale, *zero = [tensor.numpy() for tensor in tensors if tensor is not None]
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
-    # A scale for each channel stands along its axis; one alone fits anywhere.
+    # Scales per channel are reshaped to the axis; a single scale broadcasts.
     along = [-1 if place == axis % max(1, weight.ndim) else 1 for place in range(weight.ndim)]
     shape = along if scale.size > 1 else []
     # (q - zero point) * scale.

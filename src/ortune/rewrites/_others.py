@@ -1,4 +1,4 @@
-"""What the rewrites by tools for whole graphs have in common, and what those by other people's packages are."""
+"""Code shared by the rewrites that leave the whole graph to a tool, such as third-party packages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
 from ortune.rewrites._marks import made_by, mend
 
-_LARGEST_BYTES = 1 << 31  # these tools hold a model in one protobuf
+_LARGEST_BYTES = 1 << 31  # these tools serialize a model into one protobuf
 
 
 def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
-    """Return why a tool cannot take a model; empty if it can."""
+    """Return why a tool cannot process a model; empty if it can."""
     if name in made_by(model):
         return ("the model was already processed by this tool",)
     weight_bytes = sum(
@@ -29,9 +29,9 @@ def by_package(name: str, package: str, summary: str) -> Rewrite:
     """Make a rewrite that leaves the whole graph to a package of the measured environment.
 
     Args:
-        name: What the rewrite is called.
-        package: Its name on PyPI, by which the worker knows the task too.
-        summary: What it does, in a few words.
+        name: Name of the rewrite.
+        package: Name of the package on PyPI, which is also the name of the worker's task.
+        summary: One-line description of the rewrite.
     """
 
     def refused(model: ir.Model) -> tuple[str, ...]:

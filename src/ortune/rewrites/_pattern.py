@@ -1,7 +1,7 @@
-"""What most rewrites are: something that is found at an operator, and what is put in its place.
+"""Base of most rewrites: a pattern matched at an operator, and its replacement.
 
-From a ``Pattern`` follows all that a rewrite is asked: changing a model, saying what was done or what something lacked
-to be a match, and proposing itself with a count.
+A ``Pattern`` implements changing a model, describing the changes or the near misses, and proposing the rewrite with a
+count.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _CHOICE = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
 
 
 class Look:
-    """The facts that a pattern may use while a model is searched.
+    """Facts available to a pattern while a model is searched.
 
     Attributes:
         model: The model.
-        opset: Version of the standard operators in the graph that is looked at.
+        opset: Version of the standard operators in the graph being searched.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -38,7 +38,7 @@ class Look:
 
     @cached_property
     def values(self) -> Values:
-        """Types and sizes of values as the model was at first; a rewrite adds those of the values that it makes."""
+        """Types and sizes of values before any change; rewrites add those of the values that they create."""
         return known_values(self.model)
 
     def of(self, value: ir.Value | None) -> InferredShape:
@@ -46,7 +46,7 @@ class Look:
         return self.values.of(value)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """Return the elements of a value that holds a shape."""
+        """Return the elements of a value that represents a shape, such as the output of Shape; None if unknown."""
         return self.values.contents(value)
 
 
@@ -55,19 +55,19 @@ class Pattern(Generic[Match]):
     """A pattern rewrite: what to match at an anchor operator, and what to replace it with.
 
     Attributes:
-        anchors: The operators at which it is looked for.
-        match: What is found at a node; why it is nearly a match; or "" if the node is something else.
-        replace: Puts something else in the place of a match.
-        made: What was done, by the matches: a sentence (``worded``).
-        proposed: Why to try it, likewise; "" if what was found is not worth it.
-        none: Why nothing was changed, where nothing was even nearly a match.
-        beside: Operators of which a match has one besides: a model without them is not looked at.
-        least_opset: Graphs of older versions of the standard operators are not looked at.
-        refuses: Why no match can be replaced in the graph that is looked at; "" if one can.
-        repeats: What is replaced may show another match: the model is looked through until none is left.
-        counts_replaced: Matches hide each other, so those to propose are counted by replacing them in a copy.
-        end: The node that gives what a match gives; without it the match itself, where that is a node.
-        finish: What is left to do for the model once something was replaced.
+        anchors: Operators at which the pattern is searched.
+        match: Returns the match at a node, the reason for a near miss, or "" if the node is unrelated.
+        replace: Replaces a match.
+        made: Sentence that describes the change, made from the matches by ``worded``.
+        proposed: Reason to try the rewrite, made likewise; "" if the matches are not worth it.
+        none: Reason given if nothing was a match or a near miss.
+        beside: Further operators of which every match has at least one; a model without them is not searched.
+        least_opset: Graphs with older versions of the standard operators are not searched.
+        refuses: Returns why no match in the current graph can be replaced; "" if they can.
+        repeats: Whether replacing a match may reveal another, so the model is searched until none is left.
+        counts_replaced: Whether matches hide each other, so proposals count them by replacing them in a copy.
+        end: Returns the node whose output is that of the match; by default the match itself if it is a node.
+        finish: Called on the model after replacements.
     """
 
     anchors: tuple[str, ...]
@@ -85,16 +85,16 @@ class Pattern(Generic[Match]):
     finish: Callable[[ir.Model], None] = lambda model: None
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
-        """Find the matches (and replace them if an editor is given) and the reasons of near misses."""
+        """Find the matches and the reasons for near misses; replace the matches if an editor is given."""
         look, matches, reasons = Look(model), list[Match](), dict[str, None]()
         if self.beside and not holds(model, *self.beside):
             return [], []
         for scope, look.opset in scopes_of(model):
             anchors = anchors_in(model, scope, *self.anchors)
-            refusal: str | None = None  # asked where there is something to refuse
+            refusal: str | None = None  # computed at the first match
             for node in anchors if look.opset >= self.least_opset else ():
                 if node.graph is not scope:
-                    continue  # went with another match
+                    continue  # removed with an earlier match
                 match = self.match(node, look)
                 if not isinstance(match, str):
                     refusal = self.refuses(look) if refusal is None else refusal
@@ -108,11 +108,11 @@ class Pattern(Generic[Match]):
         return matches, list(reasons)
 
     def ends(self, model: ir.Model) -> list[ir.Node]:
-        """List the last node of each match."""
+        """Return the last node of each match."""
         return [end for match in self.find(model)[0] if (end := self.end(match)) is not None]
 
     def replace_all(self, model: ir.Model) -> tuple[list[Match], list[str]]:
-        """Replace every match, and returns the reasons of near misses."""
+        """Replace every match, and return the matches and the reasons for near misses."""
         editor, matches = Editor(model), list[Match]()
         while True:
             more, reasons = self.find(model, editor)
@@ -121,7 +121,7 @@ class Pattern(Generic[Match]):
                 return matches, reasons
 
     def change(self, model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-        """Change the model as ``Rewrite.change`` says."""
+        """Replace every match; the implementation of ``Rewrite.change``."""
         matches, reasons = self.replace_all(model)
         if not matches:
             return unchanged(*(reasons or (self.none,)))
@@ -129,7 +129,7 @@ class Pattern(Generic[Match]):
         return RewriteResult(modified=True, what=worded(self.made, matches), reasons=tuple(reasons))
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """Propose itself as ``Rewrite.proposes`` says."""
+        """Propose the rewrite without parameters if there are matches; the implementation of ``Rewrite.proposes``."""
         if not holds(model, *(self.beside or self.anchors)):
             return []
         matches, _ = self.replace_all(model.clone()) if self.counts_replaced else self.find(model)
@@ -145,7 +145,7 @@ class Pattern(Generic[Match]):
         safety: Literal["exact", "numerics"] = "exact",
         targets: tuple[str, ...] = (),
     ) -> Rewrite:
-        """Make the rewrite that replaces every match; ``targets`` limit where it is proposed."""
+        """Return the rewrite that replaces every match; ``targets`` limits where it is proposed."""
         return Rewrite(
             name=name,
             summary=summary,
@@ -158,7 +158,7 @@ class Pattern(Generic[Match]):
 
 
 def worded(words: str | Callable[[Sequence[Match]], str], matches: Sequence[Match]) -> str:
-    """Fill a sentence template: ``{n}`` is the count of matches, ``{is|are}`` picks the number."""
+    """Fill a sentence template: ``{n}`` is the number of matches, ``{is|are}`` selects singular or plural."""
     if not isinstance(words, str):
         return words(matches)
     count = len(matches)

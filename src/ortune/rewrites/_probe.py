@@ -1,6 +1,6 @@
-"""What is computed from one value and constants alone: followed node by node, and computed on chosen numbers.
+"""Numerical evaluation of the values that depend only on one value and constants.
 
-Exporters write the same function in many orders. Computing it tells what it is, whatever the order.
+Exporters write the same function in many forms; evaluating it on probes identifies it in any form.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ortune.graph.shapes.nearby import reduced_axes, reduced_axis
 Probes = list[Array]
 
 MOST_READERS = 32
-"""Of one value, how many nodes are looked at: a function that is written out reads it a few times."""
+"""Maximum number of readers of one value to follow; an expanded function reads it only a few times."""
 
 LOWEST = float(np.finfo(np.float32).min)
-"""No number of float32 is below."""
+"""The lowest float32 number."""
 
 _LIMITS = ("Clip", "Min")
 ELEMENTWISE = tuple(name for name in FUNCTIONS if name not in _LIMITS)
@@ -58,22 +58,22 @@ def spread(
     bounds: bool = False,
     scope: ir.Graph | ir.Function | None = None,
 ) -> dict[ir.Value, Probes]:
-    """Evaluate on probes every value that depends on ``x`` and constants alone.
+    """Evaluate on probes every value that depends only on ``x`` and constants.
 
     Args:
-        x: Where to begin; it is among the values.
-        probes: Arrays as ``x`` may be.
-        rank: Of ``x`` at least: a constant of more axes would change the shape.
-        axes: How many axes, counted from the last, a constant may vary along.
-        limit: Values after which to stop.
-        sizes_of: Gives the sizes that a value holds. Where given, also follows sums, means and maxima over known axes,
-            and what brings one back.
-        bounds: Also follows Clip and Min, which may be felt where no probe is.
-        scope: The graph in which values are followed; that of ``x`` where it is not given.
+        x: The start; its probes are part of the result.
+        probes: Arrays to evaluate in place of ``x``.
+        rank: Lower bound of the rank of ``x``; a constant with more axes would change the shape.
+        axes: Number of trailing axes along which a constant may vary.
+        limit: Maximum number of values to evaluate.
+        sizes_of: Returns the sizes that a shape tensor contains. If given, reductions over known axes, and the
+            operators that restore the reduced axes, are followed too.
+        bounds: Whether to follow Clip and Min too, which may act outside the range of the probes.
+        scope: Graph in which values are followed; None for the graph of ``x``.
     """
     scope = scope or graph_of(x)
     computed: dict[ir.Value, Probes] = {x: list(probes)}
-    # Breadth first, so that the limit cuts off what is farthest from ``x``; a match is near its anchor.
+    # Breadth first, so the limit cuts off the values farthest from ``x``; a match is near its anchor.
     queue = [x]
     while queue and len(computed) < limit:
         for user in first_readers(queue.pop(0)):
@@ -93,17 +93,17 @@ def spread(
 
 
 def first_readers(value: ir.Value) -> list[ir.Node]:
-    """Return the nodes that read a value, at most ``MOST_READERS``: an input of the model may have 100,000."""
+    """Return the nodes that read a value, at most ``MOST_READERS``, since an input may have 100,000 readers."""
     return [use.node for use in itertools.islice(value.uses(), MOST_READERS)]
 
 
 def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
-    """Return whether a node that depends on a value elementwise reads another value that is no constant.
+    """Return whether a node that depends elementwise on a value also reads a non-constant value that does not.
 
     Args:
-        value: Where to begin.
-        limit: Values after which to stop.
-        scope: The graph in which values are followed.
+        value: The start.
+        limit: Maximum number of values to follow.
+        scope: Graph in which values are followed.
     """
     reached, queue = {value}, [value]
     for following in queue:
@@ -120,11 +120,11 @@ def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | N
 
 
 def above(node: ir.Node, most: int) -> list[ir.Value]:
-    """List the values that a node is computed from elementwise, the nearest first.
+    """Return the values that a node is computed from elementwise, nearest first.
 
     Args:
-        node: Any node.
-        most: Nodes up to the farthest value.
+        node: The node whose inputs are followed upstream.
+        most: Maximum distance from the node, in nodes.
     """
     sources: dict[ir.Value, None] = {}
     level = [v for v in node.inputs if v is not None]
@@ -146,7 +146,7 @@ def above(node: ir.Node, most: int) -> list[ir.Value]:
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
-    """Return the graph that makes a value."""
+    """Return the graph that has a value: that of its producer, of its declaration, or else of its first reader."""
     node = value.producer()
     if node is not None:
         return node.graph
@@ -158,7 +158,7 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
 def between(
     x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
 ) -> tuple[list[ir.Node], ir.Value | None]:
-    """Return the nodes between two values, and an intermediate value with other readers, if there is one."""
+    """Return the nodes between two values, and an intermediate value with other readers or None."""
     nodes: dict[ir.Node, None] = {}
     waiting = [y]
     while waiting:
@@ -175,11 +175,11 @@ def between(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """A function of one value, recognised numerically, that one operator can replace.
+    """A function of one value, recognized numerically, that one operator can replace.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        nodes: Those between.
+        x, y: Input and output.
+        nodes: Nodes between them.
     """
 
     x: ir.Value
@@ -188,19 +188,19 @@ class Form:
 
     @property
     def is_fused(self) -> bool:
-        """Whether ONNX Runtime fuses this form by itself."""
+        """Whether ONNX Runtime already fuses this form."""
         end = self.y.producer()
         return end is not None and fusion_at(end) is not None
 
 
 def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]) -> Form | str:
-    """Return the form between two values, or why it cannot be replaced.
+    """Return the form between two values, or the reason why it cannot be replaced.
 
     Args:
-        what: What it is called in words.
-        x: What goes in.
-        y: What comes out.
-        computed: The values between, and more.
+        what: Name of the function for the reason.
+        x: Input of the function.
+        y: Output of the function.
+        computed: Evaluated values, including those between ``x`` and ``y``.
     """
     nodes, elsewhere = between(x, y, computed)
     if elsewhere is not None:
@@ -208,7 +208,7 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
     numbers = [operand(value) for node in nodes for value in node.inputs]
     if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
         return f"{what} is not float32"
-    # Probes show a function where they are. A bound that none of them reaches is another function beyond it.
+    # Probes identify a function only in their range; a bound outside of it would make another function.
     limit = _bounded(nodes)
     if limit is not None:
         return f"{what} is clamped by {limit.op_type} {limit.name!r}"
@@ -216,12 +216,12 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
 
 
 def same_shapes(values: Probes, probes: Probes) -> bool:
-    """Return whether a value has the probes' shapes, for every probe."""
+    """Return whether each value has the shape of its probe."""
     return all(f.shape == p.shape for f, p in zip(values, probes, strict=True))
 
 
 def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
-    """List the epsilons: small constants added under a square root."""
+    """Return the positive constants below ``most`` that are added under a square root."""
     added = [
         node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
@@ -239,12 +239,12 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def operand(value: ir.Value | None) -> Array | None:
-    """Return the numbers of a constant, or the one that is computed from constants; None for any other value."""
+    """Return the numbers of a constant, or the number of a value computed from constants; None for any other value."""
     return constant(value) if is_constant(value) else one_number(value)
 
 
 def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """Return a Max or Relu whose lower bound could change results outside the probes; else None."""
+    """Return a Max or Relu whose lower bound could matter outside the range of the probes; None if there is none."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
@@ -262,7 +262,7 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
-    """Return whether a constant is added upstream of a node, within these nodes."""
+    """Return whether one of these nodes upstream of a node adds or subtracts a constant."""
     visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:
@@ -291,7 +291,7 @@ def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: 
         numbers = operand(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
             return None
-        # Leading axes of one element are broadcast away: what is left says along which axes the constant varies.
+        # Leading axes of size 1 broadcast; the remaining axes are those along which the constant may vary.
         while numbers.ndim and numbers.shape[0] == 1:
             numbers = numbers[0]
         if numbers.ndim > axes:
@@ -309,7 +309,7 @@ def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: 
                 )
                 for i in range(count)
             ]
-        except ValueError:  # constants that do not fit the probes
+        except ValueError:  # constants that do not broadcast with the probes
             return None
 
 
@@ -334,7 +334,7 @@ def _reduced(  # noqa: PLR0911  (one a case)
         return [np.expand_dims(p, axis) for p in probes]
     if is_op(node, "Reshape"):
         sizes = sizes_of(node.inputs[1])
-        # One size that is not known follows from all the others.
+        # At most one size may be unknown: it follows from the others.
         wanted = tuple(s if isinstance(s, int) else -1 for s in sizes or ())
         if sizes is None or sum(s < 0 for s in wanted) > 1 or 0 in wanted:
             return None
@@ -342,7 +342,7 @@ def _reduced(  # noqa: PLR0911  (one a case)
             reshaped = [p.reshape(wanted) for p in probes]
         except ValueError:
             return None
-        # Only an axis of one element may come or go: anything else mixes rows.
+        # Only axes of size 1 may be added or removed: anything else mixes rows.
         same = all(
             [s for s in m.shape if s != 1] == [s for s in p.shape if s != 1]
             for m, p in zip(reshaped, probes, strict=True)
@@ -359,11 +359,11 @@ def _over_axes(node: ir.Node, probes: Probes, rank_known: bool) -> Probes | None
     axes, rank = reduced_axes(node), probes[0].ndim
     if not axes or is_parameter(node, "keepdims"):
         return None
-    # An axis may be named twice, from either end.
+    # Axes may be out of range, or repeated as positive and negative numbers.
     if any(not -rank <= axis < rank for axis in axes) or len({axis % rank for axis in axes}) < len(axes):
         return None
     kept = bool(int_of(node, "keepdims", 1))
-    # Counted from the end, axes are the same whatever the rank; counted from the front they are not.
+    # Negative axes are valid for any rank; others need a known rank.
     if not rank_known and (max(axes) >= 0 or not kept):
         return None
     return [_REDUCTIONS[node.op_type](p, axis=axes, keepdims=kept) for p in probes]

@@ -1,4 +1,4 @@
-"""What the rewrites to fewer bits have in common: which models they take, and what may be left out."""
+"""Code shared by the rewrites to fewer bits: the models that they accept, and the layers that may be excluded."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ortune.rewrites._mended_pairs import mend_pairs
 
 FAMILY = "fewer bits"
 PREPARE = "quantize-prepare"
-"""The task that infers shapes and fuses nodes, as ONNX Runtime's quantizers want it."""
+"""Task that infers shapes and fuses nodes, as ONNX Runtime's quantizers require."""
 RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
-"""Weights that are worth quantizing at all: below it a model's time is that of its calls."""
+"""Minimum bytes of weights worth quantizing; below it, call overhead dominates a model's time."""
 
 SHARE = 4
-"""Of so many weights of products one must be such that a rewrite changes it, or trying it is not worth the time."""
+"""A rewrite is not tried if it changes less than 1/SHARE of the bytes of all products' weights."""
 
 _INTEGER = (
     "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul",
@@ -49,7 +49,7 @@ LEAVE = Param(
 
 
 def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
-    """Return what a ``leave`` says for the quantizer, and the layer groups among it, which are put back afterwards."""
+    """Split ``leave`` into the part for the quantizer and the layer groups to revert to float afterwards."""
     groups = {group.name for group in layer_groups(model)}
     words = [word for word in leave.split("+") if word]
     layers = [word for word in words if word in groups]
@@ -84,7 +84,7 @@ def finish(
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
-    """Sum the bytes of constant float32 weights of operators of these kinds."""
+    """Return the total bytes of the distinct constant float32 weights of these operators."""
     bytes_of: dict[str, int] = {}
     for node in nodes(model):
         if node.op_type not in kinds or node.domain not in STANDARD:
@@ -97,7 +97,7 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
 
 
 def is_small_share(model: ir.Model, n_bytes: int) -> bool:
-    """Return whether these weights are a small share of all products' weights, so of the time too."""
+    """Return whether ``n_bytes`` is a small share of all products' weights, and so presumably of the time."""
     return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
@@ -107,7 +107,7 @@ def holds_quantised(model: ir.Model) -> bool:
 
 
 def in_fewer_bits(node: ir.Node) -> bool:
-    """Return whether a node of a quantized model computes in fewer bits, or becomes an integer kernel."""
+    """Return whether a node of a quantized model computes in fewer bits, or reads a DequantizeLinear."""
     if node.op_type in _CONVERSIONS:
         return False
     producers = (value.producer() for value in node.inputs if value is not None)

@@ -1,7 +1,7 @@
-"""Which 64-bit integers a graph computes with at most: from constants, narrow types and indices of known axes.
+"""Value ranges of int64 values in a graph, from constants, narrow types and indices into known axes.
 
-A range holds for every run that succeeds: what ``Gather`` takes as an index of an axis of n lies in [-n, n - 1], or the
-run fails. What comes from the sizes of inputs is left out, for ONNX Runtime keeps shape arithmetic on the CPU.
+A range is valid for every run that succeeds: an index that ``Gather`` reads for an axis of size n is in [-n, n - 1], or
+the run fails. Values computed from input sizes are excluded, since ONNX Runtime keeps shape arithmetic on the CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Sizes = tuple[int | None, ...]
 _Rule = Callable[[ir.Node, Sequence[Range]], Range | None]
 
 _WIDE = ir.DataType.INT64
-_LOWEST, _HIGHEST = -(2**63), 2**63 - 1  # of it
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1  # of int64
 _OF_TYPE = {
     ir.DataType.BOOL: (0, 1),
     ir.DataType.UINT8: (0, 255),
@@ -38,7 +38,7 @@ _SUMS = ("CumSum", "ReduceSum")
 
 
 def ranges(model: ir.Model) -> dict[ir.Value, Range]:
-    """Compute the value range of each bounded int64 value of the main graph."""
+    """Return the value range of each bounded int64 value of the main graph."""
     graph, values = model.graph, known_values(model)
     bounds = _indices(graph, values)
     for node in graph:
@@ -65,19 +65,19 @@ def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range 
 
 
 def wide_inputs(node: ir.Node) -> tuple[int, ...]:
-    """List the input positions that have the node's computation type."""
+    """Return the input positions that have the node's computation type."""
     typed = _TYPED[node.op_type]
     places = range(len(node.inputs)) if typed is None else typed
     return tuple(p for p in places if p < len(node.inputs) and node.inputs[p] is not None)
 
 
 def is_known(node: ir.Node) -> bool:
-    """Return whether an operator has a range rule and computes the same in int32 if its values fit."""
+    """Return whether an operator is known to compute the same in int32 if its values fit."""
     return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
 
 
 def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
-    """Bound the values that index an axis of known size."""
+    """Bound the values that index an axis of known size, if the node's result is used."""
     ranges: dict[ir.Value, Range] = {}
     live = _live(graph)
     for node in graph:
@@ -92,11 +92,11 @@ def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
 
 
 def _live(graph: ir.Graph) -> set[ir.Node]:
-    """Return the nodes that the outputs depend on; dead nodes check no bounds."""
+    """Return the nodes that the outputs depend on; a node that is not executed checks no bounds."""
     needed_nodes: set[ir.Node] = set()
     for node in reversed(list(graph)):
         users = [use.node for value in node.outputs for use in value.uses()]
-        # Who uses it from a subgraph is taken to be needed.
+        # Readers in subgraphs count as needed.
         needed = any(user in needed_nodes or user.graph is not graph for user in users)
         if needed or any(value.is_graph_output() for value in node.outputs):
             needed_nodes.add(node)
@@ -104,7 +104,7 @@ def _live(graph: ir.Graph) -> set[ir.Node]:
 
 
 def _size(sizes: Sizes | None, axis: int) -> int | None:
-    """Return the size of an axis if it is a number."""
+    """Return the size of an axis; None if it is unknown, zero or out of range."""
     if sizes is None or not -len(sizes) <= axis < len(sizes):
         return None
     return sizes[axis] or None
@@ -139,8 +139,8 @@ def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values) ->
 
 
 def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
-    """Bound a Clip by its limits, whatever its input; if they cross, the upper one counts."""
-    # What is not known is any number, and what is not given bounds nothing.
+    """Bound a Clip by its limits, even if its input is unbounded; if the limits cross, the upper one wins."""
+    # An unknown operand may be any number, and an absent limit does not bound.
     none = ((_LOWEST, _HIGHEST), (_LOWEST, _LOWEST), (_HIGHEST, _HIGHEST))
     operands = [
         none[place] if value is None else range_of(value, ranges) or none[0]
@@ -155,7 +155,7 @@ def _hull(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _corners(function: Callable[[int, int], int]) -> _Rule:
-    """Make the range rule of a function that is monotonic in both operands."""
+    """Make the range rule of a function with its extremes at the ends of both ranges."""
 
     def rule(_: ir.Node, operands: Sequence[Range]) -> Range:
         results = [function(a, b) for a in operands[0] for b in operands[1]]
@@ -168,7 +168,7 @@ def _quotient(_: ir.Node, operands: Sequence[Range]) -> Range | None:
     (low, high), divisor = operands
     if divisor[0] <= 0 <= divisor[1]:
         return None
-    # Towards zero, as integers are divided there.
+    # Integer division rounds toward zero.
     results = [abs(a) // abs(b) * (1 if a * b >= 0 else -1) for a in (low, high) for b in divisor]
     return min(results), max(results)
 
@@ -177,7 +177,7 @@ def _remainder(node: ir.Node, operands: Sequence[Range]) -> Range | None:
     (low, high), (least, most) = operands
     if least <= 0:
         return None
-    # fmod has the sign of the dividend; without it the result has that of the divisor, which is positive
+    # With fmod the result has the sign of the dividend; otherwise that of the divisor, which is positive
     # here.
     signed = int_of(node, "fmod", 0) and low < 0
     return (-(most - 1) if signed else 0), (most - 1 if high > 0 or not signed else 0)
@@ -189,7 +189,7 @@ def _magnitude(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _summed(sizes: Sizes | None, operands: Sequence[Range]) -> Range | None:
-    """Bound a sum by count times range, which also bounds every partial sum."""
+    """Bound a sum by the count times the range, which also bounds every partial sum."""
     if sizes is None or None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)
@@ -199,7 +199,7 @@ def _summed(sizes: Sizes | None, operands: Sequence[Range]) -> Range | None:
 
 def _counted(_: ir.Node, operands: Sequence[Range]) -> Range | None:
     start, limit, step = operands
-    # Their distance is computed too.
+    # ONNX Runtime computes the distance too, so it must fit.
     distance = max(abs(limit[1] - start[0]), abs(limit[0] - start[1]))
     low, high = min(start[0], limit[0]), max(start[1], limit[1])
     return None if step[0] <= 0 <= step[1] else (min(low, -distance), max(high, distance))
@@ -220,8 +220,8 @@ _RULES: dict[str, _Rule] = {
 COMPUTING = COMPARISONS | {
     "Add", "Sub", "Mul", "Div", "Clip", "CumSum", "ReduceSum", "ReduceMax", "ReduceMin", "Min", "Max", "Where",
 }  # fmt: skip
-"""Operators that WebGPU has kernels for in 32 bits. The others only move numbers, or (Mod, Neg, Abs, Sign) run on the
-CPU either way."""
+"""Operators that WebGPU computes in 32 bits. Others only move numbers, or run on the CPU in any case (Mod, Neg, Abs,
+Sign)."""
 
 _TYPED: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys((*COMPARISONS, "Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Concat"), None),
@@ -235,4 +235,5 @@ _TYPED: dict[str, tuple[int, ...] | None] = {
     "Range": (0, 1, 2),
     "Cast": (),
 }
-"""Operators that compute the same in 32 bits, with the inputs that have the type which they compute in; None is all."""
+"""Operators that compute the same in 32 bits, with the positions of the inputs that have the computation type; None for
+all."""

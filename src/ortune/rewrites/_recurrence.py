@@ -1,4 +1,4 @@
-"""Recurrences that were written out step by step: found by the weights that their steps share."""
+"""Unrolled recurrences, found by the weights that their steps share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ortune.rewrites._pattern import Look
 from ortune.rewrites._step import Step, stored_weight
 
 LEAST_STEPS = 8
-"""Fewer steps are as fast written out."""
+"""Minimum number of steps; fewer are as fast unrolled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recurrence:
-    """An LSTM, a GRU or an RNN that is written out.
+    """An unrolled LSTM, GRU or RNN.
 
     Attributes:
-        cells: One a step, all the same function.
-        states: The state behind each.
-        memory: The second state behind the last, of an LSTM; None if nothing reads it.
-        nodes: Those of the steps.
+        cells: The cell of each step, all equal.
+        states: The state after each step.
+        memory: The cell state of an LSTM after the last step; None if it is not computed.
+        nodes: All nodes of the steps, in graph order.
     """
 
     cells: tuple[Cell, ...]
@@ -38,12 +38,12 @@ class Recurrence:
 
     @property
     def kind(self) -> str:
-        """The operator."""
+        """The ONNX operator: "LSTM", "GRU" or "RNN"."""
         return self.cells[0].kind
 
 
 def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
-    """Yield the unrolled recurrences of a graph, or the reasons of near misses; no node is in two."""
+    """Yield the unrolled recurrences of a graph and the reasons for near misses; no node is in two of them."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
         weight = stored_weight(node)
@@ -59,15 +59,15 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
                 yield recurrence
             elif recurrence:
                 reasons.append((recurrence, group[-1]))
-    # A cell has several weights, and is found by one of them.
+    # A cell has several weights, so a failed weight does not count if another one matched.
     yield from (reason for reason, node in reasons if node not in gone)
 
 
 def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
-    """Match the recurrence of products that share weights; else the reason, or "" if they are no steps."""
+    """Match the recurrence of products with shared weights; else return the reason, or "" if they are not steps."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
-    # A recurrence: step k reads what k steps computed, the first one what none did.
+    # In a recurrence, the operand of step k depends on exactly k steps, and the first on none.
     if [levels.get(value, 0) for value in operands] != list(range(len(operands))) or len(
         operands
     ) < LEAST_STEPS:
@@ -80,24 +80,24 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     cells = [cell_of(step, end) for step, end in zip(steps[:-1], before[1:], strict=True)]
     if cells[-1] is None:
         return f"{what} do not match an LSTM, GRU or RNN"
-    # No step follows the last to tell which value is its state: it is the one that makes the same cell.
+    # No step follows the last to identify its state, which is the value that gives the same cell.
     behind = [v for node in scope for v in node.outputs if levels.get(v, 0) == len(steps)]
     last = next((v for v in behind if (cell := cell_of(steps[-1], v)) and cell.same(cells[-1])), None)
     ends = before[1:] if last is None else [*before[1:], last]
     cells += [] if last is None else [cell_of(steps[-1], last)]
     steps = steps[: len(cells)]
-    # The first steps may be written otherwise, since they begin with a state of zeros.
+    # The first steps may be written differently, since their state is zero.
     first = _first_alike(cells, steps)
     chosen = [cell for cell in cells[first:] if cell is not None]
     if len(chosen) < LEAST_STEPS:
         return f"{what} do not all compute the same function"
     memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
-    # The nodes of values that were tried as the end of the last step are not its own.
+    # Discard the nodes recorded while other values were tried as the end of the last step.
     steps[-1] = Step(before[len(steps) - 1], len(steps), levels, look)
     cell_of(steps[-1], ends[-1])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
     fed = {node for step in steps[first:] for node in step.fed}
-    # What feeds these steps alone goes with them.
+    # Include nodes that feed only these steps.
     for node in reversed(list(scope)):
         read = [
             use.node in own and not value.is_graph_output() for value in node.outputs for use in value.uses()
@@ -119,7 +119,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
 
 
 def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
-    """Return for each value the number of these operands on its longest upstream path."""
+    """Return, for each value, the largest number of these operands on a path to it; values with 0 are omitted."""
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
         copies = is_op(node, "Identity")
@@ -131,7 +131,7 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
 
 
 def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[ir.Value] | None:
-    """Return the state before each step: the product's input, or the part of it from the previous step."""
+    """Return the state before each step: the operand or the part from the previous step; None if ambiguous."""
     last = operands[-1].producer()
     if last is None or not is_op(last, "Concat"):
         return list(operands)
@@ -149,7 +149,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
 
 
 def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
-    """Return the first step from which all cells are equal and each continues the previous one."""
+    """Return the index of the first step from which all cells are equal and each continues the previous one."""
     last = cells[-1]
     if last is None:
         return len(cells)
@@ -167,23 +167,24 @@ def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
 
 
 def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value | None:
-    """Return the last cell state of an LSTM, if it is computed."""
+    """Return the cell state after the last step of an LSTM; None if it is not computed."""
     if cell.kind != "LSTM":
         return None
     return next((value for value in values if is_memory(step, cell, value)), None)
 
 
-# --- what the steps are fed ------------------------------------------------------------------------------------------
+# --- inputs of the steps
+# ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisIndex:
-    """One index of an axis, which the result no longer has.
+    """One index into an axis of a 3D value, which removes that axis.
 
     Attributes:
-        source: From where.
-        axis: The axis; never below zero.
-        place: The place on it.
+        source: The indexed value.
+        axis: The axis; 0 to 2.
+        place: The index along the axis, which may be negative.
     """
 
     source: ir.Value
@@ -192,7 +193,7 @@ class AxisIndex:
 
 
 def taken(value: ir.Value) -> AxisIndex | None:
-    """Match a 2D slice of a 3D value; None for anything else."""
+    """Match one index into an axis of a 3D value (Gather, or a slice and Squeeze); None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
         place = constant(node.inputs[1])
@@ -207,7 +208,7 @@ def taken(value: ir.Value) -> AxisIndex | None:
 
 
 def _piece(piece: ir.Node, axis: int, value: ir.Value) -> AxisIndex | None:
-    """Return the source of a one-element slice whose axis is squeezed afterwards."""
+    """Match a one-element slice along the axis that is squeezed afterwards; None for anything else."""
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
         fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
@@ -227,7 +228,7 @@ def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Axis
 
 
 def _is_cut_up(split: ir.Node) -> bool:
-    """Return whether a Split makes pieces of one element, by its sizes or its input's size."""
+    """Return whether a Split makes one-element pieces, by its sizes or its input's size."""
     if input_of(split, 1) is not None or "split" in split.attributes:
         return True
     shape = split.inputs[0].shape if split.inputs[0] is not None else None
@@ -242,7 +243,7 @@ def _sliced(piece: ir.Node, axis: int) -> AxisIndex | None:
         starts, ends, axes, steps = (_ints(input_of(piece, place)) for place in (1, 2, 3, 4))
     if axes != [axis] or starts is None or ends is None or steps not in (None, [1]):
         return None
-    # [-1:] has an end beyond any size.
+    # The end of [-1:] exceeds any size.
     one = ends[0] == starts[0] + 1 or (starts[0] == -1 and ends[0] >= np.iinfo(np.int32).max)
     return _taken(piece.inputs[0], axis, np.asarray(starts[0])) if one else None
 

@@ -1,4 +1,4 @@
-"""Where rewrites are found: every module of this folder that is not machinery."""
+"""Discovery of rewrites: every module of this folder without a leading underscore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.rewrites._base import Rewrite
 
 @cache
 def all_rewrites() -> dict[str, Rewrite]:
-    """Return every rewrite by name."""
+    """Return all rewrites by name."""
     rewrites: dict[str, Rewrite] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not module.name.startswith("_"):
@@ -25,7 +25,7 @@ def all_rewrites() -> dict[str, Rewrite]:
 
 
 def find(name: str) -> Rewrite:
-    """Return the rewrite with that name; UsageError names the nearest ones."""
+    """Return the rewrite with a name; raise UsageError with the closest names if there is none."""
     rewrites = all_rewrites()
     if name in rewrites:
         return rewrites[name]

@@ -1,4 +1,4 @@
-"""One step of a recurrence, read as linear forms and elementwise functions of its input and its state."""
+"""One step of a recurrence, read as linear forms and elementwise functions of its input and state."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from ortune.rewrites._linear_forms import Curve, Linear, Part, Values, clipped, 
 from ortune.rewrites._pattern import Look
 from ortune.rewrites._probe import ELEMENTWISE
 
-_DEPTH = 64  # nodes within a step
-_AXES = 2  # of what a step computes: rows of a batch, and numbers
+_DEPTH = 64  # maximum nodes within a step
+_AXES = 2  # rank of a step's values: batch and features
 
 
 class Step:
     """Expresses the values of one recurrence step as linear forms and elementwise functions.
 
     Attributes:
-        state: The state before it.
-        nodes: Its own, as far as they were gone through.
-        fed: Those above, from which it is fed a product, the last first.
+        state: State before the step.
+        nodes: Nodes of the step that were visited.
+        fed: Upstream nodes that compute a product for the step, last first.
     """
 
     def __init__(self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: Look) -> None:
-        """``levels`` says of a value in how many steps up to ``number`` it was computed; 0 of what no step computes."""
+        """Create step ``number``; ``levels`` gives the number of steps on the path to each value, 0 if absent."""
         self.state, self.nodes, self.fed = state, dict[ir.Node, None](), dict[ir.Node, None]()
         self._number, self._levels, self._look = number, levels, look
         self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
 
     def level(self, value: ir.Value) -> int:
-        """Return how many steps a value was computed in."""
+        """Return the number of steps on the path to a value."""
         return self._levels.get(value, 0)
 
     def _own(self, value: ir.Value) -> bool:
         return self.level(value) == self._number
 
     def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
-        """Return the expression of a value; None if it is no linear form or elementwise function."""
+        """Return the expression of a value; None if it is not a linear form or elementwise function."""
         if value is None or depth == 0:
             return None
         value = self._source(value)
-        # Kept, since gates share what they are computed from.
+        # Cached, since gates share subexpressions.
         if value not in self._known:
             self._known[value] = self._part(value, depth - 1)
         return self._known[value]
 
     def _source(self, value: ir.Value) -> ir.Value:
-        """Follow copies to their source; copies inside the step count as its nodes."""
+        """Return the source of a value, skipping copies and recording them as nodes of the step or upstream of it."""
         source = source_of(value)
         while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
             (self.nodes if self.level(value) else self.fed)[node] = None
@@ -67,13 +67,13 @@ class Step:
         if numbers is not None:
             return row_of(value, numbers)
         node, level = value.producer(), self.level(value)
-        # Values of the step before are what this one begins with; those of earlier steps would make it another
+        # Values of the previous step are where this one begins; those of earlier steps would make another
         # recurrence.
         if node is None or 0 < level < self._number:
             return Linear({value: None}) if level in (0, self._number - 1) else None
         part = self._linear(node, value, depth)
         if not level:
-            # What the step is fed: a product of it belongs to the cell, and nothing above.
+            # Upstream of the step, only products belong to the cell.
             if part is not None:
                 self.fed[node] = None
             return part or Linear({value: None})
@@ -81,7 +81,7 @@ class Step:
         return self._curve(node, depth) if part is None else part
 
     def _curve(self, node: ir.Node, depth: int) -> Part | None:
-        """Return what a node computes element by element; None for other nodes."""
+        """Return the elementwise function of a node; None for other nodes."""
         if is_op(node, "HardSigmoid"):
             line = self.part(node.inputs[0], depth)
             slope, offset = float_of(node, "alpha", 0.2), float_of(node, "beta", 0.5)
@@ -106,7 +106,7 @@ class Step:
             return self._product(node, depth)
         if is_op(node, "Split", "Slice"):
             bounds = _bounds(node, value)
-            # Of a value of three axes, the second may be that of the steps.
+            # Axis 1 of a 3D value may be the time axis.
             flat = len(self._look.of(value).dims or ()) == _AXES
             whole = self.part(node.inputs[0], depth) if bounds is not None and flat else None
             return None if bounds is None or whole is None else cut(whole, *bounds)
@@ -132,7 +132,7 @@ class Step:
         return total(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
     def _factor(self, value: ir.Value | None, matrix: Values) -> Linear | None:
-        """Multiply a value by a matrix; each part of a Concat takes its own rows."""
+        """Multiply a value by a matrix; each input of a Concat is multiplied by its own rows. None if not possible."""
         if value is None:
             return None
         value = self._source(value)
@@ -142,10 +142,10 @@ class Step:
         return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
 
     def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
-        """Multiply each part of a Concat by its own rows of a matrix."""
+        """Multiply each input of a Concat by its own rows of a matrix; None if the widths do not fit."""
         self.nodes[node] = None
         widths = [self._width(operand) for operand in node.inputs]
-        # One width may be unknown: it is what the others leave of the matrix's rows.
+        # One width may be unknown: it follows from the others and the matrix.
         open_ones = [i for i, width in enumerate(widths) if width is None]
         if len(open_ones) > 1:
             return None
@@ -163,14 +163,14 @@ class Step:
         return Linear(parts) if start == matrix.shape[0] else None
 
     def _joins(self, node: ir.Node) -> bool:
-        """Return whether a node is a Concat of the state, or of the state behind its reset, and others."""
+        """Return whether a node is a Concat with the state or the reset state among its inputs."""
         sources = [source_of(value) for value in node.inputs if value is not None]
         return is_op(node, "Concat") and any(
             value is self.state or (self._own(value) and self._is_reset(value)) for value in sources
         )
 
     def _is_reset(self, value: ir.Value) -> bool:
-        """Return whether a value is a gate times the state; its nodes count as those of the step."""
+        """Return whether a value is a gate times the state; its nodes are recorded as nodes of the step."""
         part = self.part(value)
         return (
             isinstance(part, Curve)
@@ -186,7 +186,7 @@ class Step:
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
-        """Add a value that was projected outside the step to a linear form."""
+        """Add a value that was projected outside the step to a linear form; None if the widths differ."""
         if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
             return None
         value, form = (one, other) if one.is_value else (other, one)
@@ -196,12 +196,12 @@ class Step:
         key, width = next(iter(value.parts)), arrays[0].shape[-1]
         if self._width(key) not in (None, width):
             return None
-        # A value as it is enters the sum times the identity matrix.
+        # A value without a matrix is the value times the identity.
         return Linear({**form.parts, key: np.eye(width, dtype=arrays[0].dtype)}, form.bias)
 
 
 def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
-    """Return the stored weights of a 2D product, and whether it multiplies by their transpose; reads none of them."""
+    """Return the stored weights of a 2D product and whether they are transposed, without reading them; else None."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
     value, turned = source_of(node.inputs[1]), False
@@ -218,7 +218,7 @@ def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
 
 
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
-    """Return the stored weights of a 2D product, and the matrix that multiplies its first input."""
+    """Return the stored weights of a 2D product, and the matrix that multiplies its first input; else None."""
     weight = stored_weight(node)
     matrix = constant(weight[0]) if weight is not None else None
     if weight is None or matrix is None:
@@ -227,7 +227,10 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
 
 
 def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
-    """Return where a Split or Slice of the last axis begins and ends; the end is None for equal pieces."""
+    """Return start, end and piece count of a Split or Slice of the last axis; None for anything else.
+
+    For equal pieces, the end is None and the start is the index of the piece; otherwise the count is 0.
+    """
     if is_op(node, "Split"):
         if int_of(node, "axis", 0) not in (1, -1):
             return None

@@ -1,4 +1,4 @@
-"""Computing in float32 what a model computes in another floating-point type; inputs and outputs keep theirs."""
+"""Conversion to float32 of models that compute in another floating-point type; inputs and outputs keep it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ortune.rewrites._editor import Editor
 
 _SINGLE = ir.DataType.FLOAT
 _LARGEST = float(np.finfo(np.float32).max)
-_TYPED = ("to", "dtype", "output_datatype", "output_dtype")  # attributes that name a type by its number
+_TYPED = ("to", "dtype", "output_datatype", "output_dtype")  # attributes with the number of a type
 _OPEN = frozenset(
     {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}
-)  # whoever takes float16 or float64 there takes float32 too
+)  # domains in which operators for float16 or float64 also take float32
 _NOT_LOOKED_INTO = frozenset(
     {
         ir.AttributeType.TYPE_PROTO,
@@ -32,7 +32,7 @@ _NOT_LOOKED_INTO = frozenset(
 
 
 def _stays(model: ir.Model, value: ir.Value) -> bool:
-    """Return whether a value without a producer is part of the signature: an input, or a weight that is an output."""
+    """Return whether a value is part of the signature: an input, or an initializer that is also an output."""
     return value.graph is model.graph and (
         value.is_graph_input() or (value.is_initializer() and value.is_graph_output())
     )
@@ -44,12 +44,12 @@ def _cast_to(node: ir.Node, dtype: ir.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ToFloat32:
-    """The change from one type to float32.
+    """A conversion from one floating-point type to float32.
 
     Attributes:
-        source: The type.
-        words: Its name.
-        why: Why it is slow, for a proposal.
+        source: The type to replace.
+        words: Name of the type in sentences.
+        why: Why the type is slow, as the end of a proposal's reason.
     """
 
     source: ir.DataType
@@ -57,7 +57,7 @@ class ToFloat32:
     why: str
 
     def _last_cast(self, model: ir.Model, node: ir.Node) -> bool:
-        """Return whether a node only casts a graph output to the type."""
+        """Return whether a node only casts to a graph output of the type."""
         output = node.outputs[0] if node.outputs else None
         return (
             _cast_to(node, self.source)
@@ -68,7 +68,7 @@ class ToFloat32:
         )
 
     def _fixed(self, model: ir.Model) -> list[ir.Value]:
-        """List the values of the type in the signature with uses other than a Cast to float32."""
+        """Return the values of the type in the signature that are used by anything but a Cast to float32."""
         candidates = [
             *model.graph.inputs,
             *(v for v in model.graph.initializers.values() if not v.is_graph_input()),
@@ -90,7 +90,7 @@ class ToFloat32:
                     yield value
 
     def _attributes(self, model: ir.Model) -> Iterator[tuple[ir.Node, ir.Attr]]:
-        """List the attributes that hold or name the type."""
+        """Yield the attributes that contain tensors of the type or name it, with their nodes."""
         for graph in graphs(model):
             for node in graph:
                 if self._last_cast(model, node):
@@ -106,7 +106,7 @@ class ToFloat32:
                         yield node, attribute
 
     def _refused(self, model: ir.Model) -> str:
-        """Return why the model cannot be converted; "" if it can."""
+        """Return why the model cannot be converted; "" if it can be."""
         for value in (*model.graph.inputs, *model.graph.outputs):
             if value.type is None:
                 return f"the type of {value.name!r} is not declared"
@@ -116,7 +116,7 @@ class ToFloat32:
         return next(filter(None, reasons), "")
 
     def _obstacle(self, model: ir.Model, node: ir.Node) -> str:
-        """Return why a node's types cannot be changed; "" if they can."""
+        """Return why a node's types cannot be changed; "" if they can be."""
         if node.op_identifier() not in model.functions and node.domain not in _OPEN:
             return f"{node.op_type} of the domain {node.domain!r} might not support float32"
         for attribute in node.attributes.values():
@@ -127,12 +127,13 @@ class ToFloat32:
         return "BitCast depends on the binary representation" if is_op(node, "BitCast") else ""
 
     def _wider(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-        """Convert a tensor to float32 lazily: converting all at once would double the memory."""
+        """Convert a tensor to float32 lazily, since converting all at once would double the memory."""
 
         def read() -> ir.TensorProtocol:
             numbers = tensor.numpy()
             if numbers.dtype == np.float64:
-                # The lowest float64 of a mask must not become infinite: a row of it alone would be NaN behind Softmax.
+                # The lowest float64 of a mask must not become -inf: a fully masked row would be NaN after
+                # Softmax.
                 numbers = np.where(np.isfinite(numbers), np.clip(numbers, -_LARGEST, _LARGEST), numbers)
             return ir.Tensor(numbers.astype(np.float32), name=tensor.name)
 
@@ -150,7 +151,7 @@ class ToFloat32:
             node.attributes[attribute.name] = ir.AttrTensors(attribute.name, tensors)
 
     def _single(self, kind: ir.TypeProtocol) -> ir.TypeProtocol:
-        """Replace the type by float32 in a copy of a type; clones of a model share types."""
+        """Return a copy of a type with float32 elements, since clones of a model share type objects."""
         if isinstance(kind, ir.SequenceType):
             return ir.SequenceType(self._single(kind.elem_type))
         if isinstance(kind, ir.OptionalType):
@@ -158,7 +159,7 @@ class ToFloat32:
         return ir.TensorType(_SINGLE)
 
     def _types(self, model: ir.Model, last: set[ir.Value]) -> None:
-        """Declares every value inside as float32 that was of the type."""
+        """Declare every inner value of the type as float32, except ``last``."""
         for graph in graphs(model):
             stored = graph.initializers.values() if isinstance(graph, ir.Graph) else ()
             for value in (*graph.inputs, *stored, *(v for node in graph for v in node.outputs)):
@@ -174,7 +175,7 @@ class ToFloat32:
     def _cast_inputs(self, model: ir.Model, editor: Editor, values: Sequence[ir.Value]) -> None:
         first = next(iter(model.graph), None)
         for value in values:
-            assert first is not None  # a node uses the value
+            assert first is not None  # a node uses the value, so the graph is not empty
             uses = [use for use in value.uses() if not _cast_to(use.node, _SINGLE)]
             single = editor.node(
                 first, "Cast", [value], [ir.AttrInt64("to", _SINGLE.value)], name=f"{value.name}_float32"
@@ -186,7 +187,7 @@ class ToFloat32:
     def _cast_outputs(self, model: ir.Model, editor: Editor, halves: Sequence[ir.Value]) -> None:
         graph = model.graph
         for value in halves:
-            # Callers ask for the output by its name, so the Cast gets that and the value another.
+            # Callers use the name of the output, so the Cast's output gets it and the value another.
             name, value.name = value.name, editor.fresh(f"{value.name}_float32")
             node = ir.Node(
                 "",
@@ -203,7 +204,7 @@ class ToFloat32:
                     graph.outputs[place] = half
 
     def change(self, model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
-        """Convert everything inside."""
+        """Convert all inner values to float32, with casts at inputs and outputs."""
         weights, attributes, fixed = (
             list(self._weights(model)),
             list(self._attributes(model)),
@@ -236,7 +237,7 @@ class ToFloat32:
         )
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """Propose the change where anything inside is of the type."""
+        """Propose the conversion if an inner weight or attribute has the type."""
         weights, attributes = sum(1 for _ in self._weights(model)), sum(1 for _ in self._attributes(model))
         if not weights + attributes or self._refused(model):
             return []

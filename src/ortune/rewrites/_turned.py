@@ -1,4 +1,4 @@
-"""Operators that can be computed before a Transpose as well as after it, and what becomes of the order of axes."""
+"""Operators that can move before a Transpose, and the effect on the order of axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNARY = op_set(
     "Abs Cast Ceil Celu Clip DequantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Mish "
     "Neg Not QuantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Softplus Softsign Sqrt Tanh ThresholdedRelu"
 )
-"""What each number becomes depends on that number, and on further inputs that are single constants."""
+"""Operators that are elementwise in their first input if the other inputs are scalars."""
 BROADCASTING = op_set(
     "Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow PRelu Sub Where Xor"
 )
@@ -25,22 +25,22 @@ REDUCTIONS = op_set("ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd
 ALONG_AN_AXIS = op_set("LogSoftmax Softmax")
 
 Order = tuple[int, ...]
-"""Of axes: axis ``n`` of what comes out of a Transpose is ``order[n]`` of what goes in."""
+"""The "perm" of a Transpose: axis ``n`` of its output is axis ``order[n]`` of its input."""
 
 
 def moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """List the inputs of a node that share its axes."""
+    """Return the inputs of a node that share its axes."""
     inputs = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
     return [value for value in inputs if value is not None]
 
 
 def axis_of(node: ir.Node, default: int, rank: int) -> int:
-    """Return a node's axis, counted from the first."""
+    """Return a node's axis as a non-negative number."""
     return int_of(node, "axis", default) % rank
 
 
 def drops(node: ir.Node) -> bool:
-    """Return whether a node is a reduction that drops its axes."""
+    """Return whether a node is a reduction that removes its axes."""
     return is_op(node, *REDUCTIONS) and not int_of(node, "keepdims", 1)
 
 
@@ -50,9 +50,9 @@ def is_plain(order: Order) -> bool:
 
 
 def without(order: Order, gone: Sequence[int]) -> Order:
-    """Remove axes, counted after the Transpose, from an order."""
+    """Remove axes, numbered as after the Transpose, from an order."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
-    # The axes that are left are numbered from 0 again.
+    # Renumber the remaining axes from 0.
     return tuple(sorted(left).index(before) for before in left)
 
 
@@ -67,13 +67,13 @@ def with_new(order: Order, new: Sequence[int]) -> Order:
 
 
 def listed(node: ir.Node) -> list[int]:
-    """Return the axes of a Squeeze or Unsqueeze as written; empty if unknown."""
+    """Return the constant axes input of a Squeeze or Unsqueeze; empty if unknown."""
     numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
 
 
 def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
-    """Return the axes that a Squeeze, or a Reshape used as one, drops; None for other nodes."""
+    """Return the axes that a Squeeze, or a Reshape used as one, removes; None if it is not one or they are unknown."""
     if before is None:
         return None
     if is_op(node, "Squeeze"):
@@ -82,11 +82,11 @@ def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int]
     if sizes is None or after is None or sizes.ndim != 1 or len(sizes) != len(after):
         return None
     left = [int(size) for size in sizes]
-    # One size may follow from the others; a zero would be taken from its place.
+    # One size may follow from the others; a zero would copy a size by position.
     if 0 in left or 1 in left or sum(size == -1 for size in left) > 1:
         return None
     kept = [axis for axis, size in enumerate(before) if size != 1]
-    # Where all the others are the same, so is the one that is not known.
+    # If all the others are equal, so is the unknown one.
     same = len(kept) == len(left) and all(
         size in (-1, before[axis]) for axis, size in zip(kept, left, strict=True)
     )
@@ -104,7 +104,7 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 
 def _concat(node: ir.Node, order: Order) -> bool:
-    """Return whether a Concat can move; not to the last axis, where copying piece by piece costs more."""
+    """Return whether a Concat can move; not to the last axis, where copying in small pieces costs more."""
     constants = [constant(value) for value in node.inputs]
     whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
@@ -124,7 +124,7 @@ def _sized(node: ir.Node, order: Order) -> bool:
 
 
 def _along(node: ir.Node, order: Order) -> bool:
-    """Return whether a reduction can move; not to an inner axis, where ONNX Runtime transposes twice by itself."""
+    """Return whether a Softmax can move; not to an inner axis, where ONNX Runtime transposes twice itself."""
     axis, last = axis_of(node, -1, len(order)), len(order) - 1
     return axis != last or order[axis] == last
 
@@ -138,7 +138,7 @@ def _slice(node: ir.Node, order: Order) -> bool:
     return len(node.inputs) > 3 and constant(node.inputs[3]) is not None
 
 
-# Each is asked whether a node can be computed before Transposes of that order.
+# For each operator, whether a node can be computed before Transposes with the given order.
 MOVERS: Mapping[str, Callable[[ir.Node, Order], bool]] = {
     **dict.fromkeys(_UNARY, _by_number),
     **dict.fromkeys(BROADCASTING, _any_rank),

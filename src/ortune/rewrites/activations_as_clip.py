@@ -21,7 +21,7 @@ from ortune.graph.attributes import float_of, is_parameter
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 11  # of a Clip whose limits are inputs
+_LEAST_OPSET = 11  # first opset in which the limits of Clip are inputs
 
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:
@@ -42,7 +42,7 @@ def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
         constant = editor.constant(node, f"{node.name or 'clip'}_number", np.asarray(number, np.float32))
         return editor.node(node, operator, [left, constant], name=f"{node.name or 'clip'}_{operator.lower()}")
 
-    # HardSwish, and HardSigmoid as PyTorch writes it, have a slope of 1/6: 6 * alpha is 1.
+    # The slope of HardSwish, and of HardSigmoid in PyTorch, is 1/6, so 6 * alpha is 1.
     inner = x if np.float32(6 * alpha) == 1 else step("Mul", x, 6 * alpha)
     shifted = step("Add", inner, 6 * beta)
     limits = [

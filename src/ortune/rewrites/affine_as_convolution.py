@@ -28,7 +28,7 @@ from ortune.rewrites import _affine, affine_into_weights
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
-_BLOCK = 16  # channels of the widest block, AVX-512's; a multiple of it is one of the narrower ones too
+_BLOCK = 16  # channels of the widest block (AVX-512); a multiple of it also fits narrower blocks
 _IN_LAYOUT = (
     "Relu",
     "LeakyRelu",
@@ -39,17 +39,17 @@ _IN_LAYOUT = (
     "AveragePool",
     "BatchNormalization",
 )
-_DEPTH = 6  # nodes looked through for a convolution
+_DEPTH = 6  # maximum nodes to search upstream for a convolution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chain:
-    """A chain of scales and shifts.
+    """A chain of consecutive scales and shifts.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        scale, shift: By channel.
-        first: Its first node.
+        x, y: Input and output of the chain.
+        scale, shift: One number per channel.
+        first: First node of the chain.
     """
 
     x: ir.Value
@@ -60,7 +60,7 @@ class _Chain:
 
 
 def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None:
-    """Return the channels of a value in the blocked layout (NCHWc), else None."""
+    """Return the number of channels of a value in the blocked layout (NCHWc); None if it is not in it."""
     node = value.producer() if value is not None else None
     if node is None or depth == 0 or (value is not None and value.dtype not in (None, ir.DataType.FLOAT)):
         return None
@@ -80,7 +80,7 @@ def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None
 
 
 def _chain(node: ir.Node) -> _Chain | None:
-    """Match the longest chain from a node that lies between two convolutions; else None."""
+    """Match the longest chain that starts at a node and is between two convolutions; None if there is none."""
     start = next((v for v in node.inputs if v is not None and constant(v) is None), None)
     channels = _from_convolution(start)
     if start is None or channels is None or channels % _BLOCK:
@@ -110,7 +110,7 @@ def _chain(node: ir.Node) -> _Chain | None:
 
 
 def _into_weights(first: ir.Node, end: ir.Value) -> bool:
-    """Return whether an adjacent convolution can fold the first or last node of a chain into its weights."""
+    """Return whether an adjacent convolution can absorb the first or last node of a chain into its weights."""
     source = next((v.producer() for v in first.inputs if v is not None and constant(v) is None), None)
     user, last = only_user(end), end.producer()
     return (is_op(source, "Conv") and source is not None and affine_into_weights.after(source) is first) or (
@@ -142,7 +142,7 @@ def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor = Editor(model)
     count, before = 0, -1
-    # What is a convolution now may be what another chain begins at.
+    # A new convolution may be where another chain begins.
     while before != count:
         before = count
         count += sum(_replace(editor, _chains(scope)) for scope, _ in scopes_of(model))
@@ -154,7 +154,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _replace(editor: Editor, chains: list[_Chain]) -> int:
-    """Replace chains by 1x1 convolutions and counts them."""
+    """Replace chains by depthwise 1x1 convolutions and return how many."""
     for chain in chains:
         node, channels = chain.first, len(chain.scale)
         name = node.name or chain.y.name or "affine"

@@ -30,25 +30,23 @@ from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
-_MOST_CHANNELS = 1 << 24  # numbers of a weight that are looked at: larger ones take longer than they give
-_MOST_COPIED = (
-    1 << 12
-)  # numbers of a weight that other nodes read too: a copy of more costs memory every time
-_OF_SHAPE = ("Shape", "Size")  # read nothing but a shape
+_MOST_CHANNELS = 1 << 24  # maximum elements of a weight to fold into; larger ones take longer than they save
+_MOST_COPIED = 1 << 12  # maximum elements of a shared weight to copy; a larger copy costs memory
+_OF_SHAPE = ("Shape", "Size")  # operators that read only a shape
 
 
 def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Return the scale or shift after a product that its weights can absorb; folds it if an editor is given.
+    """Return the scale or shift after a product that its weights can absorb, or None; fold it if an editor is given.
 
     Args:
         node: The product.
-        editor: Of its model.
-        copied: Whether weights that others read too may be copied, however large they are.
+        editor: Editor of its model, to fold.
+        copied: Whether shared weights may be copied even if they are large.
     """
     user = _only_reader(node.outputs[0]) if is_op(node, *_affine.PRODUCTS) else None
     if user is None or not _affine.may_be_affine(user):
         return None
-    if is_op(node, "MatMul") and _affine.shifts(user):  # which takes no bias
+    if is_op(node, "MatMul") and _affine.shifts(user):  # MatMul has no bias
         return None
     product = _affine.product(node) if _light(node) and (copied or _own(node)) else None
     if product is None:
@@ -57,7 +55,7 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
     if affine is None or affine.x is not node.outputs[0]:
         return None
     new = _affine.after(product, affine)
-    if new is None or fused(user):  # of the two, the fold is seen to be impossible sooner
+    if new is None or fused(user):  # tested second, since it is slower than the fold's own checks
         return None
     if editor is not None:
         _affine.put(editor, product, *new)
@@ -66,7 +64,10 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
 
 
 def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Return the scale or shift before a product that its weights can absorb; folds it if an editor is given."""
+    """Return the scale or shift before a product that its weights can absorb, or None; fold it if an editor is given.
+
+    The arguments are those of ``after``.
+    """
     operand = node.inputs[0] if is_op(node, *_affine.PRODUCTS) and node.inputs else None
     source = operand.producer() if operand is not None else None
     if (
@@ -95,11 +96,11 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
 
 
 def beside(product: ir.Node) -> Iterator[ir.Node]:
-    """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime leaves in the graph."""
+    """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime does not fold itself."""
     if not is_op(product, *_affine.PRODUCTS):
         return
     user = _only_reader(product.outputs[0])
-    # What ONNX Runtime does is asked first: whether a fold fits takes a pass over the weights.
+    # ONNX Runtime's own folds are checked first, since checking a fold here reads all weights.
     if (
         user is not None
         and _affine.may_be_affine(user)
@@ -120,7 +121,7 @@ def beside(product: ir.Node) -> Iterator[ir.Node]:
 
 
 def _taken_up(scale: ir.Node) -> bool:
-    """Return whether the product before a scale takes it up instead, in ONNX Runtime or by this rewrite."""
+    """Return whether the product before a scale absorbs it instead, in ONNX Runtime or by this rewrite."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
     maker = next((maker for maker in makers if maker is not None and is_op(maker, *_affine.PRODUCTS)), None)
     if maker is None or constant_tensor(maker.inputs[1]) is None:
@@ -129,7 +130,7 @@ def _taken_up(scale: ir.Node) -> bool:
 
 
 def _only_reader(value: ir.Value) -> ir.Node | None:
-    """Return the only reader of a value's numbers; Shape nodes do not count, since the shape stays."""
+    """Return the only node that reads a value's elements, ignoring Shape and Size; None if there is not exactly one."""
     readers = [use.node for use in value.uses() if not is_op(use.node, *_OF_SHAPE)]
     if len(readers) != 1 or value.is_graph_output():
         return None
@@ -138,7 +139,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
 
 
 def _left(norm: ir.Node) -> str:
-    """Return why a BatchNormalization after a product with constant weights is not folded; else ""."""
+    """Return why a BatchNormalization after a product with constant weights is not folded; "" if there is no reason."""
     value = norm.inputs[0] if norm.inputs else None
     node = value.producer() if value is not None else None
     if value is None or node is None or not is_op(node, *_affine.PRODUCTS) or not _light(node):
@@ -171,14 +172,14 @@ def _light(node: ir.Node) -> bool:
 
 
 def _own(node: ir.Node) -> bool:
-    """Return whether a product is the only reader of its weights, or they are tiny."""
+    """Return whether a product is the only reader of its weights, or they are small enough to copy."""
     value = node.inputs[1] if len(node.inputs) > 1 else None
     stored = value.const_value if value is not None else None
     return value is None or len(value.uses()) == 1 or (stored is not None and stored.size <= _MOST_COPIED)
 
 
 def _shared(node: ir.Node) -> str:
-    """Return why a scale or shift next to constant weights is not folded because they are shared; else ""."""
+    """Return why an adjacent scale or shift is not folded if shared weights are the reason; else ""."""
     if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0
@@ -190,7 +191,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     count = 0
     for scope, _ in scopes_of(model):
         for node in list(scope):
-            # What is folded away is a node of the list too.
+            # A folded node is in this list too, without a graph.
             while node.graph is not None and (after(node, editor) or before(node, editor)):
                 count += 1
     norms = [n for scope, _ in scopes_of(model) for n in scope if is_op(n, "BatchNormalization")]

@@ -30,22 +30,22 @@ from ortune.graph.nodes import is_op
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 11  # Slice by inputs, axes counted from the end
-_SOFTMAX_OPSET = 13  # before it, Softmax without an axis is over all axes but the first
+_LEAST_OPSET = 11  # Slice with inputs, negative axes
+_SOFTMAX_OPSET = 13  # before it, Softmax normalizes over all axes from its axis on
 _MICROSOFT = "com.microsoft"
-_ABOVE = 8  # nodes from queries or keys up to what both come from
+_ABOVE = 8  # maximum nodes from queries or keys to their common source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """An attention that can be one operator; ``joined`` is the Reshape that joins the heads again."""
+    """An attention that one operator can replace; ``joined`` is the Reshape that merges the heads."""
 
     core: Core
     joined: ir.Node
 
 
 def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match the attention around a Softmax; else the reason, or "" if there is none."""
+    """Match the attention around a Softmax; else return the reason, or "" if there is none."""
     core = core_of(softmax)
     if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
         return ""
@@ -73,7 +73,7 @@ def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """Follow row-wise operators (products with weights, biases) upstream to their source."""
+    """Follow row-wise operators (products with weights, biases, splits) upstream and return the source."""
     for _ in range(_ABOVE):
         node = value.producer()
         if node is None:
@@ -88,7 +88,7 @@ def _source(value: ir.Value) -> ir.Value:
             operands = [v for v in node.inputs if v is not None and constant(v) is None]
             sizes = [constant(v) for v in node.inputs if v is not None and constant(v) is not None]
             if len(operands) != 1 or any(
-                # A bias with a number for each column is the same for all rows; one of several rows is not
+                # A bias with one number per column is the same for all rows; one with several rows is not
                 # row-wise.
                 s is not None and s.ndim > 1 and s.size > s.shape[-1]
                 for s in sizes
@@ -103,20 +103,20 @@ def _source(value: ir.Value) -> ir.Value:
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
-    """Return whether weights are constant and have no batch axis."""
+    """Return whether weights are constant and have no batch axis; a product of two constants is accepted."""
     node = value.producer() if value is not None else None
     factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
     return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
 
 
 def _splits_rows(node: ir.Node) -> bool:
-    """Return whether a node splits any axis but the first (the batch)."""
+    """Return whether a node is a Split of any axis but the first (the batch)."""
     axis = int_of(node, "axis", 0) if is_op(node, "Split") else 0
     return axis > 0 or axis == -1
 
 
 def _same_batch(*heads: Heads) -> bool:
-    """Return whether all heads declare the same first dimension, by number or name."""
+    """Return whether the first dimensions of all heads are equal as declared, by size or name."""
     firsts = []
     for head in heads:
         shape = head.split.outputs[0].shape
@@ -127,7 +127,7 @@ def _same_batch(*heads: Heads) -> bool:
 
 
 def _is_float32(value: ir.Value) -> bool:
-    """Return whether a value is float32, as declared or by the weights upstream."""
+    """Return whether a value is float32, by its declared type or the constants upstream."""
     for _ in range(_ABOVE):
         if value.dtype is not None:
             return value.dtype == ir.DataType.FLOAT
@@ -146,7 +146,7 @@ def _is_float32(value: ir.Value) -> bool:
 
 
 def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
-    """Return whether a mask has finite numbers alone: selected by Where, or scaled by a constant."""
+    """Return whether a mask is known to be finite: a constant, or a selection of constants by Where."""
     numbers = constant(mask)
     if numbers is not None:
         return bool(np.isfinite(numbers).all())
@@ -177,7 +177,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     attributes = [ir.AttrInt64("num_heads", q.count), ir.AttrFloat32("scale", core.scale)]
     output = editor.node(at, "MultiHeadAttention", inputs, attributes, name=name, domain=_MICROSOFT)
     sizes = constant(at.inputs[1])
-    # The operator gives [batch, length, hidden] by itself, and [0, 0, hidden] asks for nothing else.
+    # The operator's output is already [batch, length, hidden], so a Reshape to [0, 0, hidden] is not needed.
     if sizes is None or sizes.tolist() != [0, 0, v.count * v.size] or int_of(at, "allowzero", 0):
         output = editor.node(
             at, "Reshape", [output, at.inputs[1]], list(at.attributes.values()), name=f"{name}_joined"
@@ -186,7 +186,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
 
 
 def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
-    """Return heads joined as (batch, length, hidden); reuses the value that they were split from if it fits."""
+    """Return heads as [batch, length, hidden], reusing the value from before the split if it fits."""
     head_width = heads.count * heads.size
     width = head_width * heads.parts
     sizes = constant(heads.split.inputs[1])
@@ -194,7 +194,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> i
     dims = look.values.sizes(heads.flat)
     flat = heads.flat
     rows = [1] if sizes is None else [int(n) for n in sizes[:2]]
-    # As many rows of as many numbers as before are of one length.
+    # With as many rows of the same width as before, the length is the same.
     fits = (width, None) if rows == [0, 0] else (width,)
     is_flat = dims is not None and len(dims) == 3 and dims[2] in fits
     if rows[0] != 0 or not is_flat or int_of(heads.split, "allowzero", 0):
@@ -218,7 +218,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> i
 def _whole(
     editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: Look
 ) -> ir.Value:
-    """Expands a mask along queries and keys, since the operator does not broadcast these axes."""
+    """Expand a mask along queries and keys, since the operator does not broadcast these axes."""
     dims = look.values.sizes(mask)
     if dims is not None and len(dims) == 4 and all(size is not None and size > 1 for size in dims[2:]):
         return mask

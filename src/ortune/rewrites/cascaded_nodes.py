@@ -29,9 +29,9 @@ from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict
 
-_LEAST_OPSET = 6  # the type of a Cast is a word before
+_LEAST_OPSET = 6  # before it, the type of a Cast is a string
 _PIECES = ("Concat", "Split")
-_THE_END = 2**31 - 1  # of any tensor, however long
+_THE_END = 2**31 - 1  # an end beyond any tensor
 _VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 _D = ir.DataType
 _HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
@@ -44,9 +44,10 @@ _HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     _D.BFLOAT16: (_D.FLOAT, _D.DOUBLE),
     _D.FLOAT: (_D.DOUBLE,),
 }
-"""Types that hold every number of another."""
+"""Types that represent every number of the key type exactly."""
 _WANTED = {*_HOLDS, _D.INT64, _D.DOUBLE} - {_D.UINT8}
-"""What a number below zero is without a sign, and any in words, depends on what it was in between."""
+"""Types for which a Cast's result does not depend on the intermediate type. Unsigned types do for negative numbers, and
+strings do for all."""
 
 
 class _Pairs:
@@ -55,16 +56,16 @@ class _Pairs:
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
         self.values: Mapping[ir.Value, InferredShape] = {}
-        self.merged: list[tuple[str, str]] = []  # names and operators of the second node of each pair
+        self.merged: list[tuple[str, str]] = []  # name and operator of the second node of each pair
         self.reasons: dict[str, None] = {}
 
     @property
     def counts(self) -> Counter[str]:
-        """How many pairs were replaced, by the operator of the second node."""
+        """Numbers of replaced pairs by operator of the second node."""
         return Counter(op_type for _, op_type in self.merged)
 
     def run(self) -> None:
-        """Repeats until no pair is left."""
+        """Replace pairs until none is left."""
         before = -1 if holds(self.model, *_FINDERS) else 0
         while before != len(self.merged):
             before = len(self.merged)
@@ -75,11 +76,11 @@ class _Pairs:
                         _FINDERS[node.op_type](self, node)
 
     def of(self, value: ir.Value | None) -> InferredShape:
-        """Return the inferred facts of a value."""
+        """Return the inferred type and sizes of a value."""
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
-        """Replace all outputs of a node, or none."""
+        """Replace all outputs of a node, or none if a graph output's name cannot be taken over."""
         for old, new in pairs:
             if old.is_graph_output() and not self.editor.takes_name(new, old):
                 self.reasons[name_conflict(node)] = None
@@ -89,14 +90,14 @@ class _Pairs:
         self.merged.append((name_of(node), node.op_type))
 
     def transposes(self, node: ir.Node) -> None:
-        """Merge two consecutive Transpose nodes."""
+        """Merge two consecutive Transposes."""
         first = _before(node, "Transpose")
         if first is None or first.inputs[0] is None:
             return
         one, other = _perm(first, self.of(first.outputs[0])), _perm(node, self.of(first.outputs[0]))
         if one is None or other is None or len(one) != len(other):
             return
-        # Axis n of the result is axis other[n] of the middle one, and so axis one[other[n]] of what goes in.
+        # Axis n of the result is axis other[n] of the intermediate value, so axis one[other[n]] of the input.
         order = [one[axis] for axis in other]
         if order == sorted(order):
             self.replace(node, [(node.outputs[0], first.inputs[0])])
@@ -111,7 +112,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def casts(self, node: ir.Node) -> None:
-        """Merge two Casts if the intermediate type holds every number."""
+        """Merge two consecutive Casts if the intermediate type represents every number of the source."""
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
@@ -126,7 +127,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def reshapes(self, node: ir.Node) -> None:
-        """Merge a Reshape with a preceding view, unless it copies an intermediate size."""
+        """Merge a Reshape with a preceding view, unless it copies an intermediate size (0)."""
         first = _before(node, *_VIEWS)
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if first is None or first.inputs[0] is None or sizes is None or not sizes.all():
@@ -137,7 +138,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def squeezes(self, node: ir.Node) -> None:
-        """Cancel a Squeeze and an Unsqueeze along the same axes."""
+        """Remove a Squeeze and Unsqueeze of the same axes."""
         first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
         if first is None or first.inputs[0] is None:
             return
@@ -147,7 +148,7 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
-        """Concat of everything that a Split or slices gave, and of what another Concat joined for this one alone."""
+        """Merge a Concat with the Split, slices or unshared Concats that its inputs come from."""
         axis = _axis(node, self.of(node.outputs[0]))
         if axis is None or None in node.inputs:
             return
@@ -167,7 +168,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], joined)])
 
     def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> tuple[Sequence[ir.Value], int]:
-        """Return what the leading pieces were cut from or joined of along the axis, and how many pieces these are."""
+        """Return the values that the leading pieces can be replaced by, and the number of these pieces."""
         source, itself = pieces[0].producer(), (pieces[:1], 1)
         if source is None or source.graph is not node.graph or has_parameters(source):
             return itself
@@ -182,12 +183,12 @@ class _Pairs:
             return itself
         if is_op(source, "Split"):
             return values[:1], n_outputs
-        # An inner Concat that others read stays, and its tensors would be copied all the same.
+        # An inner Concat with other readers stays, so merging would copy its tensors twice.
         joined = only_user(pieces[0]) is node and len(values) == len(source.inputs)
         return (values, 1) if joined else itself
 
     def _cut_up(self, pieces: Sequence[ir.Value], axis: int) -> int:
-        """Count the leading pieces that slices cut from one value, from its begin to its end; 0 if they are not all.
+        """Return the number of leading pieces that together are all slices of one value; 0 if they are not.
 
         Where the value's size is unknown, ends count from one side: from both, pieces of a short value overlap.
         """
@@ -215,7 +216,7 @@ class _Pairs:
         return 0
 
     def splits(self, node: ir.Node) -> None:
-        """Cancel a Concat and a Split into the same pieces."""
+        """Remove a Concat and a Split into the same pieces."""
         first = _before(node, "Concat")
         if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
             return
@@ -242,7 +243,7 @@ _FINDERS = {
 
 
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
-    """Return the producer of the first input if it is one of these operators."""
+    """Return the producer of a node's first input if it is one of these operators; else None."""
     producer = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     return (
         producer
@@ -254,7 +255,7 @@ def _before(node: ir.Node, *names: str) -> ir.Node | None:
 def _bounds(
     node: ir.Node | None, value: ir.Value | None, axis: int, dims: Dims | None
 ) -> tuple[int, int] | None:
-    """Return where a Slice of a value along one axis, in steps of one, begins and ends; None for any other node."""
+    """Return begin and end of a Slice of a value along one axis in steps of one; None for any other node."""
     if node is None or not is_op(node, "Slice") or has_parameters(node) or node.inputs[0] is not value:
         return None
     if input_of(node, 1) is None:
@@ -263,7 +264,7 @@ def _bounds(
         starts, ends, axes, steps = (_ints(input_of(node, position)) for position in (1, 2, 3, 4))
     if starts is None or ends is None or len(starts) != 1 or len(ends) != 1:
         return None
-    # Inputs that are there and unknown are no defaults.
+    # An input that is given but not constant is not the default.
     if (axes is None and input_of(node, 3) is not None) or (steps is None and input_of(node, 4) is not None):
         return None
     (along,) = axes or [0]
@@ -284,13 +285,13 @@ def _perm(node: ir.Node, source: InferredShape) -> list[int] | None:
 
 
 def _axis(node: ir.Node, source: InferredShape) -> int | None:
-    """Return a node's axis, counted from the first; None if the rank is unknown."""
+    """Return a node's axis as a non-negative number; None if it is negative and the rank is unknown."""
     axis = int_of(node, "axis", 0)
     return axis if axis >= 0 else None if source.dims is None else axis + len(source.dims)
 
 
 def _axes(node: ir.Node, dims: Dims | None) -> set[int] | None:
-    """Return the axes of a Squeeze or Unsqueeze, counted from the first of the longer shape; None if unknown."""
+    """Return the axes of a Squeeze or Unsqueeze as non-negative numbers in the longer shape; None if unknown."""
     axes = reduced_axes(node)
     if axes is None or (dims is None and min(axes, default=0) < 0):
         return None
@@ -304,7 +305,7 @@ def _merge(model: ir.Model) -> _Pairs:
 
 
 def joined_and_split(model: ir.Model) -> list[tuple[str, str]]:
-    """Names and operators of each Concat and Split that the rewrite would merge or remove; the model stays as it is."""
+    """Return name and operator of each Concat and Split that the rewrite would merge or remove."""
     if not any(_before(node, *_PIECES, "Slice") for node in with_operator(model, *_PIECES)):
         return []
     return [entry for entry in dict.fromkeys(_merge(model.clone()).merged) if entry[1] in _PIECES]
@@ -324,7 +325,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not any(_before(node, *_FINDERS, *_VIEWS, "Slice") for node in with_operator(model, *_FINDERS)):
         return []
     counts = _merge(model.clone()).counts
-    # Pairs of Transposes and of Casts ONNX Runtime merges by itself.
+    # ONNX Runtime itself merges pairs of Transposes and of Casts.
     count = counts.total() - counts["Transpose"] - counts["Cast"]
     pairs = "1 pair of nodes" if count == 1 else f"{count} pairs of nodes"
     return [({}, f"{pairs} could be merged into one node, or removed")] if count else []

@@ -26,11 +26,11 @@ _SMALLER = {
     ir.DataType.DOUBLE: (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16),
 }
 _MOVES = MOVES | {"Expand"}
-"""What only moves its first input about, one tensor to one."""
+"""Operators that only move elements of their first input."""
 
 
 def _way(back: ir.Node) -> list[ir.Node]:
-    """Return the nodes from a narrowing Cast to the Cast back, both included; empty if there is none."""
+    """Return the nodes from a Cast to the Cast that follows, both included; empty if there is none."""
     way, value = [back], back.inputs[0]
     while value is not None and (node := value.producer()) is not None:
         way.append(node)
@@ -43,11 +43,11 @@ def _way(back: ir.Node) -> list[ir.Node]:
 
 
 _Match = tuple[list[ir.Node], ir.DataType]
-"""The nodes of a way, with the type at both of its ends."""
+"""The nodes from the first Cast to the last, and the type before and after."""
 
 
 def _match(back: ir.Node, look: Look) -> _Match | str:
-    """Match a Cast to a smaller type that is cast back."""
+    """Match a Cast back from a smaller type; else return the reason for a near miss, or ""."""
     way = _way(back)
     if len(way) < 2 or way[0].inputs[0] is None:
         return ""

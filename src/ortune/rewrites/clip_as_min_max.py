@@ -19,7 +19,7 @@ from ortune.graph.nodes import input_of
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 11  # of a Clip whose limits are inputs
+_LEAST_OPSET = 11  # first opset in which the limits of Clip are inputs
 _KEPT = ((0.0, 6.0), (-1.0, 1.0))
 
 

@@ -33,8 +33,8 @@ from ortune.rewrites._base import CLEAN_UP, Param, Proposed, Rewrite, RewriteRes
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._inline import Inlined, can_be_inlined
 
-_LEAST_OPSET = 8  # arithmetic before broadcasts otherwise
-_MOST_NUMBERS = 1 << 26  # of a result
+_LEAST_OPSET = 8  # before it, arithmetic broadcasts differently
+_MOST_NUMBERS = 1 << 26  # maximum elements of a constant
 _LIMIT = Param(
     name="limit",
     kind="int",
@@ -54,11 +54,11 @@ class _Folding:
         self.values: dict[ir.Value, InferredShape] = {}
 
     def run(self) -> None:
-        """Runs passes until nothing changes."""
+        """Run passes until nothing changes."""
         before = -1
         while before != self.folded + self.branches:
             before = self.folded + self.branches
-            # What was folded may say sizes, and these another condition.
+            # Folded values may reveal sizes, and sizes may reveal a condition.
             self.values = known_values(self.model)
             for scope, opset in scopes_of(self.model):
                 for node in list(scope) if opset >= _LEAST_OPSET else ():
@@ -94,9 +94,9 @@ class _Folding:
         self.branches += 1
 
     def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
-        """Compute a Shape or Size node if every size that it reads is known."""
+        """Compute a Shape or Size, or a Gather or Slice of one, if every size that it reads is known; else None."""
         if self.as_ort and not (is_op(node, "Shape") and _whole(self._dims(node.inputs[0]))):
-            return None  # it knows the sizes of a tensor all together or not at all, and asks Shape alone
+            return None  # ONNX Runtime needs all sizes of a tensor, and folds only Shape
         if is_op(node, "Size"):
             dims = self._dims(node.inputs[0])
             return [np.array(np.prod(dims, dtype=np.int64))] if _whole(dims) else None
@@ -107,7 +107,7 @@ class _Folding:
         dims = self._shape(shape) if shape is not None and is_op(shape, "Shape") else None
         if dims is None or has_parameters(node):
             return None
-        # Computed on the places of the sizes, so that what the node does to them need not be known here.
+        # Computed on the indices of the sizes, so the node's arithmetic need not be repeated here.
         places = self._computed(node, opset, np.arange(len(dims)))
         if places is None:
             return None
@@ -127,7 +127,7 @@ class _Folding:
     def _computed(  # noqa: PLR0911  (one a reason not to)
         self, node: ir.Node, opset: int, first: np.ndarray | None = None
     ) -> list[np.ndarray] | None:
-        """Compute a node whose inputs are all constant; ``first`` replaces the first input."""
+        """Compute a node with constant inputs, or return None; ``first`` replaces the first input."""
         if has_parameters(node) or not all(v.name for v in node.outputs):
             return None
         arrays: list[Array | None] = []
@@ -141,7 +141,7 @@ class _Folding:
                 return None
             arrays.append(array)
             input_bytes += 0 if array is None else array.nbytes
-        if all(array is None for array in arrays):  # it was part of a branch that is gone by now
+        if all(array is None for array in arrays):  # the node was in a branch that has been removed
             return None
         size = self._size(node)
         if size is not None and size > input_bytes + self.limit_bytes:
@@ -157,14 +157,14 @@ class _Folding:
         return results
 
     def _constant(self, value: ir.Value) -> Array | None:
-        """Return the numbers of a constant; None for any other value and where they are too many."""
+        """Return the numbers of a constant; None for any other value, for strings and for too many elements."""
         stored = value.const_value
         if stored is not None and (stored.size > _MOST_NUMBERS or stored.dtype == ir.DataType.STRING):
             return None
         return constant(value)
 
     def _size(self, node: ir.Node) -> int | None:
-        """Return the bytes of a node's outputs, to refuse large ones before computing; None if unknown."""
+        """Return the bytes of a node's outputs, to reject large ones before computing them; None if unknown."""
         total = 0
         for value in node.outputs:
             inferred = self.values.get(value, InferredShape())
@@ -186,7 +186,7 @@ def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
-    """Return the Ifs whose conditions fold at session creation, each with the branch taken."""
+    """Return the If nodes with conditions that ONNX Runtime folds at session creation, each with the branch taken."""
     copy = model.clone()
     pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]
     if not pairs:
@@ -201,7 +201,7 @@ def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
 
 
 def _taken(node: ir.Node, condition: np.ndarray) -> ir.Graph | None:
-    """Return the branch that an If takes."""
+    """Return the branch that an If takes; None if it has no such attribute."""
     return graph_of(node, "then_branch" if condition.reshape(-1)[0] else "else_branch")
 
 
@@ -218,7 +218,7 @@ def _counts(done: _Folding) -> str:
 
 
 def _left(model: ir.Model) -> str:
-    """Return which nodes have constant inputs alone and why they are not folded."""
+    """Return a sentence on the nodes that have only constant inputs and why they are not folded."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
         read = [value for value in node.inputs if value is not None]
@@ -246,7 +246,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    # ONNX Runtime folds constants, but not one size among others, nor the branch that hangs on it.
+    # ONNX Runtime folds constants, but not a Gather or Slice of sizes, nor a branch that depends on one.
     if not (holds(model, "If") or (holds(model, "Shape") and holds(model, "Gather", "Slice"))):
         return []
     done = _fold(model.clone(), int(_LIMIT.default))

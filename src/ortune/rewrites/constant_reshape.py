@@ -23,11 +23,11 @@ from ortune.rewrites._base import CLEAN_UP
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 5  # Reshape has its sizes as an attribute before
+_LEAST_OPSET = 5  # before it, the target shape of Reshape is an attribute
 
 
 def _asked(node: ir.Node, look: Look) -> list[int] | str:
-    """Return the constant sizes of a Reshape; else the reason, or "" if they are constant already."""
+    """Return the constant target shape for a Reshape; else the reason, or "" if it is constant already."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
@@ -44,18 +44,18 @@ def _asked(node: ir.Node, look: Look) -> list[int] | str:
         elif size is not None and size == here:
             sizes.append(0)
         else:
-            # Not known yet.
+            # -2 marks an unknown size.
             sizes.append(-2)
     if -2 not in sizes:
         return sizes
-    # Of an empty tensor what remains does not follow, unless the others are numbers.
+    # The unknown size can be inferred (-1) only if all others are positive numbers.
     if sizes.count(-2) > 1 or min(sizes) < -2 or -1 in sizes or 0 in sizes:
         return f"more than one target size of Reshape {node.name!r} is unknown"
     return [-1 if size == -2 else size for size in sizes]
 
 
 _Match = tuple[ir.Node, list[int]]
-"""A Reshape, and the constant that it can be given."""
+"""A Reshape, and its constant target shape."""
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
@@ -79,7 +79,7 @@ PATTERN = Pattern(
     proposed="{n} {Reshape computes|Reshapes compute}, in every run, a target shape that could be constant",
     none="every Reshape has a constant target shape",
     least_opset=_LEAST_OPSET,
-    repeats=True,  # what one is given tells sizes to those behind it
+    repeats=True,  # a constant target shape reveals sizes to later Reshapes
     counts_replaced=True,
 )
 REWRITE = PATTERN.rewrite(

@@ -28,16 +28,16 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 _BETWEEN = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "MaxPool", "Relu")
-"""Operators for which f(s * x) is s * f(x) where s is positive, channel by channel."""
+"""Operators with f(s * x) = s * f(x) for positive s, applied per channel."""
 _MOST_ROUNDS = 32
-"""A scale moves on along a chain of layers by one layer a round."""
+"""Maximum rounds; in each, a scale can move by one layer."""
 _WITHIN = 1e-30, 1e30
-"""Ranges outside of which a power of two may not be exact: such weights are zero as a rule."""
+"""Weight ranges in which scaling by a power of two is exact; ranges outside are usually zero."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Pair:
-    """Two layers, and what the channels in between are multiplied by: exponents of 2."""
+    """Two layers and the value before the second one."""
 
     first: ir.Node
     second: ir.Node
@@ -58,23 +58,23 @@ def _pairs(model: ir.Model) -> Iterator[_Pair]:
 
 
 def _is_own(product: _affine.Product | None) -> bool:
-    """Return whether a layer is the only one that reads its weights."""
+    """Return whether a layer is the only reader of its weights and bias."""
     return product is not None and all(
         v is None or (len(v.uses()) == 1 and not v.is_graph_output()) for v in product.node.inputs[1:3]
     )
 
 
 def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
-    """Return the power of two for each channel between two layers; None if none is moved."""
+    """Return the exponent of two that scales each channel between two layers; None if no scale is moved."""
     if first.outs != second.ins or first.last != second.last or is_op(second.node, "ConvTranspose"):
         return None
     out, into = _out_ranges(first), _in_ranges(second)
     usable = (out > _WITHIN[0]) & (out < _WITHIN[1]) & (into > _WITHIN[0]) & (into < _WITHIN[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.where(usable, np.log2(into / out), 0.0)
-    # All channels alike bring nothing: what counts is how they differ.
+    # Only differences between channels matter, so the median is removed.
     apart = np.where(usable, apart - np.median(apart[usable]), 0.0) if usable.any() else apart
-    # Each side takes half of the way: ranges of 1 before and 16 behind become 4 and 4, with an exponent of 2.
+    # Each layer takes half of the ratio: ranges 1 and 16 become 4 and 4, with an exponent of 2.
     exponents = np.trunc(apart / 2)
     return exponents if exponents.any() else None
 
@@ -98,12 +98,12 @@ def _in_ranges(product: _affine.Product) -> Array:
 
 
 def _wide(ranges: Array) -> Array:
-    """Widens to float64, in which the ratios are computed; weights of gigabytes are not copied into it."""
+    """Convert ranges to float64 for the ratios; the weights themselves are not converted, to save memory."""
     return np.asarray(ranges.astype(np.float64))
 
 
 def _moved(pair: _Pair, editor: Editor) -> bool:
-    """Move the scale between two layers; False if none moves."""
+    """Move scales between two layers and return True; False if none is moved."""
     first, second = _affine.product(pair.first), _affine.product(pair.second)
     exponents = _exponents(first, second) if first is not None and second is not None else None
     if first is None or second is None or exponents is None:
@@ -137,7 +137,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Propose nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
+    """Return no proposals: it does not make a model faster, and helps only before quantization."""
     return []
 
 

@@ -25,7 +25,7 @@ _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """List the nodes that no graph output depends on, Constants included."""
+    """Return the nodes that no graph output depends on, in graph order; Constant nodes are included."""
     read: set[ir.Value] = set(graph.outputs)
     dead = []
     for node in reversed(list(graph)):
@@ -40,17 +40,17 @@ def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _read_inside(node: ir.Node) -> bool:
-    """Return whether a subgraph of another node reads a value; such values count as used."""
+    """Return whether a subgraph reads an output of the node."""
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 
 def remove(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Remove dead nodes and weights, counts both, and says why others stay."""
+    """Remove dead nodes and weights; return the number of each, and the reasons why other dead nodes stay."""
     removed = [0, 0]
     reasons: dict[str, None] = {}
     local = {domain for domain, *_ in model.functions}
     before = -1
-    # What only the graphs in a dead node read is dead the next time.
+    # Nodes read only by subgraphs of a dead node are dead in the next pass.
     while before != sum(removed):
         before = sum(removed)
         for graph in list(graphs(model)):
@@ -95,7 +95,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not any(map(dead_nodes, graphs(model))):
         return []
     nodes, _, _ = remove(model.clone())
-    # Weights that nobody reads ONNX Runtime leaves out by itself.
+    # ONNX Runtime itself removes unused weights.
     return [({}, f"nothing reads the outputs of {counted(nodes, 0)}")] if nodes else []
 
 

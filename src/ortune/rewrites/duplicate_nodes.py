@@ -28,11 +28,11 @@ from ortune.rewrites._editor import Editor
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
 _MOST_INPUTS = 256
-"""Of a node that reads a duplicate: each replacement of one input copies the list of all."""
+"""Maximum inputs of a node that reads a duplicate, since each replacement of an input copies the list of inputs."""
 
 
 def _equal_weights(graph: ir.Graph | ir.Function) -> Iterator[list[ir.Value]]:
-    """Iterate over the groups of equal weights of a graph."""
+    """Yield the groups of equal weights of a graph."""
     weights = [
         (value, value.const_value)
         for value in (graph.initializers.values() if isinstance(graph, ir.Graph) else ())
@@ -42,7 +42,7 @@ def _equal_weights(graph: ir.Graph | ir.Function) -> Iterator[list[ir.Value]]:
 
 
 def _merge_weights(editor: Editor, model: ir.Model) -> int:
-    """Merge equal weights and counts the removed ones."""
+    """Merge equal weights and return the number removed."""
     merged = 0
     for graph in graphs(model, functions=False):
         for kept, *others in _equal_weights(graph):
@@ -53,23 +53,23 @@ def _merge_weights(editor: Editor, model: ir.Model) -> int:
 
 
 def _merge_nodes(editor: Editor, model: ir.Model) -> int:
-    """Merge equal nodes and counts the removed ones."""
+    """Merge equal nodes and return the number removed."""
     merged = 0
     for scope, _ in scopes_of(model):
         first: dict[tuple[object, ...], ir.Node] = {}
         for node in list(scope):
-            # A name for another output is not computed twice.
+            # An Identity only names a graph output, so nothing is computed twice.
             named = node.op_type == "Identity" and node.outputs[0].is_graph_output()
             if node.domain not in _DOMAINS or any(subgraphs(node)) or named:
                 continue
-            # Equal constants are for whoever reads them to compare; what a function does is not looked into.
+            # Equal Constants are recognized where they are compared; functions may be random inside.
             if node.op_type == "Constant" or is_random(node) or node.op_identifier() in model.functions:
                 continue
             if node.graph is not scope:
                 continue
             attributes = signature(node, small_contents)
             what = (node.domain, node.op_type, node.overload, len(node.outputs), *node.inputs)
-            # Which outputs are left out may decide what an operator does.
+            # Which optional outputs are used may affect the result of an operator.
             used_outputs = tuple(bool(value.name) for value in node.outputs)
             kept = first.setdefault((what, used_outputs, attributes), node)
             if kept is not node and not _read_widely(node):
@@ -84,7 +84,7 @@ def _read_widely(node: ir.Node) -> bool:
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:
-    """Merge equal nodes, equal weights, and nodes that became equal through their weights."""
+    """Merge equal nodes, equal weights, and nodes that became equal through their weights; return the three counts."""
     editor = Editor(model)
     direct = _merge_nodes(editor, model)
     weights = _merge_weights(editor, model)
@@ -107,7 +107,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    # ONNX Runtime merges those of the same inputs by itself.
+    # ONNX Runtime itself merges nodes with the same inputs.
     if not any(next(_equal_weights(graph), None) for graph in graphs(model, functions=False)):
         return []
     _, weights, hidden = _merge(model.clone())

@@ -27,25 +27,25 @@ from ortune.graph.nodes import FLOATS
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 12  # of Einsum
-_AXES_ARE_INPUT = 13  # of Squeeze, Unsqueeze and ReduceSum, from this opset on
+_LEAST_OPSET = 12  # first opset with Einsum
+_AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze, Unsqueeze and ReduceSum are an input
 _MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT64", "UINT32", "UINT64")}
-"""Types that MatMul is for."""
+"""Types that MatMul supports."""
 
 
 Dims = Mapping[str, "int | str | None"]
-"""The size of each index of a tensor."""
+"""The size of each index of a tensor: a number, a symbol, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """The product of two tensors, which takes the place of the first of them.
+    """The product of two tensors, which replaces both in the list of tensors.
 
     Attributes:
-        places: Of the two among the tensors that are left, the left factor first.
-        terms: Their indices.
+        places: Positions of the two in the list of remaining tensors, left factor first.
+        terms: The indices of the two tensors.
         kept: The indices of the product.
-        sizes: Of the indices that a Reshape joins or parts.
+        sizes: Sizes of the indices that a Reshape merges or splits.
     """
 
     places: tuple[int, int]
@@ -56,13 +56,13 @@ class _Product:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """An Einsum that other operators can stand for.
+    """An Einsum that other operators can replace.
 
     Attributes:
         node: The Einsum.
         term: The indices of its first input.
-        result: Those of its output.
-        products: What is multiplied, one product after another; none of a transposition.
+        result: The indices of its output.
+        products: The products in order; empty for a transposition.
     """
 
     node: ir.Node
@@ -72,7 +72,7 @@ class _Match:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match an Einsum of products or a transposition; else the reason."""
+    """Match an Einsum that is a transposition or a chain of products; else return the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
         return f"Einsum {node.name!r} has no equation attribute"
@@ -104,10 +104,10 @@ def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a 
 
 
 def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Product | str:
-    """Return the product of several tensors to begin with, or why it is none."""
+    """Return the product to compute first, or the reason why there is none."""
 
     def cost(pair: tuple[int, int]) -> tuple[bool, int]:
-        # First those that share an index to sum, then those that give the fewest indices.
+        # Prefer pairs with an index to sum, then those with the fewest remaining indices.
         kept = _kept(terms, result, pair)
         return len(kept) == len({*terms[pair[0]], *terms[pair[1]]}), len(kept)
 
@@ -116,8 +116,8 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
     if any(dims[i].get(index) is None or dims[i].get(index) != dims[j].get(index) for index in terms[i]
            if index not in kept):  # fmt: skip
         return "may broadcast along the summed index"
-    # The factor with fewer indices of its own gives the columns: several columns must be joined, which takes
-    # fixed sizes; several rows need not.
+    # The factor with fewer indices of its own is on the right: several column indices must be merged, which
+    # needs fixed sizes, but several row indices need not be.
     if _alone(terms[i], terms[j]) < _alone(terms[j], terms[i]):
         i, j = j, i
     sizes = {index: dims[place].get(index) for place in (i, j) for index in terms[place]}
@@ -129,7 +129,7 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
 
 
 def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
-    """Return the indices that a product of two tensors must keep, in the order of the result if it is the last."""
+    """Return the indices that the product of a pair keeps; if it is the last product, the indices of the result."""
     if len(terms) == 2:
         return result
     others = "".join(term for place, term in enumerate(terms) if place not in pair) + result
@@ -138,12 +138,12 @@ def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
 
 
 def _alone(term: str, other: str) -> int:
-    """Count the indices that only the first tensor has."""
+    """Return the number of indices of the first tensor that the second does not have."""
     return len(set(term) - set(other))
 
 
 def _joined(a: str, b: str, kept: str) -> set[str]:
-    """Return the indices that a MatMul needs joined: several that are summed, several of its columns."""
+    """Return the indices that a MatMul needs merged: summed or column indices, if there are several of the kind."""
     summed, columns = set(a) - set(kept), set(b) - set(a)
     if not summed or set(a) == set(b):
         return set()
@@ -156,7 +156,7 @@ def _dims(value: ir.Value | None, term: str, look: Look) -> Dims:
 
 
 def _joint(one: Dims, other: Dims) -> Dims:
-    """Return the sizes of a product; one that may be repeated along an index has the size of the other."""
+    """Return the sizes of a product; an index of size 1 in one factor broadcasts to the size in the other."""
     joint = {**one, **other}
     for index in one.keys() & other.keys():
         if one[index] != other[index]:
@@ -165,21 +165,21 @@ def _joint(one: Dims, other: Dims) -> Dims:
 
 
 class _Writer:
-    """Puts a product of two tensors before an Einsum."""
+    """Inserts the operators of a product of two tensors before an Einsum."""
 
     def __init__(self, editor: Editor, node: ir.Node, opset: int) -> None:
         self._editor, self._at, self._opset = editor, node, opset
         self._name = node.name or "einsum"
 
     def turned(self, value: ir.Value, indices: str, wanted: str) -> ir.Value:
-        """Return a tensor with its indices in another order."""
+        """Transpose a tensor to another order of indices and return the result."""
         if indices == wanted:
             return value
         perm = ir.AttrInt64s("perm", [indices.index(index) for index in wanted])
         return self._node("Transpose", [value], "transpose", perm)
 
     def product(self, of: _Product, values: Sequence[ir.Value]) -> ir.Value:
-        """Return the product of two tensors, the left factor first."""
+        """Insert the product of two tensors, left factor first, and return the result."""
         (a, b), kept, sizes = of.terms, of.kept, of.sizes
         summed = "".join(index for index in a if index not in kept)
         if not summed or set(a) == set(b):
@@ -188,13 +188,13 @@ class _Writer:
             product = self._node("Mul", factors, "product")
             axes = list(range(len(kept), len(every)))
             return self._by_axes("ReduceSum", product, axes) if axes else product
-        # bqhd,bkhd->bhqk: both is bh, rows q, columns k, and d is summed.
+        # bqhd,bkhd->bhqk: "both" is bh, rows q, columns k, and d is summed.
         both = "".join(index for index in kept if index in a and index in b)
         rows = "".join(index for index in a if index not in b)
         columns = "".join(index for index in b if index not in a)
         left = self._joined(self.turned(values[0], a, both + rows + summed), sizes, both + rows, summed)
         right = self._right(values[1], b, sizes, (both, summed, columns))
-        # The left factor has an axis for each row: axes of one in the right one keep the common ones in line.
+        # If the left factor has several row axes, the right one gets axes of size 1 to align the common axes.
         if both and len(rows) > 1:
             right = self._by_axes("Unsqueeze", right, [len(both) + i for i in range(len(rows) - 1)])
         product = self._node("MatMul", [left, right], "product")
@@ -207,10 +207,10 @@ class _Writer:
     def _right(
         self, value: ir.Value, term: str, sizes: Mapping[str, int], order: tuple[str, ...]
     ) -> ir.Value:
-        """Return the right factor, its summed indices and its columns each joined to one."""
+        """Return the right factor with its summed and its column indices merged to one each."""
         both, summed, columns = order
         if len(summed) > 1 and len(columns) == 1:
-            # The size of the column may be open: it keeps its place, so that the Reshape can copy it.
+            # The size of the column may be dynamic: it stays in place, so the Reshape can copy it.
             turned = self.turned(value, term, both + columns + summed)
             joined = self._joined(turned, sizes, both + columns, summed)
             return self.turned(joined, both + columns + "*", both + "*" + columns)
@@ -218,7 +218,7 @@ class _Writer:
         return right if columns else self._by_axes("Unsqueeze", right, [len(both) + 1])
 
     def _joined(self, value: ir.Value, sizes: Mapping[str, int], before: str, *groups: str) -> ir.Value:
-        """Return a tensor with each group of its last indices joined to one."""
+        """Return a tensor with each group of its last indices merged to one."""
         if all(len(group) <= 1 for group in groups):
             return value
         copied = len(before)
@@ -228,10 +228,10 @@ class _Writer:
         return self._reshaped(value, [0] * copied + joined)
 
     def _spread(self, value: ir.Value, term: str, every: str) -> ir.Value:
-        """Return a tensor with all of these indices, of size one where it has none."""
+        """Return a tensor with all of these indices, adding axes of size 1."""
         turned = self.turned(value, term, "".join(index for index in every if index in term))
         missing = [place for place, index in enumerate(every) if index not in term]
-        # Mul adds axes before the first by itself.
+        # Mul itself adds leading axes.
         return turned if missing == [*range(len(missing))] else self._by_axes("Unsqueeze", turned, missing)
 
     def _reshaped(self, value: ir.Value, sizes: Sequence[int]) -> ir.Value:

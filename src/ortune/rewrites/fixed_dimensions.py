@@ -32,13 +32,13 @@ def _inputs(model: ir.Model) -> list[ir.Value]:
 
 
 def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
-    """(axis, symbol) of the symbolic dimensions; an unnamed one has an empty symbol."""
+    """Return (axis, symbol) of each symbolic dimension, with "" for an unnamed one."""
     dims = value.shape or ()
     return [(axis, str(dim.value or "")) for axis, dim in enumerate(dims) if isinstance(dim, ir.SymbolicDim)]
 
 
 def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
-    """List the inputs that keep a dynamic dimension after these are fixed, by symbol or axis."""
+    """Return the inputs that keep a dynamic dimension after those with these keys (symbol or axis) are fixed."""
     return tuple(
         value.name or ""
         for value in _inputs(model)
@@ -47,7 +47,7 @@ def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
 
 
 def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str | None:
-    """Return the key of a dimension among the given sizes; an axis key wins over its symbol."""
+    """Return the key of a dimension among the given sizes, by axis before by symbol; None if there is none."""
     place = f"{value.name}[{axis}]"
     return place if place in sizes else symbol if symbol in sizes else None
 
@@ -70,7 +70,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         _set_dims(value, new)
     reasons = tuple(_unused_reason(model, name) for name in sorted(sizes.keys() - used))
     if not used:
-        # Without an input that has one there is nothing that could be given.
+        # The example is useful only if an input has a dynamic dimension.
         symbolic = any(_symbolic(value) for value in _inputs(model))
         none = (
             "no sizes were given; use --rewrite fixed-dimensions:batch=1, for example"
@@ -86,7 +86,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def why_not_fixed(model: ir.Model) -> str:
-    """Return why some inputs get no fixed size: each step makes them longer; "" if there are none."""
+    """Return why some inputs get no fixed size, since they grow at each step; "" if no input grows."""
     growing = growing_inputs(model)
     if not growing:
         return ""
@@ -116,7 +116,7 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def _refuse_held(model: ir.Model, sizes: Mapping[str, int]) -> None:
-    """Refuse a size that a node of the model does not take: the model would be written, and never run."""
+    """Raise UsageError for a size that contradicts a node of the model, which could be saved but not run."""
     wrong = wrong_sizes(model, sizes) if any(_symbolic(value) for value in _inputs(model)) else []
     if wrong:
         held = wrong[0]
@@ -134,14 +134,14 @@ def _unused_reason(model: ir.Model, name: str) -> str:
 
 
 def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
-    """Remove declared symbolic shapes; ONNX Runtime infers numbers from the fixed inputs."""
+    """Remove declared symbolic shapes, so ONNX Runtime infers sizes from the fixed inputs."""
     for graph in graphs(model, functions=False):
         for node in graph:
             for value in node.outputs:
                 if _symbolic(value) and not value.is_graph_output():
                     value.shape = None
     for value in model.graph.outputs:
-        # An output must keep a shape of the right rank; a dimension without a name is merely unknown.
+        # A graph output must keep a shape of the right rank, so its dimensions become unnamed instead.
         _set_dims(value, {axis: None for axis, symbol in _symbolic(value) if symbol in symbols})
 
 
@@ -151,13 +151,13 @@ def _set_dims(value: ir.Value, new: Mapping[int, int | None]) -> None:
 
 
 def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
-    """Return the sizes of a case by symbol, or by axis if a symbol is unnamed or has several sizes."""
+    """Return the sizes of a case by symbol, or by axis if the symbol is unnamed or has several sizes."""
     chosen = {choice.name: choice.shape for choice in case.inputs}
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for value in _inputs(model):
         shape = chosen.get(value.name or "", ())
         for axis, symbol in _symbolic(value):
-            # An empty dimension (a cache before the first step) is a beginning, not a size to keep.
+            # An empty dimension (a cache before the first step) changes in the next step, so it is not fixed.
             if len(shape) == len(value.shape or ()) and shape[axis] > 0:
                 places[symbol][f"{value.name}[{axis}]"] = shape[axis]
     sizes: dict[str, int] = {}

@@ -40,7 +40,7 @@ _HALF, _SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
 
 
 def _constants(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Yield the weights and the tensors of Constant nodes."""
+    """Yield the initializers and the tensors in attributes."""
     for graph in graphs(model):
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             if value.const_value is not None:
@@ -62,7 +62,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _mend(original: ir.Model, output: ir.Model) -> None:
-    """Sort the graph topologically, since the converter appends its Casts at the end."""
+    """Repair the converter's output: initializers that were inputs, and Casts appended out of topological order."""
     mend(original, output)
     output.graph.sort()
 

@@ -27,25 +27,25 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Form, above, between, form_of, meets_another, spread
 
-_STANDARD_OPSET = 20  # from here on Gelu is an operator of the standard
+_STANDARD_OPSET = 20  # first opset with Gelu as a standard operator
 _MICROSOFT = "com.microsoft"
-_FOLLOWED = 24  # values from x on
-_ABOVE = 6  # nodes from Erf or Tanh up to x
-_NEAR = 2e-6  # constants are stored in float32, some with eight digits
+_FOLLOWED = 24  # maximum values to evaluate from x
+_ABOVE = 6  # maximum nodes from Erf or Tanh upstream to x
+_NEAR = 2e-6  # tolerance: constants are stored in float32, some with eight digits
 _POINTS: Array = np.concatenate([np.linspace(-12, 12, 193), np.linspace(-0.5, 0.5, 33)])
-_SAMPLE = 105  # the place of one point
-_FAR = 1e-3  # an error there that rules a function out before all points are compared
+_SAMPLE = 105  # index of a point for a quick comparison
+_FAR = 1e-3  # maximum error at this point; the full comparison follows
 _ERF: Array = 0.5 * _POINTS * (1 + np.vectorize(math.erf)(_POINTS / math.sqrt(2)))
 _TANH: Array = 0.5 * _POINTS * (1 + np.tanh(math.sqrt(2 / math.pi) * (_POINTS + 0.044715 * _POINTS**3)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Gelu.
+    """A matched Gelu.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        anchor: The Erf or Tanh within.
+        x, y: Input and output.
+        anchor: The Erf or Tanh.
     """
 
     x: ir.Value
@@ -59,9 +59,9 @@ class _Match:
 
 
 def _match(anchor: ir.Node, _: Look) -> _Match | str:
-    """Match the Gelu around an Erf or Tanh; else the reason of a near miss, or ""."""
+    """Match the Gelu around an Erf or Tanh; else return the reason for a near miss, or ""."""
     if not meets_another(anchor.outputs[0], _FOLLOWED, anchor.graph):
-        return ""  # x itself is a factor
+        return ""  # a Gelu multiplies by x
     for x in above(anchor, _ABOVE):
         computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
         if anchor.outputs[0] not in computed:
@@ -70,7 +70,7 @@ def _match(anchor: ir.Node, _: Look) -> _Match | str:
             values, wanted = computed[y][0], _TANH if anchor.op_type == "Tanh" else _ERF
             if abs(values[_SAMPLE] - wanted[_SAMPLE]) > _FAR or not np.allclose(values, wanted, _NEAR, _NEAR):
                 continue
-            if anchor in between(x, y, computed)[0]:  # else the Gelu around another one, of the same value
+            if anchor in between(x, y, computed)[0]:  # else it is another anchor's Gelu
                 what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
                 form = form_of(what, x, y, computed)
                 if isinstance(form, Form) and form.is_fused:

@@ -27,25 +27,25 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import above, between, spread
 
-_LEAST_OPSET = 6  # HardSigmoid without attributes of the operators before
-_NEAR = 1e-6  # relative: constants are stored in float32, some with eight digits
-_ABOVE = 5  # nodes from the Clip up to x
-_FOLLOWED = 16  # values from x on
-_LEAST_NODES = 3  # of a HardSigmoid: a sum and a Clip alone win nothing
+_LEAST_OPSET = 6  # before it, HardSigmoid has other attributes
+_NEAR = 1e-6  # relative tolerance: constants are stored in float32, some with eight digits
+_ABOVE = 5  # maximum nodes from the Clip upstream to x
+_FOLLOWED = 16  # maximum values to evaluate from x
+_LEAST_NODES = 3  # minimum nodes of a HardSigmoid; replacing only an Add and a Clip saves nothing
 _FAR: Array = np.array([1e2, 1e4, 1e6])
-_POINTS: Array = np.concatenate([-_FAR[::-1], np.linspace(-12, 12, 192), _FAR])  # zero is none of them
+_POINTS: Array = np.concatenate([-_FAR[::-1], np.linspace(-12, 12, 192), _FAR])  # without zero, to divide by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """``clip(alpha * x + beta, 0, 1)``, times a factor or not.
+    """A matched ``clip(alpha * x + beta, 0, 1)``, optionally times a factor.
 
     Attributes:
-        x: What goes in.
-        alpha, beta: Of the HardSigmoid.
-        factor: What the clipped value is multiplied with, None if it is not.
-        result: What all of it becomes.
-        at: The node before which the new ones go.
+        x: Input.
+        alpha, beta: Attributes of the HardSigmoid.
+        factor: Factor of the clipped value; None if there is none.
+        result: Output of the match.
+        at: Node before which the new nodes are inserted.
     """
 
     x: ir.Value
@@ -57,8 +57,8 @@ class _Match:
 
 
 def _ramp(values: Array) -> tuple[float, float, float] | None:
-    """Fit ``top * clip(alpha * x + beta, 0, 1)`` to values; returns (alpha, beta, top), or None."""
-    # At the last point, 1e6, a ramp has reached its top.
+    """Fit ``top * clip(alpha * x + beta, 0, 1)`` to values at the probe points; return (alpha, beta, top) or None."""
+    # At the last point, 1e6, a ramp is at its top.
     top = float(values[-1])
     inside = np.flatnonzero((values > 0) & (values < top))
     if values[0] != 0.0 or not np.isfinite(values).all() or inside.size < 2:
@@ -67,7 +67,7 @@ def _ramp(values: Array) -> tuple[float, float, float] | None:
     slope = float((values[last] - values[first]) / (_POINTS[last] - _POINTS[first]))
     alpha, beta = slope / top, float(values[first] - slope * _POINTS[first]) / top
     ramp = top * np.clip(alpha * _POINTS + beta, 0.0, 1.0)
-    # A sum that begins or ends at zero is no activation, but a Clip of what is computed before.
+    # A ramp that begins or ends at x = 0 is not an activation, but the Clip of an earlier result.
     is_ramp = np.allclose(values, ramp, rtol=_NEAR, atol=_NEAR * top)
     return (alpha, beta, top) if is_ramp and 0.0 < beta < 1.0 and not np.isclose(beta, (0, 1)).any() else None
 
@@ -77,7 +77,7 @@ def _is_one(top: float) -> bool:
 
 
 def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool:
-    """Return whether a node divides a value by ``top``, or multiplies it with one over that."""
+    """Return whether a node divides a value by ``top``, or multiplies it by ``1 / top``."""
     if node is None or value is None or not is_op(node, "Div", "Mul"):
         return False
     if is_op(node, "Div") and node.inputs[0] is not value:
@@ -90,7 +90,7 @@ def _by_number(node: ir.Node | None, value: ir.Value | None, top: float) -> bool
 
 
 def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
-    """Match a clipped value that is multiplied by a factor and divided by ``top``."""
+    """Match a clipped value that is multiplied by a factor and divided by ``top``; return (factor, result) or None."""
     product = only_user(clipped)
     factor = other_input(product, clipped) if product is not None and is_op(product, "Mul") else None
     if product is None or factor is None:
@@ -106,7 +106,7 @@ def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
 
 
 def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
-    """Yield the activations that a Clip may belong to, each with its nodes and a value used elsewhere."""
+    """Yield possible activations around a Clip, each with its nodes and an inner value used elsewhere or None."""
     for x in above(clip, _ABOVE):
         computed = spread(
             x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
@@ -120,7 +120,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
                 continue
             values = computed[y][0]
             with np.errstate(all="ignore"):
-                # Divided by x, x times a ramp is the ramp; no point is zero.
+                # x times a ramp, divided by x, is the ramp; no point is zero.
                 swish, ramp = _ramp(values / _POINTS), _ramp(values)
             if swish is not None and _is_one(swish[2]):
                 alpha, beta, _ = swish
@@ -141,8 +141,8 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 
 def _match(clip: ir.Node, look: Look) -> _Match | str:
-    """Match the HardSwish or HardSigmoid around a Clip; else the reason of a near miss, or ""."""
-    # A HardSwish comes before the HardSigmoid within it, and the longest way before its parts.
+    """Match the HardSwish or HardSigmoid around a Clip; else return the reason for a near miss, or ""."""
+    # Prefer a HardSwish to the HardSigmoid within it, and more nodes to fewer.
     candidates = sorted(
         _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))
     )

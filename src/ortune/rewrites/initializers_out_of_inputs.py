@@ -45,7 +45,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     for value in moved:
         model.graph.inputs.remove(value)
     for value in overridable:
-        value.meta.pop(NEVER_FED, None)  # from the raised version on, what is kept can be fed
+        value.meta.pop(NEVER_FED, None)  # with the raised IR version, the kept ones can be fed
     raised = model.ir_version < FREE_INITIALIZERS_IR
     model.ir_version = max(model.ir_version, FREE_INITIALIZERS_IR)
     counted = "1 initializer" if len(moved) == 1 else f"{len(moved)} initializers"

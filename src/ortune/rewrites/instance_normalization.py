@@ -31,23 +31,23 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread
 
-_FOLLOWED = 40  # values from x on
-_NEAR = 1e-6  # relative
-_MOST_ELEMENTS = 1 << 18  # of a probe with the sizes of x
-_UNKNOWN = 3  # size of an axis of a probe whose size is not known
-_SMALL = 4  # the same at most where all together are too large
-_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
+_FOLLOWED = 40  # maximum values to evaluate from x
+_NEAR = 1e-6  # relative tolerance
+_MOST_ELEMENTS = 1 << 18  # maximum elements of a probe with the sizes of x
+_UNKNOWN = 3  # size of probe axes of unknown size
+_SMALL = 4  # maximum size of probe axes if the probe would be too large
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations; small ones show where epsilon is added
 _MOST_EPSILON = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """An instance normalisation.
+    """A matched instance normalization.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        epsilon: Added to the variance.
-        gamma, beta: Factors and shifts, one a channel.
+        x, y: Input and output.
+        epsilon: Number added to the variance.
+        gamma, beta: Scale and shift per channel.
     """
 
     x: ir.Value
@@ -58,7 +58,7 @@ class _Match:
 
 
 def _starts(mean: ir.Node) -> Iterator[ir.Value]:
-    """List the values that a mean may normalise: its input, or what that is the square of."""
+    """Yield the values that a mean may normalize: its input, and the value squared if its input is a square."""
     value = mean.inputs[0]
     if value is None:
         return
@@ -71,7 +71,7 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
 
 
 def _shapes(dims: Dims) -> list[tuple[int, ...]]:
-    """Return two sets of sizes for probes, so a constant that fits only one size is noticed."""
+    """Return two shapes for probes that differ in unknown sizes, so a constant that fits only one is noticed."""
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
     if math.prod(sizes) > _MOST_ELEMENTS:
         sizes = [size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes)]
@@ -82,9 +82,9 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 
 
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
-    """Make probes whose channels differ in mean and deviation."""
+    """Return probes with channels of different means and deviations."""
     probes: Probes = []
-    # Two of one shape, and one of another.
+    # Two of the first shape, one of the second.
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
         rows = rng.standard_normal((shape[0] * shape[1], math.prod(shape[2:])))
@@ -95,7 +95,7 @@ def _probes(shapes: list[tuple[int, ...]]) -> Probes:
 
 
 def _by_channel(values: Array) -> Array:
-    """Reshapes an array with channels on axis 1 to one row per channel."""
+    """Reshape an array with channels on axis 1 to one row per channel."""
     rows: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     return rows
 
@@ -108,10 +108,10 @@ def _normalised(x: Array, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
-    """Fit ``values = gamma * plain + beta`` by channel for every probe; else None."""
+    """Fit ``values = gamma * plain + beta`` per channel for all probes; None if that does not fit."""
     ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
-    # Fitted to the two farthest numbers of a channel, where rounding counts least.
+    # Fit with the two extreme numbers of a channel, where rounding matters least.
     low, high = ours[0].argmin(axis=1), ours[0].argmax(axis=1)
     with np.errstate(all="ignore"):
         apart = ours[0][channels, high] - ours[0][channels, low]
@@ -124,12 +124,12 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
             np.abs(gamma[:, None] * a + beta[:, None] - b).max() <= _NEAR * size * np.abs(a).max()
             for a, b in zip(ours, theirs, strict=True)
         )
-    # A factor of zero leaves nothing of x: what is constant is not normalised.
+    # With gamma near zero the result is constant, which is not a normalization of x.
     return (gamma, beta) if same and np.abs(gamma).max() > _NEAR * np.abs(beta).max() else None
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Match the instance normalisation that begins with a mean; else the reason of a near miss, or ""."""
+    """Match the instance normalization that begins with a mean; else return the reason for a near miss, or ""."""
     why = ""
     for x in _starts(mean):
         dims = look.of(x).dims
@@ -140,7 +140,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
             continue
         shapes = _shapes(dims)
         if math.prod(shapes[0][2:]) == 1:
-            continue  # one element is its own mean
+            continue  # one element equals its mean
         probes = _probes(shapes)
         computed = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, sizes_of=look.contents)
         match = _match_between(x, probes, computed, isinstance(dims[1], int))
@@ -162,7 +162,7 @@ def _match_between(
                 continue
             gamma, beta = factors
             if probes[0].ndim == 3 and max(np.ptp(gamma), np.ptp(beta)) <= _NEAR * np.abs(gamma).max():
-                continue  # over one axis, without factors by channel: a LayerNormalization
+                continue  # over one axis without per-channel scales, which is a LayerNormalization
             form = form_of(f"the normalisation of {x.name!r}", x, y, computed)
             if isinstance(form, str):
                 why = why or form

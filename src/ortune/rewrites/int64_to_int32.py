@@ -33,7 +33,7 @@ from ortune.rewrites._ranges import COMPUTING, Range, is_known, range_of, ranges
 _WIDE, _NARROW = ir.DataType.INT64, ir.DataType.INT32
 _LOW, _HIGH = -(2**31), 2**31 - 1
 _TAKES_BOTH = {"Gather": 1, "GatherElements": 1, "OneHot": 0, "Cast": 0}
-"""Operators with the place of an input that may be of either type, whatever the others are."""
+"""Operators with the position of an input that may be int32 or int64 independently of the others."""
 
 
 def _fits(own: Range | None) -> bool:
@@ -50,10 +50,10 @@ def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
 
 
 def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
-    """Return why a node cannot compute in 32 bits; "" if it can."""
+    """Return why a node cannot compute in int32; "" if it can."""
     for value in [*(node.inputs[place] for place in wide_inputs(node)), *node.outputs]:
         if value in node.outputs and not _is_wide(value, ranges):
-            continue  # a comparison's
+            continue  # the boolean output of a comparison
         own = range_of(value, ranges)
         assert value is not None
         if own is None:
@@ -66,7 +66,7 @@ def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
 
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
-    """Return the nodes to convert to int32, in order, and the reasons of near misses."""
+    """Return the nodes to convert to int32, in graph order, and the reasons for near misses."""
     known_ranges = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
@@ -82,26 +82,26 @@ def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
 
 
 def _wide_values(node: ir.Node) -> list[ir.Value | None]:
-    """List the values that decide a node's type: its operands, or the outputs of a Cast."""
+    """Return the values that decide a node's type: the outputs of a Cast, else the non-constant operands."""
     operands = [node.inputs[place] for place in wide_inputs(node)]
     fed = [value for value in operands if constant(value) is None]
     return fed if node.op_type != "Cast" else list(node.outputs)
 
 
 def computing(model: ir.Model) -> list[ir.Node]:
-    """List the nodes that compute with integers of any width in all graphs, without those that only move values."""
+    """Return the nodes in all graphs that compute with integers of any width, excluding those that only move data."""
     return [node for node in nodes(model) if not node.domain and node.op_type in COMPUTING]
 
 
 def narrowable(model: ir.Model) -> list[ir.Node]:
-    """List the nodes that would compute in int32, without those that only move values."""
+    """Return the nodes that would compute in int32, excluding those that only move data."""
     if not may_compute_wide(model):
         return []
     return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
 
 
 def may_compute_wide(model: ir.Model) -> bool:
-    """Return whether a computing node may be one of int64, by the types it is fed: ranges are dear to compute."""
+    """Return whether a node may compute in int64, by input types only; a cheap filter before computing ranges."""
     others: set[ir.Value] = set()
     for node in model.graph:
         if not is_known(node):
@@ -111,7 +111,7 @@ def may_compute_wide(model: ir.Model) -> bool:
             if cast_to(node) != _WIDE.value:
                 others.update(node.outputs)
         elif any(v is not None and (v in others or v.dtype not in (None, _WIDE)) for v in operands):
-            # The operands of a node are of one type: one that is known tells that of all.
+            # Operands of a node have one type, so one known operand decides it.
             others.update(node.outputs)
         elif node.op_type in COMPUTING:
             return True
@@ -119,7 +119,7 @@ def may_compute_wide(model: ir.Model) -> bool:
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the connected groups of nodes that contain at least one computing node."""
+    """Return the nodes of the connected groups with at least one computing node."""
     inside, kept = set(able), set[ir.Node]()
     waiting = [node for node in able if node.op_type in COMPUTING]
     while waiting:
@@ -136,12 +136,12 @@ def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
 
 
 def wide_inputs_of(node: ir.Node) -> tuple[int, ...]:
-    """List the inputs of a node's computation type; empty for unknown operators."""
+    """Return the input positions that have the node's computation type; empty for unknown operators."""
     return wide_inputs(node) if is_known(node) else ()
 
 
 class _Narrowing:
-    """Rebuilds the chosen nodes in int32, in order."""
+    """Rebuilds the chosen nodes in int32."""
 
     def __init__(self, model: ir.Model, chosen: Sequence[ir.Node]) -> None:
         self._editor, self._chosen = Editor(model), chosen
@@ -155,7 +155,7 @@ class _Narrowing:
             self._make(node)
         for node in self._chosen:
             self._hand_over(node)
-        # From the last to the first: one is unused once its readers are gone.
+        # In reverse order: a node is unused once its readers are gone.
         for node in reversed(self._chosen):
             self._editor.drop(node.outputs[0])
 
@@ -179,7 +179,7 @@ class _Narrowing:
         return value in self._found
 
     def _input(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
-        """Return a value in int32: already converted, a constant, or through a Cast."""
+        """Return a value in int32: already converted, as a new constant, or through a Cast."""
         assert value is not None
         if value not in self._narrow:
             numbers, name = constant(value), f"{value.name}_int32"
@@ -195,7 +195,7 @@ class _Narrowing:
         return output
 
     def _hand_over(self, node: ir.Node) -> None:
-        """Redirects the readers of an old output, through a Cast to int64 if they need that."""
+        """Redirect the readers of an old output, through a Cast to int64 if they need it."""
         old = node.outputs[0]
         output = self._narrow[old]
         if not self._is_wide(old):

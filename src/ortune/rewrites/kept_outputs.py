@@ -26,7 +26,7 @@ _KEEP = "keep"
 
 
 def _leaves_out(names: Iterable[str], params: Mapping[str, str]) -> frozenset[str]:
-    """List the outputs that a model loses; empty if none were named to keep."""
+    """Return the outputs that are removed: all that are not in ``params``, or none if it is empty."""
     return frozenset(names) - params.keys() if params else frozenset()
 
 
@@ -45,7 +45,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
         none = "no other outputs exist" if params else f"no output was named; {there}"
         return unchanged(none)
     kept = [value for value in model.graph.outputs if value.name not in left_out]
-    # Deleting them would leave onnx-ir's mark of an output on those that go.
+    # Clear and extend, since deleting items would leave onnx-ir's output flag on them.
     model.graph.outputs.clear()
     model.graph.outputs.extend(kept)
     nodes, weights, reasons = remove(model)

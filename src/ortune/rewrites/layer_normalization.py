@@ -33,16 +33,16 @@ from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, sprea
 
 Sizes = tuple[int | None, ...]
 
-_OPERATOR_OPSET = 17  # from here on the operator is there
-_RAISED_FROM = 13  # from here on the operators mean the same up to it, but for the ones below
+_OPERATOR_OPSET = 17  # first opset with LayerNormalization
+_RAISED_FROM = 13  # from here on, operators kept their meaning up to it, except the ones below
 _CHANGED_MEANING = ("RoiAlign", "BatchNormalization")
-_FOLLOWED = 40  # values from x on
-_NEAR = 1e-6  # relative
-_MOST_ELEMENTS = 1 << 20  # of a probe
+_FOLLOWED = 40  # maximum values to evaluate from x
+_NEAR = 1e-6  # relative tolerance
+_MOST_ELEMENTS = 1 << 20  # maximum elements of a probe
 _MOST_EPSILON = 0.1
-_UNKNOWN = (3, 4)  # sizes of an axis of probes whose size is not known: no constant goes by both
-_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations: small ones tell where epsilon is added
-_STEPS = 9  # nodes from a mean of squares to a root
+_UNKNOWN = (3, 4)  # two sizes of probe axes of unknown size, since no constant fits both
+_ROWS = (1.0, 0.03, 5.0, 0.004, 0.5, 1e-4)  # standard deviations; small ones show where epsilon is added
+_STEPS = 9  # maximum nodes from a mean to a square root
 _BETWEEN = op_set(
     "Sub Mul Pow Div Add Sqrt Reciprocal Reshape Expand Unsqueeze Squeeze Max Neg Cast Identity ReduceMean "
     "ReduceSum"
@@ -52,14 +52,14 @@ _FUSED = {"ReduceMean": 2, "Sub": 1, "Pow": 1, "Add": 1, "Sqrt": 1, "Div": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A layer normalisation.
+    """A matched layer normalization.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        axis, rank: Counted from the first; -1 and 0 for the last axis of a value of any rank.
-        epsilon: Added to the variance.
-        gamma, beta: Factors and shifts along the axis.
-        nodes: What lies between.
+        x, y: Input and output.
+        axis, rank: The non-negative axis and the rank; -1 and 0 for the last axis of a value of unknown rank.
+        epsilon: Number added to the variance.
+        gamma, beta: Scale and shift along the axis.
+        nodes: Nodes between input and output.
     """
 
     x: ir.Value
@@ -73,9 +73,9 @@ class _Match:
 
 
 def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
-    """Find a layer normalisation written without some operators that ONNX Runtime's fusion needs.
+    """Return the end of a layer normalization and the operators that it lacks for ONNX Runtime's fusion.
 
-    None if it is none, or has them all, so that ONNX Runtime may make one operator of it.
+    None if there is no layer normalization, or if it has these operators, so ONNX Runtime may fuse it.
     """
     match = _match(mean, look)
     if not isinstance(match, _Match):
@@ -87,7 +87,7 @@ def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ..
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
-    """List the values that a mean may normalise: its input, or what that is the square of."""
+    """Yield the values that a mean may normalize: its input, and the value squared if its input is a square."""
     value = source_of(node.inputs[0])
     if value is None:
         return
@@ -99,7 +99,7 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
-    """Return two sets of sizes for probes; none if the axis size is unknown or all is too large."""
+    """Return two shapes for probes; empty if the size of the axis is unknown or 1, or the probes would be too large."""
     if sizes is None and axis != -1:
         return []
     dims: list[int | None] = [None, None] if sizes is None else list(sizes)
@@ -111,7 +111,7 @@ def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int
 
 
 def _width(x: ir.Value) -> int:
-    """Return the size of the last axis, from constants combined with values computed from ``x``; else 0."""
+    """Return the size of the last axis by constants combined with values computed from ``x``; 0 if unknown."""
     derived = [use.node.outputs[0] for use in x.uses()]
     for value in derived:
         for use in value.uses() if len(derived) < _FOLLOWED else ():
@@ -131,7 +131,7 @@ def _width(x: ir.Value) -> int:
 
 
 def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
-    """Make probes: two to solve for gamma and beta, more to verify, with rows of different statistics."""
+    """Return probes with rows of different statistics: two to solve for gamma and beta, and one to verify."""
     probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
@@ -151,11 +151,11 @@ def _normalised(x: Array, axis: int, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
-    """Fit ``values = gamma * plain + beta`` along an axis for every probe; else None."""
+    """Fit ``values = gamma * plain + beta`` along an axis for all probes; None if that does not fit."""
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
     theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
-    # Two rows give gamma and beta of each place: (y1 - y2) / (x1 - x2), then y1 - gamma x1.
+    # Two rows give gamma and beta of each position: (y1 - y2) / (x1 - x2), then y1 - gamma x1.
     apart = ours[0][0] - ours[1][0]
     with np.errstate(all="ignore"):
         gamma = (theirs[0][0] - theirs[1][0]) / apart
@@ -163,7 +163,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
     if not np.isfinite(gamma).all() or not np.isfinite(beta).all():
         return None
     if np.abs(gamma).max() <= _NEAR * np.abs(beta).max():
-        return None  # a mean of what is normalised already: nothing of x is left
+        return None  # the mean of a normalized value is constant, which is not a normalization of x
     size = max(np.abs(gamma).max(), np.abs(beta).max(), 1e-12)
     same = all(
         np.abs(gamma * a + beta - b).max() <= _NEAR * size * np.abs(a).max()
@@ -173,7 +173,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
 
 
 def _match(mean: ir.Node, look: Look) -> _Match | str:
-    """Match the layer normalisation that begins with a mean; else the reason of a near miss, or ""."""
+    """Match the layer normalization that begins with a mean; else return the reason for a near miss, or ""."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
@@ -192,7 +192,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
 
 
 def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes | None]:
-    """Yield the sizes of ``x`` to try; over the last axis unknown sizes mostly suffice and cost nothing."""
+    """Yield the sizes of ``x`` to try: unknown first for the last axis, which usually suffices and is cheap."""
     if axis == -1:
         yield None
     sizes = look.values.sizes(x) if may_begin(mean) else None
@@ -201,7 +201,7 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes 
 
 
 def may_begin(mean: ir.Node) -> bool:
-    """Return whether a subtraction and a square root follow a mean closely: a cheap filter, most means are others."""
+    """Return whether a subtraction and a square root follow a mean closely, as a cheap filter of means."""
     visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):
@@ -229,13 +229,14 @@ def _match_between(
             if isinstance(form, str):
                 why = why or form
                 continue
-            # A constant along the axis proves its size; without one the probes fit a size that was assumed.
+            # A constant along the axis proves its size; without one, the probes fit a size that was only
+            # assumed.
             if sizes is None or sizes[axis] is None:
                 constants = [constant(source_of(v)) for node in form.nodes for v in node.inputs]
                 if not any(n is not None and n.size == factors[0].size for n in constants):
                     return f"the size of the normalised axis of {x.name!r} is unknown"
             last = axis == -1 or (sizes is not None and axis == len(sizes) - 1)
-            # Behind a Transpose it may not, since that is moved first.
+            # After a Transpose ONNX Runtime may not fuse, since it moves the Transpose first.
             if last and not is_op(x.producer(), "Transpose") and form.is_fused:
                 return f"ONNX Runtime itself fuses {what}"
             if sizes is None:
@@ -257,7 +258,7 @@ def _match_between(
 
 
 def _refuses(look: Look) -> str:
-    """Return why the opset lacks LayerNormalization and cannot be raised; "" if it can."""
+    """Return why the opset lacks LayerNormalization and cannot be raised; "" if it has it or can be."""
     for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
             continue
@@ -284,14 +285,14 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     attributes = [ir.AttrInt64("axis", -1), ir.AttrFloat32("epsilon", match.epsilon)]
     output = editor.node(at, "LayerNormalization", inputs, attributes, name=name)
     if inner:
-        # The inverse: of rank 4 and axis 1 the order is 0, 2, 3, 1, and back is 0, 3, 1, 2.
+        # The inverse order: for rank 4 and axis 1, the order is 0, 2, 3, 1 and its inverse 0, 3, 1, 2.
         back = [order.index(axis) for axis in range(match.rank)]
         output = editor.node(at, "Transpose", [output], [ir.AttrInt64s("perm", back)], name=f"{name}_after")
     editor.replace(match.y, output)
 
 
 def _raise(model: ir.Model) -> None:
-    """Raise the ONNX opset to the first with LayerNormalization."""
+    """Raise the standard opset to the first with LayerNormalization."""
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         for domain in STANDARD:

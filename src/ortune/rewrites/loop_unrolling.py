@@ -35,18 +35,18 @@ _MOST = Param(
     minimum=1,
     summary="maximum number of nodes that a Loop may become",
 )
-_AXES_ARE_INPUT = 13  # of Unsqueeze, from this opset on
-_RANK_FIRST = 2  # inputs of a Loop, and of its body, before what goes from round to round
+_AXES_ARE_INPUT = 13  # first opset in which the axes of Unsqueeze are an input
+_RANK_FIRST = 2  # inputs of a Loop, and of its body, before the loop-carried values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Loop that can be written out.
+    """A Loop that can be unrolled.
 
     Attributes:
-        rounds: How often it goes round.
-        body: What it does.
-        carried: How many values go from one round to the next.
+        rounds: Number of iterations.
+        body: The Loop's body.
+        carried: Number of loop-carried values.
     """
 
     rounds: int
@@ -55,7 +55,7 @@ class _Match:
 
 
 class _Drawing:
-    """Tells which graphs draw random numbers, in a node or a called function."""
+    """Predicate for graphs that draw random numbers, in a node or in a called function."""
 
     def __init__(self, model: ir.Model) -> None:
         self._called: set[ir.OperatorIdentifier] = set()
@@ -73,7 +73,7 @@ class _Drawing:
 
 
 def _goes_on(body: ir.Graph) -> bool:
-    """Return whether a loop body always continues when its condition input is true."""
+    """Return whether a loop body always continues if its condition input is true."""
     value: ir.Value | None = body.outputs[0]
     while value is not None and value is not body.inputs[1]:
         said = constant(value)
@@ -85,7 +85,7 @@ def _goes_on(body: ir.Graph) -> bool:
 
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match a Loop that can be unrolled; else the reason."""
+    """Match a Loop that can be unrolled; else return the reason."""
     body, inputs = graph_of(node, "body"), list(node.inputs)
     if body is None or len(inputs) < _RANK_FIRST:
         return f"the Loop {node.name!r} has no body"
@@ -105,7 +105,7 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
     if any(not isinstance(v.type, ir.TensorType | None) for v in (*body.inputs, *body.outputs)):
         return f"the Loop {node.name!r} carries a value that is not a tensor"
     if draws(body):
-        # From its seed each copy would draw the same; the rounds draw on.
+        # With a fixed seed, each copy would draw the same numbers, but iterations do not.
         return f"the body of the Loop {node.name!r} draws random numbers"
     if not can_be_inlined(body) or any(v is None for v in inputs[_RANK_FIRST:]):
         return f"the body of the Loop {node.name!r} returns a value that is computed outside it"
@@ -146,14 +146,14 @@ def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Valu
 
 
 def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
-    """Unroll Loops, counts them, and says why others stay."""
+    """Unroll Loops; return how many, and the reasons why others stay."""
     editor, draws, count, before = Editor(model), _Drawing(model), 0, -1
     reasons: dict[str, None] = {}
-    # What one round knows (its number, say) may be how often an inner Loop goes round.
+    # Unrolling may make the trip count of an inner Loop constant.
     while count != before:
         before = count
         reasons.clear()
-        # Innermost first: what they become counts for those around them.
+        # Innermost first, since their nodes count for the Loops around them.
         for scope, opset in reversed(scopes_of(model)):
             for node in [node for node in scope if is_op(node, "Loop")]:
                 match = _match(node, most, draws)

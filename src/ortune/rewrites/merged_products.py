@@ -26,15 +26,15 @@ from ortune.rewrites import _affine
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
-_LEAST_OPSET = 11  # Split counts axes from the last
-_SIZES_ARE_INPUT = 13  # of Split, from this opset on
-_MOST_NUMBERS = 1 << 16  # of the weights of one product: larger ones are busy enough
+_LEAST_OPSET = 11  # Split with a negative axis
+_SIZES_ARE_INPUT = 13  # first opset in which the sizes of Split are an input
+_MOST_NUMBERS = 1 << 16  # maximum elements of one product's weights; larger products gain nothing
 
 
 def _group(
     scope: Scope, values: Mapping[ir.Value, InferredShape]
 ) -> tuple[list[list[_affine.Product]], list[str]]:
-    """Group one-row products that share an input, and says why others do not qualify."""
+    """Return groups of single-row products that share an input, and the reasons why others do not qualify."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
@@ -80,7 +80,7 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
 
 
 def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Merge groups, counts products before and after, and says why others stay."""
+    """Merge groups; return the number of products before and after, and the reasons why others stay."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
     values = known_values(model)

@@ -45,19 +45,19 @@ from ortune.rewrites._turned import (
     without,
 )
 
-_LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take what they need as inputs
-_MOST_NODES = 32  # between the Transposes and where they meet
+_LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take their parameters as inputs
+_MOST_NODES = 32  # maximum nodes from the Transposes to the node where they meet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """Transposes that meet.
+    """Transposes that meet at one node.
 
     Attributes:
-        nodes: From the Transposes to where they meet, which is the last.
+        nodes: Nodes after the Transposes in order; the last one is where they meet.
         entries: The Transposes.
-        orders: Of every value that is moved, from the Transposes' own on.
-        direct: They meet at once, which ONNX Runtime sees by itself.
+        orders: Order of axes of every moved value, including the outputs of the Transposes.
+        direct: Whether they meet with no other node between, which ONNX Runtime merges itself.
     """
 
     nodes: tuple[ir.Node, ...]
@@ -87,13 +87,13 @@ class _Finder:
         self.orders: dict[ir.Value, Order] = {}
 
     def find(self) -> _Match | str:
-        """Match the Transposes that meet at the operator; else the reason of a near miss, or ""."""
+        """Match the Transposes that meet at the operator; else return the reason for a near miss, or ""."""
         if not self._follow(self.last):
             return ""
         if not all(self._moves(node) for node in self.nodes):
             return ""
         order = self.orders[self.last.outputs[0]]
-        # One that disappears altogether is a gain; where one remains behind, two at least must meet.
+        # Removing one Transpose altogether is a gain; if one remains at the end, at least two must be merged.
         if len(self.entries) < (1 if is_plain(order) else 2):
             return ""
         what = f"the Transposes that meet at {self.last.op_type} {self.last.name!r} were not merged"
@@ -114,7 +114,7 @@ class _Finder:
         )
 
     def _follow(self, node: ir.Node) -> bool:
-        """Return whether every input of a node comes from Transposes or is constant; adds the node if so."""
+        """Return whether every input of a node comes from Transposes or is constant; record the node if so."""
         if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.visited.add(node)
@@ -137,7 +137,7 @@ class _Finder:
         return self.values.get(value, InferredShape()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
-        """Return whether a node can move before the Transpose that all of its inputs share."""
+        """Return whether a node can move before the Transposes of its inputs; record the order of its output if so."""
         orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
@@ -177,19 +177,19 @@ class _Finder:
             return False
         if any(all(_fits(one, other) for other in (*sizes, *fixed) if other is not one) for one in sizes):
             return True
-        # On one axis either may be the longer one.
+        # If the sizes differ on one axis only, the result is as large as the longer operand.
         return (
             not fixed and sum(len({*along}) > 1 or None in along for along in zip(*sizes, strict=True)) <= 1
         )
 
 
 def _fits(whole: Dims, part: Dims) -> bool:
-    """Return whether a shape certainly broadcasts to another."""
+    """Return whether ``part`` certainly broadcasts to ``whole``."""
     return all(b == 1 or (b is not None and a == b) for a, b in zip(whole, part, strict=True))
 
 
 class _Mover:
-    """Computes a match before its Transposes."""
+    """Recreates the nodes of a match before its Transposes."""
 
     def __init__(self, editor: Editor, match: _Match, values: Mapping[ir.Value, InferredShape]) -> None:
         self.editor, self.orders, self.values = editor, match.orders, values
@@ -201,7 +201,7 @@ class _Mover:
             self.before[entry.outputs[0]] = source
 
     def move(self, node: ir.Node) -> ir.Value:
-        """Recreates a node before the Transposes and returns its output."""
+        """Recreate a node before the Transposes and return its output."""
         name, operator = node.name or node.op_type.lower(), node.op_type
         attributes, inputs = dict(node.attributes), list(node.inputs)
         moved = moved_inputs(node)
@@ -210,7 +210,7 @@ class _Mover:
             if value is not None and value in moved:
                 inputs[place] = self._turned_back(value, order, name)
         if is_op(node, "Concat", *ALONG_AN_AXIS):
-            # Axis n behind the Transposes is axis order[n] before them.
+            # Axis n after the Transposes is axis order[n] before them.
             attributes["axis"] = ir.AttrInt64("axis", order[axis_of(node, -1, len(order))])
         elif is_op(node, *REDUCTIONS):
             axes = sorted(order[axis % len(order)] for axis in reduced_axes(node) or ())
@@ -245,13 +245,13 @@ class _Mover:
         """Return a value as it is before the Transposes."""
         numbers = constant(value)
         if value in self.before or numbers is None or numbers.size == 1:
-            return self.before.get(value, value)  # a single number is the same anywhere
+            return self.before.get(value, value)  # a single number does not change
         whole = numbers.reshape((1,) * (len(order) - numbers.ndim) + numbers.shape)
         return self.editor.constant(self.last, f"{name}_turned", np.transpose(whole, np.argsort(order)))
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """Match the Transposes that meet at a node."""
+    """Match the Transposes that meet at a node; else return the reason for a near miss, or ""."""
     if is_op(node, *REDUCTIONS) and not drops(node):
         return ""
     return _Finder(look.values, node).find()
@@ -290,7 +290,7 @@ PATTERN = Pattern(
     proposed=_proposed,
     none="no equal Transposes meet",
     least_opset=_LEAST_OPSET,
-    repeats=True,  # those that stand behind one another meet only when the ones after them have gone
+    repeats=True,  # consecutive Transposes meet only after later ones have been removed
 )
 REWRITE = PATTERN.rewrite(
     name="merged-transposes",

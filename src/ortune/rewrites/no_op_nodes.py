@@ -29,8 +29,8 @@ from ortune.records import Workload
 from ortune.rewrites._base import CLEAN_UP, Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor, name_conflict
 
-_LEAST_OPSET = 7  # arithmetic before broadcasts otherwise, and Dropout has a mode
-_TRAINING_IS_INPUT = 12  # of Dropout, from this opset on
+_LEAST_OPSET = 7  # before it, arithmetic broadcasts differently and Dropout has a mode
+_TRAINING_IS_INPUT = 12  # first opset in which the training mode of Dropout is an input
 
 
 class _Look:
@@ -40,18 +40,18 @@ class _Look:
         self.values, self.opset = values, opset
 
     def of(self, value: ir.Value | None) -> InferredShape:
-        """Return the inferred facts of a value."""
+        """Return the inferred type and sizes of a value."""
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def same_sizes(self, node: ir.Node) -> bool:
-        """Return whether first input and output have the same sizes, as numbers or symbols."""
+        """Return whether first input and output certainly have the same sizes, as numbers or symbols."""
         before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
-        """Return whether a Reshape keeps every size, by equal numbers, 0, or one -1."""
+        """Return whether a Reshape keeps every size: by equal numbers, zeros, or one -1."""
         before = self.of(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
@@ -61,7 +61,7 @@ class _Look:
         if len(asked) != len(before):
             return False
         free = [size for size, size_before in zip(asked, before, strict=True) if size not in (0, size_before)]
-        # What remains for one axis is what it had, when all others keep theirs.
+        # If all other sizes are kept, so is the inferred one.
         return free in ([], [-1])
 
 
@@ -87,7 +87,7 @@ def _transpose(node: ir.Node, look: _Look) -> bool:
 
 
 def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
-    """Return the other input of a two-input node whose neutral operand is this number."""
+    """Return the other input if a node's constant is the neutral number at one of these positions; else None."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
         dims = look.of(x).dims
@@ -115,7 +115,7 @@ def _slice(node: ir.Node, look: _Look) -> bool:
     starts, ends = (ints_of(node, name) for name in ("starts", "ends"))
     low = np.asarray(starts) if starts is not None else constant(input_of(node, 1))
     high = np.asarray(ends) if ends is not None else constant(input_of(node, 2))
-    # To the end of any tensor, however long.
+    # An end beyond any tensor.
     return low is not None and high is not None and not low.any() and bool((high >= 2**31 - 1).all())
 
 
@@ -124,7 +124,7 @@ def _expand(node: ir.Node, look: _Look) -> bool:
     if sizes is None or dims is None or sizes.size > len(dims):
         return False
     asked = [int(size) for size in sizes.reshape(-1)]
-    # Of no sizes nothing is asked.
+    # An empty target shape changes nothing.
     return all(a in (1, b) for a, b in zip(asked, dims[len(dims) - len(asked) :], strict=True))
 
 
@@ -160,11 +160,11 @@ _JUDGES: dict[str, Callable[[ir.Node, _Look], bool]] = {
     "Mean": _one_input,
 }
 _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1, (1,)), "Pow": (1, (1,))}
-"""The number that changes nothing, and in which places."""
+"""The neutral number of each operator, and the input positions at which it is neutral."""
 
 
 def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
-    """Return the input that a no-op node passes through; None if it changes it."""
+    """Return the input that a no-op node returns; None if the node is not a no-op."""
     if not is_op(node, *_JUDGES, *_NUMBERS) or has_parameters(node):
         return None
     if not node.inputs or node.inputs[0] is None:
@@ -175,11 +175,11 @@ def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
 
 
 _LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean Split")
-"""What ONNX Runtime 1.31 keeps of them in its optimised graph."""
+"""No-op nodes of these operators remain in the optimized graph of ONNX Runtime 1.31."""
 
 
 def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
-    """Remove no-op nodes, counts them by operator, and says why others stay."""
+    """Remove no-op nodes; return their counts by operator, and the reasons why others stay."""
     editor, counts, before = Editor(model), Counter[str](), -1
     reasons: dict[str, None] = {}
     while before != counts.total():
@@ -213,7 +213,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     values = known_values(model)
     looks = [(scope, _Look(values, opset)) for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET]
     if all(_stands(node, look) is None for scope, look in looks for node in scope):
-        return []  # before a copy is made for them
+        return []  # avoids a copy of the model
     counts, _ = _remove(model.clone())
     count = sum(counts[name] for name in _LEFT)
     nodes = "1 node returns its" if count == 1 else f"{count} nodes return their"

@@ -29,9 +29,9 @@ from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import between, spread
 
 _LEAST_OPSET = 12  # Clip of integers
-_AXES_ARE_INPUT = 13  # of Squeeze, from this opset on
-_MOST_BYTES = 8 << 20  # of the table
-_FOLLOWED = 32  # values after the product
+_AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze are an input
+_MOST_BYTES = 8 << 20  # maximum size of the table
+_FOLLOWED = 32  # maximum values to follow after the product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +39,11 @@ class _Code:
     """A one-hot encoding.
 
     Attributes:
-        x: The integers.
-        dtype: Theirs.
-        drops: They have a last axis of one element, which the code replaces.
-        rank: Of the code.
-        low, count: The first number that has a column, and how many do.
+        x: The encoded integers.
+        dtype: Type of the integers.
+        drops: Whether the integers have a last axis of size 1, which the encoding replaces.
+        rank: Rank of the encoding.
+        low, count: The first number with a column, and the number of columns.
     """
 
     x: ir.Value
@@ -59,10 +59,10 @@ class _Match:
     """A product with a one-hot encoding.
 
     Attributes:
-        code: The code.
-        table: Rows for its numbers; the first and the last for what is out of range.
-        result: What is looked up instead.
-        at: The node before which to look up.
+        code: The encoding.
+        table: One row per number; the first and the last row are for numbers out of range.
+        result: The value that the lookup replaces.
+        at: Node before which the lookup is inserted.
     """
 
     code: _Code
@@ -72,7 +72,7 @@ class _Match:
 
 
 def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
-    """Match a one-hot encoding; else the reason of a near miss, or ""."""
+    """Match a one-hot encoding; else return the reason for a near miss, or ""."""
     node = maker_of(value)
     if is_op(node, "OneHot"):
         assert node is not None
@@ -109,7 +109,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
         return f"OneHot {node.name!r} has values other than 0 and 1, or is not on the last axis"
     if x.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return f"the indices of OneHot {node.name!r} might not be integers"
-    # Numbers below zero count from the end.
+    # Negative indices count from the end.
     dtype = np.dtype(np.int32 if x.dtype == ir.DataType.INT32 else np.int64)
     low, count = -int(depth), 2 * int(depth)
     return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
@@ -130,16 +130,16 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
     if (code.count + 2) * weights[0].nbytes > _MOST_BYTES:
         return f"the table of MatMul {product.name!r} would be larger than {_MOST_BYTES >> 20} MiB"
     zeros = np.zeros((1, weights.shape[1]))
-    # Rows of OneHot are there twice: counted from the start, and from the end.
+    # The rows of OneHot occur twice: for negative and for non-negative indices.
     rows = [weights.astype(np.float64)] * (code.count // len(weights))
     y, table = _through(product.outputs[0], np.concatenate([zeros, *rows, zeros]), code.rank)
     return _Match(code=code, table=table.astype(np.float32), result=y, at=product)
 
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
-    """Follow elementwise nodes after a product and apply them to its lookup table."""
+    """Apply the elementwise nodes after a product to its lookup table; return the last value and the table."""
     computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
-    # The farthest value first: all that is computed up to it goes into the table.
+    # The farthest value first, so as much as possible goes into the table.
     for y, (values,) in reversed(computed.items()):
         nodes, elsewhere = between(value, y, computed)
         inside = y is value or (
@@ -162,7 +162,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     def number(which: str, value: int) -> ir.Value:
         return editor.constant(at, f"{name}_{which}", np.array(value, code.dtype))
 
-    # One number below and one above the range, whose rows are zeros: the first and the last of the table.
+    # Clip to one below and one above the range, which are the first and the last row of the table.
     limits = [number("low", code.low - 1), number("high", code.low + code.count)]
     index = editor.node(at, "Clip", [index, *limits], name=f"{name}_clip")
     if code.low != 1:

@@ -25,22 +25,22 @@ from ortune.graph.nodes import input_of
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 11  # of a Pad whose amounts are an input
-_MOST_COPIES = 8  # of an edge
-_MOST_BYTES = 4 << 20  # of constants for one Pad
+_LEAST_OPSET = 11  # first opset in which the pads are an input
+_MOST_COPIES = 8  # maximum repetitions of an edge
+_MOST_BYTES = 4 << 20  # maximum size of constants for one Pad
 _MODES = ("constant", "reflect", "edge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Pad.
+    """A Pad that can be replaced.
 
     Attributes:
-        node: The node.
-        mode: What it fills with.
-        shape: Sizes of what it pads; None for those that are open.
-        amounts: By axis, how many elements before and behind.
-        fill: The number it fills with.
+        node: The Pad.
+        mode: Its mode.
+        shape: Sizes of its input; None for dynamic ones.
+        amounts: For each padded axis, the number of elements before and after.
+        fill: Fill value of the mode "constant".
     """
 
     node: ir.Node
@@ -118,7 +118,7 @@ def _filled(
     *,
     last: bool,
 ) -> list[ir.Value]:
-    """Return what stands before or behind a tensor on one axis."""
+    """Return the parts to concatenate before or after a tensor on one axis."""
     if not count:
         return []
     name = f"{match.node.name or 'pad'}"
@@ -129,7 +129,7 @@ def _filled(
     if edge:
         start, end = (-1, np.iinfo(np.int64).max) if last else (0, 1)
     else:
-        # A mirror leaves out the edge: two elements before [a, b, c] are c and b.
+        # A reflection excludes the edge: two elements before [a, b, c] are c and b.
         start, end = (-2, -2 - count) if last else (count, 0)
     numbers = [
         editor.constant(match.node, f"{name}_{what}", np.asarray([n], np.int64))

@@ -21,7 +21,7 @@ from ortune.graph.nodes import input_of, is_op
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 2  # the sizes have another name before
+_LEAST_OPSET = 2  # before it, the attribute "pads" has another name
 
 
 def _border(pad: ir.Node, rank: int) -> list[int] | str:
@@ -49,11 +49,11 @@ def _border(pad: ir.Node, rank: int) -> list[int] | str:
 
 
 _Match = tuple[ir.Node, ir.Node, list[int]]
-"""A convolution, the Pad before it, and what the convolution pads with both."""
+"""A convolution, the Pad before it, and the sum of their pads."""
 
 
 def _match(conv: ir.Node, _: Look) -> _Match | str:
-    """Match a Pad before a convolution that can absorb it; else the reason of a near miss, or ""."""
+    """Match a convolution and the Pad before it that it can absorb; else return the reason for a near miss, or ""."""
     source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
     weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
     both = (conv, source) if source is not None and is_op(source, "Pad") else ()

@@ -19,9 +19,9 @@ from ortune.graph.nodes import is_op
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 8  # of a Sum that broadcasts
+_LEAST_OPSET = 8  # first opset in which Sum broadcasts
 _MOST_INPUTS = 256
-"""Of a Sum: of more it would be a chain longer than most models."""
+"""Maximum inputs of a Sum, which becomes a chain of as many nodes."""
 
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:

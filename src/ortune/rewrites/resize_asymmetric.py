@@ -26,7 +26,7 @@ from ortune.rewrites._pattern import Look, Pattern
 _LEAST_OPSET = 11
 _CENTRED = ("half_pixel", "pytorch_half_pixel")
 _ROUNDED = ("round_prefer_floor", "round_prefer_ceil")
-"""No centre lies half-way between two elements where the factor is whole, so both find the same."""
+"""For integer factors, no coordinate is half-way between two elements, so these rounding modes agree."""
 
 
 def _match(node: ir.Node, look: Look) -> ir.Node | str:

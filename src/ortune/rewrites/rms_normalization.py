@@ -27,13 +27,13 @@ from ortune.graph.shapes.nearby import least_rank, rank_of_constant, reduced_axi
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 13  # of Pow that takes a square of another type; older ones ONNX Runtime does not fuse
-_AXES_ARE_INPUT = 18  # of ReduceMean, from this opset on
+_LEAST_OPSET = 13  # Pow with exponents of another type; ONNX Runtime does not fuse older ones
+_AXES_ARE_INPUT = 18  # first opset in which the axes of ReduceMean are an input
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """``y = x / sqrt(mean(x^2) + epsilon)``."""
+    """A matched ``y = x / sqrt(mean(x^2) + epsilon)``."""
 
     x: ir.Value
     y: ir.Value
@@ -56,14 +56,14 @@ _FORM = either(
 
 
 def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match the RMS normalisation that a node ends; else the reason of a near miss, or ""."""
+    """Match the RMS normalization that ends with a node; else return the reason for a near miss, or ""."""
     matching = nearest(_FORM, end)
     if matching is None:
         return ""
     x, y, mean, total = matching.values["x"], end.outputs[0], matching.node("mean"), matching.node("sum")
     added = other_input(total, mean.outputs[0])
     epsilon = scalar(added)
-    # A number of more axes than x would change its shape.
+    # A constant of higher rank than x would change the shape.
     rank = max(rank_of_constant(value) for node in matching.nodes for value in node.inputs)
     if epsilon is None or only_user(mean.outputs[0]) is not total or rank > max(1, least_rank(x)):
         return ""

@@ -30,23 +30,23 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 MOST_HIDDEN = 32
-"""The largest hidden size at which float32 is faster."""
+"""Largest hidden size at which float32 is faster."""
 
-_LSTM_INPUTS = 8  # scales and zero points follow
+_LSTM_INPUTS = 8  # inputs shared with LSTM; scales and zero points follow
 _WEIGHTS = {1: (8, 9), 2: (10, 11)}
-"""Places of the weights, and of their scales and zero points."""
+"""Positions of the weights, each with the positions of their scales and zero points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallLSTM:
-    """A DynamicQuantizeLSTM of a small state, with its weights in float32 as LSTM has them."""
+    """A DynamicQuantizeLSTM with a small state, and its weights in float32 by position, in LSTM's layout."""
 
     node: ir.Node
     weights: Mapping[int, Array]
 
 
 def small_ones(model: ir.Model) -> tuple[list[SmallLSTM], list[str]]:
-    """Return the LSTMs that would be faster in float32, and why others stay."""
+    """Return the LSTMs that would be faster in float32, and the reasons why others stay."""
     matches, reasons = list[SmallLSTM](), list[str]()
     for node in nodes(model):
         if operator(node) != "com.microsoft:DynamicQuantizeLSTM":
@@ -73,11 +73,11 @@ def _match(node: ir.Node) -> SmallLSTM | str:
 
 
 def _in_float(node: ir.Node, place: int, scale_place: int, zero_place: int) -> Array | None:
-    """Return weights in float32 with the axes of LSTM: directions, gates, inputs."""
+    """Return weights in float32 in LSTM's layout (directions, gates, inputs); None if they are not constant."""
     weights, scale, zero = (constant(input_of(node, i)) for i in (place, scale_place, zero_place))
     if weights is None or scale is None or zero is None or weights.ndim != 3:
         return None
-    # One number a direction, or one a direction and gate.
+    # One number per direction, or one per direction and gate.
     scale, zero = (array.reshape(array.shape[0], 1, -1) for array in (scale, zero))
     floats = (weights.astype(np.float32) - zero.astype(np.float32)) * scale.astype(np.float32)
     return np.ascontiguousarray(floats.transpose(0, 2, 1), np.float32)

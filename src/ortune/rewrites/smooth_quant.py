@@ -42,7 +42,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _may_move(node: ir.Node) -> bool:
-    """Return whether a product may take up the scale of what it reads; the tool looks closer."""
+    """Return whether a product may absorb the scale of its input; the tool makes the final decision."""
     if not is_op(node, "MatMul", "Gemm") or stored(node.inputs[1]) is None or node.inputs[0] is None:
         return False
     source = node.inputs[0].producer()
@@ -50,7 +50,7 @@ def _may_move(node: ir.Node) -> bool:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Propose nothing: it makes no model faster, and what it brings shows in fewer bits alone."""
+    """Return no proposals: it does not make a model faster, and helps only before quantization."""
     return []
 
 

@@ -33,31 +33,29 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 from ortune.rewrites._probe import LOWEST, Probes, between, spread
 
-_ONE_AXIS_OPSET = (
-    13  # before it, Softmax is over its axis and all that follow, and the last counts from the first
-)
-_FOLLOWED = 40  # values from x on
-_NEAR = 2e-7  # relative, in float64: a small number may be added
+_ONE_AXIS_OPSET = 13  # before it, Softmax normalizes over its axis and all that follow
+_FOLLOWED = 40  # maximum values to evaluate from x
+_NEAR = 2e-7  # relative tolerance in float64, which admits a small constant in the sum
 _NEARLY = 1e-3
-_MOST_ELEMENTS = 1 << 16  # of a probe with the sizes of x
+_MOST_ELEMENTS = 1 << 16  # maximum elements of a probe with the sizes of x
 _UNKNOWN, _SMALL = (
     3,
     5,
-)  # sizes of a probe: where one is not known, and at most where all together are too large
+)  # sizes of probe axes: if unknown, and at most if the probe would be too large
 _VANISHES = -104.0
-"""Exp of what is lower is zero in float32."""
+"""Below this number, Exp is zero in float32."""
 _ROUNDED = 2.0**-23
-"""Beside one, float32 rounds what is smaller."""
+"""A smaller number added to 1 is lost in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Softmax or LogSoftmax over the last axis.
+    """A matched Softmax or LogSoftmax over the last axis.
 
     Attributes:
-        x, y: What goes in, and what comes out.
-        operator: Which of the two.
-        axis: As its opset wants it.
+        x, y: Input and output.
+        operator: "Softmax" or "LogSoftmax".
+        axis: The last axis, as its opset needs it: -1, or its number.
     """
 
     x: ir.Value
@@ -67,7 +65,7 @@ class _Match:
 
 
 def _starts(anchor: ir.Node) -> list[ir.Value]:
-    """List the possible inputs of the Softmax: the input of Exp, or what the maximum is subtracted from."""
+    """Return the possible inputs of the Softmax: what the maximum is subtracted from, then the input of Exp."""
     value = anchor.inputs[0] if anchor.inputs else None
     source = value.producer() if value is not None else None
     while source is not None and limits(source) is not None:
@@ -78,7 +76,7 @@ def _starts(anchor: ir.Node) -> list[ir.Value]:
 
 
 def _shape(value: InferredShape) -> tuple[int, ...] | None:
-    """Return sizes for probes; None if the last axis has one element or the tensor is empty."""
+    """Return a shape for probes; None if the last axis has one element or the tensor is empty."""
     if value.dims is None:
         return _UNKNOWN, _SMALL
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in value.dims]
@@ -94,7 +92,7 @@ def _log_shares(x: Array, axis: int) -> Array:
 
 
 def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
-    """Return whether values are the Softmax or LogSoftmax of the probes along an axis; "" for neither."""
+    """Return "Softmax" or "LogSoftmax" if values are that function of the probes along an axis; else ""."""
     if values[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
@@ -105,7 +103,7 @@ def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) ->
 
 
 def _match(anchor: ir.Node, look: Look) -> _Match | str:
-    """Match the Softmax or LogSoftmax around an Exp or ReduceLogSumExp; else the reason of a near miss, or ""."""
+    """Match the Softmax or LogSoftmax around a node; else return the reason for a near miss, or ""."""
     if is_op(anchor, "Log"):
         return _of_shares(anchor)
     why = ""
@@ -115,7 +113,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
         if shape is None:
             continue
         rng = np.random.default_rng(0)
-        # Low ones too: a sum that is kept above a number is another one there.
+        # With low numbers too, where a lower bound of the sum would matter.
         probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
         computed = spread(
@@ -144,7 +142,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
 
 
 def _of_the_sum(anchor: ir.Node) -> bool:
-    """Return whether the logarithm is of the sum; a logarithm of shares differs where they underflow."""
+    """Return whether the logarithm is of the sum; the logarithm of a quotient differs if the quotient underflows."""
     return is_op(anchor, "ReduceLogSumExp") or all(
         is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
     )
@@ -170,7 +168,7 @@ def _checked(
 
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
-    """Return why the function may differ from Softmax outside the probes; "" if it cannot."""
+    """Return why the function may differ from Softmax outside the range of the probes; "" if it cannot."""
     if any(_is_felt(node, match, computed) for node in nodes):
         return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
@@ -179,7 +177,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
 
 
 def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
-    """Return whether a node's constants change the function; 1 / sum and bounds that no value reaches do not."""
+    """Return whether a node's constants change the function, unlike 1 / sum and bounds that no value reaches."""
     within = limits(node)
     if within is not None:
         low, high = within
@@ -191,7 +189,7 @@ def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) 
             continue
         one = float(number.reshape(())) if number.size == 1 else math.nan
         over = is_op(node, "Div") and place == 0 and one == 1.0
-        # Less the maximum, the sum of a row is at least exp(0) = 1: 1e-9 added to it is rounded away.
+        # With the maximum subtracted, the sum of a row is at least exp(0) = 1, so adding 1e-9 has no effect.
         added = is_op(node, "Add") and 0 <= one < _ROUNDED and _reach(node, match, computed)[0] == 1.0
         if not (over or added):
             return True
@@ -199,7 +197,7 @@ def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) 
 
 
 def _reach(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> tuple[float, float]:
-    """Bound a node's input, given that the maximum was subtracted."""
+    """Return the bounds of a node's input if it is x less the maximum, or the sum of exponentials; else infinities."""
     value = next(v for v in node.inputs if v is not None and v in computed)
     below = [p - p.max(-1, keepdims=True) for p in computed[match.x]]
     if _same(computed[value], [np.exp(b).sum(-1) for b in below]):

@@ -21,9 +21,9 @@ from ortune.graph.attributes import int_of
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 13  # before it, Softmax is over all axes from one on
-_AXES_ARE_INPUT = 18  # of ReduceMax, from this opset on
-_LEAST_BEHIND = 1024  # elements behind the axis: with fewer, turning them costs less than four more operators
+_LEAST_OPSET = 13  # before it, Softmax normalizes over all axes from its axis on
+_AXES_ARE_INPUT = 18  # first opset in which the axes of ReduceMax are an input
+_LEAST_BEHIND = 1024  # minimum elements after the axis; with fewer, transposing is cheaper
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -35,11 +35,11 @@ classes_of_each_pixel (float[1,4,40,40] x) => (float[1,4,40,40] y)
 GOOD = BAD.replace("40,40", "5,5")
 
 _Match = tuple[ir.Node, int]
-"""A Softmax with its axis, counted from the last."""
+"""A Softmax and its axis as a negative number."""
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """Match a Softmax over an inner axis; else the reason of a near miss, or ""."""
+    """Match a Softmax over an inner axis; else return the reason for a near miss, or ""."""
     axis, value = int_of(node, "axis", -1), node.inputs[0]
     sizes = look.values.sizes(value)
     if axis >= 0 and sizes is not None:

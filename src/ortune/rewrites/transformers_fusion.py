@@ -43,7 +43,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 
 def _kind(model: ir.Model) -> str:
-    """Choose the optimizer's model type: vit for image inputs, gpt2 for causal models, else bert."""
+    """Choose the optimizer's model type: "vit" for image inputs, "gpt2" for causal models, else "bert"."""
     if any(value.shape is not None and len(value.shape) == _IMAGE_RANK for value in model.graph.inputs):
         return "vit"
     operators = {node.op_type for node in nodes(model)}
@@ -60,7 +60,7 @@ def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if heads is not None:
         params |= {"heads": str(heads.count), "hidden": str(heads.count * heads.size)}
     elif params["model"] != "bert":
-        return []  # the other kinds cannot find the heads themselves
+        return []  # the other model types need the number of heads
     fused = any(is_op(node, "LayerNormalization") for node in nodes(model))
     normed = "" if fused else ", and normalisations might not be fused"
     return [

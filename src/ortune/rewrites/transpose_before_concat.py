@@ -24,15 +24,15 @@ from ortune.graph.nodes import is_op, only_user
 from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look, Pattern
 
-_LEAST_OPSET = 4  # Concat before has an axis by default
+_LEAST_OPSET = 4  # before it, the axis of Concat has a default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Match:
-    """A Transpose of a Concat along the last axis.
+    """A Transpose after a Concat along the last axis.
 
     Attributes:
-        order: Of the axes: axis ``n`` of what comes out is ``order[n]`` of what goes in.
+        order: The "perm" of the Transpose: axis ``n`` of its output is axis ``order[n]`` of its input.
         cut: The Slice between, with its axes; None if there is none.
     """
 
@@ -47,7 +47,7 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
 
 
 def _match(node: ir.Node, look: Look) -> _Match | str:
-    """Match a Transpose of a Concat along the last axis; else the reason of a near miss, or ""."""
+    """Match a Transpose after a Concat along the last axis; else return the reason for a near miss, or ""."""
     order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
         return ""
@@ -89,7 +89,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
         transpose,
         "Concat",
         [turned[v] for v in match.concat.inputs if v is not None],
-        # Where the Transpose puts the last axis.
+        # The position of the last axis after the Transpose.
         [ir.AttrInt64("axis", order.index(len(order) - 1))],
         name=match.concat.name or "concat",
     )
@@ -111,7 +111,7 @@ PATTERN = Pattern(
     proposed="{n} {Transpose moves|Transposes move} the axis of a preceding Concat",
     none="no Transpose moves the axis of a Concat",
     least_opset=_LEAST_OPSET,
-    repeats=True,  # what is transposed now may have been joined itself
+    repeats=True,  # an input of the Concat may be a Concat itself
 )
 REWRITE = PATTERN.rewrite(
     name="transpose-before-concat",

@@ -35,14 +35,14 @@ _PLACES = {
     "com.microsoft:MatMulIntegerToFloat": (1, 5),
     "com.microsoft:QGemm": (3, 5),
 }
-"""Where integer products have their weight and its zero point."""
+"""Positions of the weight and its zero point in integer products."""
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
 _SHIFT = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Weight:
-    """A uint8 weight where a node reads it; ``zero`` is None for a zero point that is left out."""
+    """A uint8 weight at a node that reads it; ``zero`` is None if the zero point is omitted."""
 
     node: ir.Node
     at: int
@@ -66,7 +66,7 @@ def _weights(model: ir.Model) -> Iterator[_Weight]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Return whether products alone read a value, as their weight."""
+    """Return whether a value is read only by products, as their weight."""
     uses = list(value.uses())
     return (
         bool(uses)
@@ -76,12 +76,12 @@ def _is_weight(value: ir.Value) -> bool:
 
 
 def _shifted(tensor: ir.TensorProtocol) -> np.ndarray:
-    # In 16 bits, since 0 - 128 wraps around in 8.
+    # Subtract in 16 bits, since 0 - 128 wraps around in 8.
     return (tensor.numpy().astype(np.int16) - _SHIFT).astype(np.int8)
 
 
 def _without_zero(weight: _Weight) -> np.ndarray:
-    """The zero point that is 0 if it is left out, shifted; it has the shape of the scales where there are some."""
+    """Return the omitted zero point (0), shifted; it has the shape of the scale of a DequantizeLinear."""
     scale = constant_tensor(input_of(weight.node, 1)) if is_op(weight.node, "DequantizeLinear") else None
     shape = () if scale is None else tuple(scale.shape.numpy())
     return np.full(shape, -_SHIFT, np.int8)

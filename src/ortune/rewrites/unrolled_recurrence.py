@@ -30,13 +30,13 @@ from ortune.rewrites._editor import Editor
 from ortune.rewrites._pattern import Look
 from ortune.rewrites._recurrence import Recurrence, recurrences, taken
 
-_LEAST_OPSET = 7  # LSTM, GRU and RNN of today
-_AXES_ARE_INPUT = 13  # of Squeeze and Unsqueeze, from this opset on
-_AXES = 3  # of a sequence: steps, batch, numbers
+_LEAST_OPSET = 7  # first version of today's LSTM, GRU and RNN
+_AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze and Unsqueeze are an input
+_AXES = 3  # rank of a sequence: steps, batch, features
 
 
 def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
-    """Return the unrolled recurrences that one operator can replace, and why others cannot."""
+    """Return the unrolled recurrences that one operator can replace, and the reasons why others cannot be."""
     matches, reasons = list[Recurrence](), list[str]()
     for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
         why = candidate if isinstance(candidate, str) else _refusal(candidate, look)
@@ -48,7 +48,7 @@ def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
 
 
 def _refusal(recurrence: Recurrence, look: Look) -> str:
-    """Return why a recurrence cannot be replaced; "" if it can."""
+    """Return why a recurrence cannot be replaced; "" if it can be."""
     first = recurrence.cells[0]
     what = f"the {recurrence.kind} with {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r}"
     dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
@@ -71,13 +71,13 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
 
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
-    """Return whether a state has one row per batch element instead of one for all."""
+    """Return whether a state has one row per batch element instead of one row for all."""
     dims, piece = look.of(before).dims, taken(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
     if dims[0] in {size[0] for size in sizes} - {None}:
         return True
-    # Else by the name of an open size, which the exporter gave to both.
+    # Else compare the names of dynamic dimensions.
     source, graph = x if piece is None else piece.source, before.graph
     fed = [v for v in graph.inputs if len(v.shape or ()) >= _AXES] if graph is not None else []
     shapes = [value.shape for value in (source, *fed) if value.shape is not None]
@@ -99,7 +99,7 @@ def _is_zero(value: ir.Value) -> bool:
 
 
 class _Writer:
-    """Writes the operator that stands for one recurrence."""
+    """Writes the operator that replaces one recurrence."""
 
     def __init__(self, editor: Editor, recurrence: Recurrence, look: Look) -> None:
         self.editor, self.recurrence, self.look = editor, recurrence, look
@@ -116,13 +116,12 @@ class _Writer:
         x = self._sequence()
         before = [self._begin(value) for value in self._begins()]
         attributes: list[ir.Attr] = [ir.AttrInt64("hidden_size", _hidden(cells[0]))]
-        # The steps go through the sequence from its end.
+        # The steps run through the sequence in reverse.
         if self.places[0] > self.places[-1]:
             attributes.append(ir.AttrString("direction", "reverse"))
         first = recurrence.cells[0]
         if recurrence.kind == "GRU":
-            # Without a state behind its reset, the gate resets the product, which ONNX calls
-            # linear_before_reset.
+            # Without a reset state, the reset gate is applied to the product: linear_before_reset in ONNX.
             attributes.append(ir.AttrInt64("linear_before_reset", int(first.reset is None)))
         if first.hard is not None:
             others = ["Tanh", "Tanh"] if recurrence.kind == "LSTM" else ["Tanh"]
@@ -182,7 +181,7 @@ class _Writer:
         return self.editor.node(self.at, "Transpose", [value], perm, name=f"{self.name}_transpose")
 
     def _sequence(self) -> ir.Value:
-        """Return what all steps are fed, as one value: steps, batch, numbers."""
+        """Return the inputs of all steps as one sequence: steps, batch, features."""
         xs = [cell.x for cell in self.recurrence.cells]
         pieces = [taken(x) for x in xs]
         slices = [piece for piece in pieces if piece is not None]
@@ -199,7 +198,7 @@ class _Writer:
         return self.editor.node(self.at, "Concat", rows, [ir.AttrInt64("axis", 0)], name=f"{self.name}_steps")
 
     def _weights(self) -> list[ir.Value]:
-        """Return the weights of the input, those of the state, and the biases of both."""
+        """Return the input weights, the state weights, and the biases of both."""
         cell = self.recurrence.cells[0]
         fed, recurrent, reset = cell.gates, cell.gates, cell.state
         if cell.reset is not None:
@@ -216,7 +215,7 @@ class _Writer:
         )
         biases = [np.zeros(hidden) if form.bias is None else form.bias for form in fed]
         others = [np.zeros(hidden)] * len(fed)
-        # Where the product is reset, its bias is too, and may not be added to that of the input.
+        # If the product is reset, so is its bias, which must not be added to that of the input.
         if cell.kind == "GRU" and cell.reset is None and recurrent[2].bias is not None:
             others[2] = recurrent[2].bias
         b = np.concatenate([*biases, *others])
@@ -227,14 +226,14 @@ class _Writer:
         ]
 
     def _states(self, states: ir.Value, own: set[ir.Node]) -> None:
-        """Put the states behind the steps in the places where they are read."""
+        """Replace the states of the steps where they are read by those of the sequence ``states``."""
         stacked = _stacked(
             [self.recurrence.states[self.places.index(i)] for i in range(len(self.places))], own
         )
         if stacked is not None:
             value, axis, nodes = stacked
             order = [1, 2]
-            # The operator puts the steps first; here they go to the axis along which the model stacks them.
+            # The operator puts the steps first; move them to the axis along which the model stacks them.
             order.insert(axis, 0)
             self._put(value, self._turned(states, order), own)
             own.update(nodes)
@@ -247,7 +246,7 @@ class _Writer:
                 self._put(value, one, own)
 
     def _put(self, old: ir.Value, new: ir.Value, own: set[ir.Node]) -> None:
-        """Put a value in the place of another for all but the steps themselves."""
+        """Replace a value for all readers except the nodes in ``own``."""
         new.type, new.shape = old.type, old.shape
         if old.is_graph_output():
             graph = self.at.graph
@@ -273,12 +272,12 @@ def _hidden(cell: Cell) -> int:
 
 
 def _is_read(value: ir.Value, own: set[ir.Node]) -> bool:
-    """Return whether something but the steps reads a value."""
+    """Return whether a value is a graph output or read by nodes other than ``own``."""
     return value.is_graph_output() or any(use.node not in own for use in value.uses())
 
 
 def _stacked(states: Sequence[ir.Value], own: set[ir.Node]) -> tuple[ir.Value, int, list[ir.Node]] | None:
-    """The value in which all states are put one behind the other along a new axis, the axis, and the nodes for it."""
+    """Match a stack of all states in order along a new axis; return the value, the axis and the nodes, or None."""
     rows: list[ir.Value] = []
     axes: set[int] = set()
     for state in states:
@@ -303,7 +302,7 @@ def _stacked(states: Sequence[ir.Value], own: set[ir.Node]) -> tuple[ir.Value, i
 def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     editor, kinds, reasons = Editor(model), Counter[str](), dict[str, None]()
     before = -1
-    # What one becomes is what the next is fed: layers upon layers.
+    # The output of one recurrence may be the input of the next.
     while before != kinds.total():
         before = kinds.total()
         look = Look(model)

@@ -21,7 +21,7 @@ from ortune.rewrites._base import Param, Proposed, Rewrite
 from ortune.rewrites._marks import mend
 from ortune.rewrites._quantized import FAMILY, LEAVE, is_small_share, megabytes, refuses, weight_bytes
 
-_LEAST_BYTES = 1 << 20  # below it weights stay in the caches, and nothing is won by reading fewer
+_LEAST_BYTES = 1 << 20  # minimum bytes of weights; smaller ones stay in the caches
 
 
 def _refuses(model: ir.Model) -> tuple[str, ...]:

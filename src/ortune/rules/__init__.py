@@ -1,13 +1,14 @@
-"""What is wrong or worth knowing, one file a rule; found by walking the folder.
+"""All rules, one file each, discovered by walking the folder.
 
-A rule is a module in the folder of its family, with a docstring under fixed headings, a constant ``CODE`` that begins
-with the family's letters and is never used again, and a function ``find`` from facts to findings. Its name is that of
-its file. ``facts`` says what may be known; a rule is silent where what it needs is not. One that reads a model alone
-shows what it means: ``BAD`` and ``GOOD`` in the text form of ONNX, or ``bad()`` and ``good()`` where text cannot; what
-it marks in the bad one is named ``bad...``. ``TIER`` says how much it is trusted, where that is not "stable",
-``TARGET`` where its models are bad, where that is not the CPU, and ``JOINS`` whose findings it tells together: where it
-fires, these are silent. ``LAST`` is one whose fix others may name: what they name, it does not. ``COUNTS_BLOCKS`` is
-one that says itself how often its nodes repeat; what all others name in repeated blocks is told by ``_blocks``.
+A rule is a module in the folder of its family. It has a docstring under fixed headings, a constant ``CODE`` that begins
+with the family's letters and is never reused, and a function ``find`` from facts to findings. Its name is that of its
+file. ``facts`` defines what may be known; a rule yields nothing if the facts that it needs are missing. A rule that
+reads only the model has examples: ``BAD`` and ``GOOD`` in the text form of ONNX, or functions ``bad()`` and ``good()``
+that make them; the names of nodes and values to be found in the bad one begin with ``bad``. Optional constants:
+``TIER`` is the trust in the rule (default "stable"), and ``TARGET`` is the target of its examples (default the CPU).
+``JOINS`` has codes of rules that are silent if this rule finds something. ``LAST`` marks a rule whose findings are
+dropped if other findings name the same rewrites. ``COUNTS_BLOCKS`` marks a rule that itself reports repetitions of its
+nodes; for all others ``_blocks`` does.
 """
 
 from __future__ import annotations
@@ -71,47 +72,47 @@ FAMILIES = {
     "environment": "ENV",
     "measurement": "MSR",
 }
-"""Folders and the letters that their codes begin with."""
+"""Families by folder, with the letters that their codes begin with."""
 
 ABOUT_MODELS = tuple(
     family for family in FAMILIES if family not in ("application", "environment", "measurement")
 )
-"""Families of what is wrong with a model and how it is run; the others are about a machine and what was measured."""
+"""Families about a model and how it runs; the others are about an application, a machine or a measurement."""
 
 BLOCKS = "repeated blocks"
-"""What is left out where there is no time to look for them."""
+"""Name of the search for repeated blocks, for ``Facts.begins``."""
 
 EVERY_RULE = "every rule"
-"""What is left out where there is no time to begin with any."""
+"""Name of the whole search for findings, for ``Facts.begins``."""
 
 Tier = Literal["stable", "preview", "if-measured"]
-"""stable: its evidence was seen here. preview: it is documented, and was not reproduced. if-measured: where it fires
-the fix seldom pays, so that it is said only by those who measure it."""
+"""stable: the evidence was reproduced. preview: documented elsewhere, not reproduced. if-measured: the fix seldom
+helps, so findings are reported only by commands that measure the fix."""
 
 _ANY_MODEL = re.compile(r"(?<= )model\.onnx(?= |$)")
-"""What a rule writes in the command of a fix for the model that it looks at."""
+"""Placeholder for the model's path in the fix commands of rules."""
 _COMMAND = re.compile(r"\bortune (?:[^\s:;]+ )*?model\.onnx(?= |$)")
-"""The beginning of such a command, where it is one of ortune's own."""
+"""The beginning of an ortune command up to this placeholder."""
 
 _WEIGHTS: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One file.
+    """One rule, read from its module.
 
     Attributes:
-        name: For the pattern that it finds.
-        doc: What it says of itself, under the headings.
-        find: What it finds.
-        tier: How much it is trusted.
-        bad: A model that it fires on, marked; None where it needs more than a model.
-        good: One that is like it, and that it is silent on.
-        shown: The bad model as text; "" where it is made.
-        target: Where its models are bad and good.
-        joins: Codes of rules that each know a part of what it finds: said in one finding, and not beside it.
-        last: Of its findings those are said alone whose rewrite no other rule names.
-        counts_blocks: Its findings say themselves how often their nodes repeat.
+        name: Name of the pattern that it finds; the module's name with hyphens.
+        doc: The module's docstring, under fixed headings.
+        find: Yields the findings for some facts.
+        tier: Trust in the rule.
+        bad: Makes a model that the rule finds; None if the rule needs more than a model.
+        good: Makes a similar model that the rule does not find.
+        shown: The bad model as text; "" if code makes it.
+        target: Target of the examples.
+        joins: Codes of rules that find a part of the same; they are silent if this rule finds something.
+        last: Whether findings are dropped if all their rewrites are named by findings of other rules.
+        counts_blocks: Whether the findings themselves report how often their nodes repeat.
     """
 
     code: str
@@ -130,23 +131,23 @@ class Rule:
 
     @property
     def title(self) -> str:
-        """The first line of what it says of itself, without its full stop."""
+        """The first line of the docstring, without its full stop."""
         return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """Return what it finds, with its name."""
+        """Return the rule's findings, with its name."""
         return [msgspec.structs.replace(finding, name=self.name) for finding in self.find(facts)]
 
 
 @cache
 def all_rules(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Rule]:
-    """Return every rule by its code; those of some families are read without the files of the others."""
+    """Return the rules of these families by code, importing only the families' modules."""
     rules = [_rule(family, module) for family in families for module in _modules(family)]
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
 
 def rule_of(module: ModuleType) -> Rule:
-    """Return one rule by its file, without importing the others."""
+    """Return the rule of a module, without importing other rules."""
     return _rule(module.__name__.split(".")[-2], module)
 
 
@@ -178,7 +179,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
 
 
 def find_rule(text: str) -> Rule:
-    """Return the rule of that code or name; UsageError names those that are near."""
+    """Return the rule with this code or name; raise UsageError with the closest matches if there is none."""
     for rule in all_rules().values():
         if text.upper() == rule.code or text.lower().replace("_", "-") == rule.name:
             return rule
@@ -190,13 +191,13 @@ def find_rule(text: str) -> Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which rules are asked.
+    """A selection of rules; raises UsageError for a name that matches no rule.
 
     Attributes:
-        select: Codes, beginnings of codes, or names; () for all that are stable.
-        ignore: Those left out of them.
-        preview: Those in preview are asked too.
-        measured: So are those that are said only where their fix is measured.
+        select: Codes, prefixes of codes, or names; empty for all.
+        ignore: Codes, prefixes of codes, or names to exclude.
+        preview: Whether to include rules in preview.
+        measured: Whether to include rules that are reported only if their fix is measured.
     """
 
     select: Sequence[str] = ()
@@ -207,17 +208,17 @@ class Selection:
     def __post_init__(self) -> None:
         for text in (*self.select, *self.ignore):
             if not any(_named(rule, text) for rule in all_rules().values()):
-                find_rule(text)  # says what there is
+                find_rule(text)  # raises the error with suggestions
 
     def rules(self, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Rule]:
-        """Return the rules of these families, by their codes."""
+        """Return the selected rules of these families, sorted by code."""
         return [rule for rule in all_rules(families).values() if self._asks(rule)]
 
     def _asks(self, rule: Rule) -> bool:
         if any(_named(rule, text) for text in self.ignore):
             return False
         if any(text.upper() == rule.code or text == rule.name for text in self.select):
-            return True  # whoever names a rule wants it, trusted or not
+            return True  # a rule selected by its full name or code is included in any tier
         said = {"stable": True, "preview": self.preview, "if-measured": self.measured}
         trusted = said[rule.tier]
         return trusted and (not self.select or any(_named(rule, text) for text in self.select))
@@ -228,14 +229,14 @@ def _named(rule: Rule, text: str) -> bool:
 
 
 def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
-    """Return what all stable rules find: that times mean nothing, then what is broken, then by its share of the run.
+    """Return the findings of all stable rules: meaningless times first, then errors, then by share of the run.
 
     Args:
-        facts: What is known.
-        without: Families (of their letters) that are not asked.
-        measured: Also what seldom pays and has a fix that can be measured: from whoever measures it.
+        facts: The facts.
+        without: Letters of families to skip.
+        measured: Whether to include findings of if-measured rules that have a plan to measure.
     """
-    if not facts.begins(EVERY_RULE):  # to read them takes a second of a busy machine
+    if not facts.begins(EVERY_RULE):  # importing the rules takes a second on a busy machine
         return ()
     asked = [rule for rule in Selection(measured=measured).rules() if FAMILIES[rule.family] not in without]
     stable = {rule.code for rule in asked if rule.tier == "stable"}
@@ -245,14 +246,14 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
-    """Return what these rules find, in the same order; of what one of them joins, that one alone.
+    """Return the findings of these rules in the order of ``findings``, without those that another rule joins.
 
-    A rule for which there is no time is left out: first those about the machine, last those about the graph.
+    Rules run by family, graph first and measurement last, so those skipped for lack of time are the least important.
     """
     families = list(FAMILIES)
     ordered = sorted(asked, key=lambda rule: families.index(rule.family))
     with contextlib.ExitStack() as stack:
-        stack.enter_context(remembering())  # several rules ask what the model's values are
+        stack.enter_context(remembering())  # several rules infer the model's values
         if facts.model is not None:
             stack.enter_context(unchanged(facts.model.ir))
         findings_of = {rule: rule.findings(facts) for rule in ordered if facts.begins(rule.code)}
@@ -279,7 +280,7 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
 
 
 def _about_this_file(finding: Finding, facts: Facts) -> Finding:
-    """With the model's own name, and what it is fed here, in the command of its fix."""
+    """Return the finding with the model's path and its feed options in the fix command."""
     if facts.model is None or not finding.fix:
         return finding
     path, fed = shlex.quote(operand(facts.model.facts.path)), shlex.join(facts.fed)
@@ -288,16 +289,16 @@ def _about_this_file(finding: Finding, facts: Facts) -> Finding:
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:
-    """Return whether others name all rewrites of a finding's fix."""
+    """Return whether all rewrites of a finding's fix are in ``named``."""
     return finding.plan is not None and {spec.name for spec in finding.plan.rewrites} <= set(named)
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
-    """Return whether a finding's fix changes the model and may be made without asking anybody.
+    """Return whether a finding's fix only changes the model, in a way that may be applied without asking.
 
     Args:
-        finding: A rule's.
-        unsafe: Also where outputs move by more than the order of sums, or the model then serves less.
+        finding: The finding of a rule.
+        unsafe: Whether to allow fixes that are not "exact".
     """
     changes_model = finding.plan is not None and bool(finding.plan.rewrites) and not finding.plan.settings
     return changes_model and (unsafe or finding.safety == "exact")

@@ -1,7 +1,7 @@
-"""Findings on repeated blocks: equal layers or steps have one finding, which names the nodes of one block.
+"""Grouping of findings by repeated blocks: equal layers or steps have one finding, with the nodes of one block.
 
-A rule names every node that it is about. Of twelve equal layers that are twelve times the same names; here they become
-the nodes of the first block and the number of blocks. Findings that say the same of one block each become one.
+A rule names every node that it finds, which for twelve equal layers is twelve times the same. Here they become the
+nodes of the first block and the number of blocks, and equal findings on single blocks become one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from ortune.records import Finding, InBlocks
 from ortune.rules._words import listed
 
 LEAST_BLOCKS = 3
-"""Of fewer, all names are as short."""
+"""Minimum blocks to group; for fewer, the full list of names is as short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a name stands.
+    """Position of a name in the repeated blocks.
 
     Attributes:
-        region: Its number; ``copies`` are the blocks of the region.
-        block: In which of them.
-        position: In the block: which node, and which of its inputs for a weight (-1 for the node).
+        region: Number of the region of repeated blocks; ``copies`` is its number of blocks.
+        block: Index of the block in the region.
+        position: Index of the node in the block, and the index of its input for a weight (-1 for the node itself).
     """
 
     region: int
@@ -40,7 +40,7 @@ class _Place:
 
 
 def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
-    """Return whether any finding names enough to be about repeated blocks."""
+    """Return whether a rule names enough nodes to be about repeated blocks."""
     named = Counter[str]()
     for finding in findings:
         if finding.code not in own:
@@ -49,12 +49,12 @@ def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
 
 
 def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]) -> tuple[Finding, ...]:
-    """Return the findings, those on repeated blocks in the words of one block.
+    """Return the findings, with those on repeated blocks expressed by one block.
 
     Args:
-        findings: Of all rules.
-        model: What they are about.
-        own: Codes of rules that say themselves how often their nodes repeat.
+        findings: Findings of all rules.
+        model: The model.
+        own: Codes of rules that themselves report how often their nodes repeat.
     """
     places = _places(model)
     if not places:
@@ -65,7 +65,7 @@ def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]
 
 
 def _places(model: ir.Model) -> dict[str, _Place]:
-    """The names of nodes in repeated blocks, and of the weights that one block alone reads; none that two have."""
+    """Return the positions of uniquely named nodes in repeated blocks, and of weights that only one block reads."""
     by_name: dict[str, ir.Node | None] = {}
     for node in nodes(model):
         name = name_of(node)
@@ -94,7 +94,7 @@ def _places(model: ir.Model) -> dict[str, _Place]:
 
 
 def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[Finding]:
-    """Return one finding in the place of those of a rule that say the same of one block each."""
+    """Merge the findings of a rule that are equal except for the block."""
     alike: defaultdict[tuple[object, ...], list[Finding]] = defaultdict(list)
     first_block = {(p.region, p.position): name for name, p in places.items() if p.block == 0}
     names = {name: first_block.get((p.region, p.position), name) for name, p in places.items()}
@@ -111,13 +111,13 @@ def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[F
 
 
 def _translated(text: str, names: Mapping[str, str]) -> str:
-    """Return a sentence with the first block's names in the place of another's."""
-    # Whole names alone: /l1/Erf must not be replaced within /l11/Erf.
+    """Replace another block's names in a sentence by those of the first block."""
+    # Match whole names: /l1/Erf must not be replaced in /l11/Erf.
     return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
 
 
 def _sum(findings: Sequence[Finding]) -> Finding:
-    """Return the first of several, with the places and the shares of all."""
+    """Return the first finding with the places of all, and the sum of the shares if all are known."""
     first = findings[0]
     if len(findings) == 1:
         return first
@@ -128,7 +128,7 @@ def _sum(findings: Sequence[Finding]) -> Finding:
 
 
 def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
-    """Return the finding with the blocks that it is about; as it is where these are few."""
+    """Return the finding expressed by blocks; unchanged if it names too few of them."""
     regions_named: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in dict.fromkeys(finding.where):
         if name in places:
@@ -137,8 +137,7 @@ def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
     for number in sorted(regions_named):
         alike = _alike(regions_named[number], places)
         copies = places[alike[0][0]].copies
-        # Named in fewer than half of the blocks it is no property of the block: the names themselves then say
-        # more.
+        # Names in less than half of the blocks are exceptions, so they are listed.
         if len(alike) >= max(LEAST_BLOCKS, copies / 2):
             blocks.append(InBlocks(blocks=len(alike), copies=copies, nodes=tuple(alike[0])))
             named.update(name for names in alike for name in names)
@@ -153,7 +152,7 @@ def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
 
 
 def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
-    """Return the names of each block, of those blocks in which the same places are named: the most that are alike."""
+    """Return the names in each block, for the largest set of blocks in which the same positions are named."""
     kinds: defaultdict[tuple[tuple[int, int], ...], list[list[str]]] = defaultdict(list)
     for number in sorted(blocks):
         names = sorted(blocks[number], key=lambda name: places[name].position)
@@ -162,7 +161,7 @@ def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> lis
 
 
 def _words(blocks: InBlocks) -> str:
-    """Return the names of one block, and in how many they are: "/l0/Erf in each of 12 repeated blocks"."""
+    """Format the names of one block and the number of blocks: "/l0/Erf in each of 12 repeated blocks"."""
     n = blocks.blocks
     of = f"each of {n}" if n == blocks.copies else f"{n} of {blocks.copies}"
     return f"{listed(blocks.nodes)} in {of} repeated blocks"

@@ -1,4 +1,4 @@
-"""What rules on browsers have in common: their targets and builds, and what fusions for the CPU mean there."""
+"""Code shared by rules on browsers: targets, builds, and the effect of fusions made for the CPU."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ortune.graph.ort_files import FUSED_CONV, has_residual, is_fused
 from ortune.rules.facts import Facts
 
 GPU = targets(lambda p: WEBGPU.name in p.profiled_as)
-"""Targets that run ONNX Runtime's own WebGPU provider, in a browser and outside."""
+"""Targets that run ONNX Runtime's WebGPU provider, in and outside of browsers."""
 
 NATIVE = ("asyncify", "jspi")
-"""Builds of onnxruntime-web with that provider: WebGPU in the others is JSEP."""
+"""Builds of onnxruntime-web with this provider; other builds implement WebGPU as JSEP."""
 
 JSEP = "jsep"
 
 _PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
-"""Targets that ``ortune convert --to ort`` has a place of its own for; what it makes for WebGPU is plain ONNX."""
+"""Targets that ``ortune convert --to ort`` supports by name; for WebGPU it keeps plain ONNX operators."""
 
 
 def back(facts: Facts) -> str:
-    """Return how to have a file whose operators the target knows."""
+    """Return a fix that gives a file with operators that the target supports."""
     place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
     return (
         f"ship the original .onnx, or convert it again: ortune convert original.onnx --to ort --for {place}"
@@ -32,16 +32,16 @@ def back(facts: Facts) -> str:
 
 
 def build_run(facts: Facts) -> str:
-    """The build of onnxruntime-web that runs the model; "" outside of pages, and where a watched one shows none."""
+    """Return the build of onnxruntime-web that runs the model; "" outside of pages or if unknown."""
     usual = "" if facts.asked else facts.provider.name
     return build_of(facts.plan.settings, usual)
 
 
 def shows_build(facts: Facts) -> bool:
-    """Return whether it is known how a page loads the model, which a file alone does not tell."""
+    """Return whether it is known how a page loads the model, which a model file does not show."""
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 
 def residual_convolutions(model: ir.Model) -> list[ir.Node]:
-    """Convolutions that add a fourth input, Z, to what they compute."""
+    """Return the fused convolutions with a fourth input, Z, that is added to the result."""
     return [n for n in nodes(model) if is_fused(n, FUSED_CONV) and has_residual(n)]

@@ -1,4 +1,4 @@
-"""What rules on a category of time have in common."""
+"""Code shared by rules on a time category of a profile."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _WORTH_SAYING = 0.05
 def share_of_run(
     facts: Facts, code: str, category: CategoryName, least: float, words: str
 ) -> Iterator[Finding]:
-    """Yield a category that takes more than that share of the profiled run, in words that follow "of the run"."""
+    """Yield a finding if a category takes more than ``least`` of the run; ``words`` follow "of the run"."""
     share = facts.share(category)
     if share > least:
         yield Finding(code=code, what=f"{percent(share)} of the run {words}", share_ratio=share)
 
 
 def part_of_run(facts: Facts, code: str, category: CategoryName, words: str) -> Iterator[Finding]:
-    """Yield a category that takes a part of the profiled run worth saying, with the dearest of its nodes."""
+    """Yield a finding with the slowest nodes of a category, if the category takes more than 5 % of the profiled run."""
     share = facts.share(category)
     if share > _WORTH_SAYING:
         costly = [node for node in facts.nodes() if node.category == category]

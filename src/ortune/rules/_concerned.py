@@ -1,4 +1,4 @@
-"""The nodes that a finding is about, and how much of a run they take: by identity, never by empty or shared names."""
+"""The nodes that a finding names and their share of a run, by identity and not by empty or shared names."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from ortune.graph.model.graphs import name_of, nodes
 from ortune.records import Finding, ModelCost, ProfileResult
 
 OPERATIONS_A_BYTE = 16.0
-"""What a core computes while it moves one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. A share needs no
-more than the order of it."""
+"""Operations of a core in the time that it reads one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. The order
+of magnitude is enough for shares."""
 UNLIKE_THEIR_WORK = frozenset({"DFT", "STFT"})
-"""Operators that take many times as long as others for their operations and bytes: where one runs, no node's share of
-the work says anything of its share of the time."""
+"""Operators that take many times as long as others for the same operations and bytes. If one is in the model, shares of
+work do not predict shares of time."""
 
 
 def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
-    """Return the nodes that a finding names; none if a name is also another node's, or a weight's."""
+    """Return the nodes that a finding names; empty if a name is ambiguous among nodes and weights."""
     by_name = _by_name(model)
     tensors = {value.name for value in (*model.graph.inputs, *model.graph.initializers.values())}
     named = Counter(name for name in finding.where if name in by_name and name not in tensors)
-    # Named once and carried by two nodes: nobody can say which of them is meant.
+    # Two nodes have the name, but it was given once: either may be meant.
     if any(n != len(by_name[name]) for name, n in named.items()):
         return []
     return [node for name in named for node in by_name[name]]
 
 
 def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
-    """Return the nodes of the main graph that read one of these values, or what is made of them alone."""
+    """Return the nodes of the main graph that read these values, or values computed only from them."""
     names_read, readers_ = set(names), []
     for node in model.graph:
         read = {value.name or "" for value in node.inputs if value is not None}
         if names_read & read:
             readers_.append(node)
-            # What a node makes of something else too is no longer theirs alone, so who reads on from there is
-            # not followed.
+            # A node that also reads other values is included, but its readers are not.
             if names_read >= read:
                 names_read |= {value.name or "" for value in node.outputs}
     return readers_
@@ -47,9 +46,9 @@ def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
 def share_of_run(
     concerned: Sequence[ir.Node], model: ir.Model, run: ProfileResult
 ) -> tuple[float, float] | None:
-    """How much of a profiled run these nodes take, and how much they may take at most: what nobody can map is theirs.
+    """Return the share of a profiled run that these nodes take, and an upper bound that includes unmapped nodes.
 
-    None if that is not known: none of them is in the profile by its name, or a name is also another node's.
+    None if unknown: none of the nodes is in the profile by its name, or a name is ambiguous.
     """
     steps = _steps(model)
     mine = {name for node in concerned for name in steps.get(node, ())}
@@ -64,9 +63,9 @@ def share_of_run(
 
 
 def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost) -> float | None:
-    """Return how much of the operations and bytes of a run these nodes take.
+    """Return the share of a run's operations and bytes that these nodes have; None if unknown or zero.
 
-    None if a name is also another node's, or where what an operator takes does not follow from its work.
+    It is unknown if a name is ambiguous, or if an operator's time does not follow from its work.
     """
     if any(node.op_type in UNLIKE_THEIR_WORK and node.times for node in cost.nodes):
         return None
@@ -92,6 +91,6 @@ def _by_name(model: ir.Model) -> dict[str, list[ir.Node]]:
 
 @lru_cache(maxsize=1)
 def _steps(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    from ortune.graph.mapping import step_names  # of a profile alone: a check has none
+    from ortune.graph.mapping import step_names  # needed only with a profile, which a check does not have
 
     return step_names(model)

@@ -1,4 +1,4 @@
-"""Models that a rule shows: what it fires on, and what it is silent on."""
+"""Example models of rules: one that a rule finds, and one that it does not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import onnx.parser
 Example = Callable[[], onnx.ModelProto]
 
 MARK = "bad"
-"""What a rule marks in its bad model has names that begin so."""
+"""Prefix of the names in a bad model that the rule must find."""
 
 
 def example(module: ModuleType, name: str) -> Example | None:
-    """Return the model that a rule's file gives as text in ``BAD`` or ``GOOD``, or makes in ``bad`` or ``good``."""
+    """Return the function that makes an example, from its text (``BAD``, ``GOOD``) or by name; None if missing."""
     text = getattr(module, name.upper(), None)
     if text is None:
         factory: Example | None = getattr(module, name, None)

@@ -1,4 +1,4 @@
-"""Fixes that a rewrite of ortune's own makes."""
+"""Rewrites as fixes of findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_PARAMS: Mapping[str, str] = {}
 
 
 def mended_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
-    """The finding with the rewrite as its fix, where that would change this model; else as it is, with its words."""
+    """Return the finding with the rewrite as its fix if it would change the model; else with its fix in words."""
     if facts.model is None:
         return finding
     for params, _ in rewrite.proposes(facts.model.ir, facts.work):
@@ -25,7 +25,7 @@ def mended_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
 
 
 def fixable(finding: Finding, facts: Facts) -> Finding:
-    """The finding whose fix is fixed sizes; with a static cache in their place where an input grows at each step."""
+    """Return a finding fixed by fixed sizes; if an input grows at each step, the fix is a static cache instead."""
     grows = why_not_fixed(facts.model.ir) if facts.model is not None else ""
     return msgspec.structs.replace(finding, fix=grows) if grows else finding
 
@@ -33,7 +33,10 @@ def fixable(finding: Finding, facts: Facts) -> Finding:
 def sure_of(
     rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
 ) -> Finding:
-    """Return the finding with the rewrite as its fix, from a rule that knows that it would change this model."""
+    """Return the finding with the rewrite as its fix, without a check that it changes the model.
+
+    The finding is unchanged if the plan already has the rewrite.
+    """
     if facts.rewritten_by(rewrite.name):
         return finding
     plan = Plan(rewrites=(RewriteSpec(name=rewrite.name, params=rewrite.canonical(params)),))

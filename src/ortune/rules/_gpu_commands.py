@@ -1,4 +1,4 @@
-"""The commands that measure what a model on a GPU gains without one cause of its slowness."""
+"""Commands that measure the gain of removing one cause of slowness from a model on a GPU."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ortune.rules.facts import Facts
 from ortune.rules.placement.graph_capture_refused import obstacles
 
 _MODEL = "model.onnx"
-"""What stands for the model that is looked at."""
+"""Placeholder for the model's path."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuCommands:
-    """Words of a command line each; none if no command measures it.
+    """Commands as lists of words; a list is empty if no command measures the gain.
 
     Attributes:
-        facts: Of the profiled run.
-        ran_on: The provider of its nodes on the GPU.
+        facts: Facts with the profiled run.
+        ran_on: Provider of the nodes that ran on the GPU.
     """
 
     facts: Facts
@@ -29,7 +29,7 @@ class GpuCommands:
 
     @classmethod
     def of(cls, facts: Facts, provider: str) -> GpuCommands:
-        """Return those for a profiled run, with what the profile calls the provider of nodes on the GPU."""
+        """Return the commands for a profiled run; ``provider`` is the profile's name of the GPU nodes' provider."""
         in_page = facts.profile is not None and facts.profile.trace.format == "web-console"
         return cls(facts, WEB_WEBGPU if in_page else of_profile(provider))
 
@@ -38,19 +38,19 @@ class GpuCommands:
         return self.facts.provider if self.facts.target != CPU.target else self.ran_on
 
     def against_cpu(self) -> list[str]:
-        """Compare the GPU with the CPU."""
+        """Return the command that compares the GPU with the CPU."""
         cpu = WEB_WASM.target if self._target.in_page else CPU.target
         return ["ortune", "compare", _MODEL, "--a-target", self._target.target, "--b-target", cpu]
 
     def sides(self) -> list[str]:
-        """Compare plans with the nodes before, or after, those that the GPU does not take on the CPU too."""
+        """Return the command that compares plans with more nodes on the CPU, before or after unsupported ones."""
         target = self._target
         if target.in_page or not target.ships:
             return []
         return ["ortune", "tune", _MODEL, "--targets", f"{CPU.target},{target.target}"]
 
     def capture(self) -> list[str]:
-        """Compare with one launch of a captured graph, unless the model or the provider prevents that."""
+        """Return the command that compares with graph capture; empty if the model or the provider prevents it."""
         provider = self._target
         if not provider.graph_option or self.facts.model is None or obstacles(self.facts):
             return []
@@ -60,11 +60,11 @@ class GpuCommands:
         return []
 
     def binding(self) -> list[str]:
-        """Compare with buffers in the device's memory, if the provider has one."""
+        """Return the command that compares with buffers in device memory; empty if the provider has none."""
         return self._with(f"{CALL_STYLE.name}=device_binding") if self._target.memory else []
 
     def _with(self, *settings: str) -> list[str]:
-        """Compare the target's default with these settings; nothing if others were profiled."""
+        """Return the command that compares the default with these settings; empty if the profiled plan has settings."""
         if self.facts.plan.settings:
             return []
         options = [word for setting in settings for word in ("--b-set", setting)]

@@ -1,4 +1,4 @@
-"""Values that grow from one iteration of a loop to the next, and are copied in each."""
+"""Values that grow in each iteration of a loop and are copied each time."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ortune.graph.nodes import is_op, source_of
 
 
 def insertions(model: ir.Model) -> list[ir.Node]:
-    """Return the SequenceInsert nodes that put something into a sequence which a loop carries."""
+    """Return the SequenceInsert nodes that insert into a loop-carried sequence."""
     bodies = _bodies(model)
-    # Whatever enters a body as an input is carried: SequenceInsert into what lies outside copies the same
-    # list each time, and it does not grow.
+    # Only inputs of the body are loop-carried. SequenceInsert into an outer sequence copies the same list
+    # each time, which does not grow.
     carried = {value for body in bodies for value in body.inputs}
     found: list[ir.Node] = []
     for node in (node for body in bodies for node in body):
         if is_op(node, "SequenceInsert", "SequenceErase") and _source(node.inputs[0]) in carried:
-            carried.update(node.outputs)  # what is put in after it copies the list again
+            carried.update(node.outputs)  # a later insertion copies the list again
             found += [node] if is_op(node, "SequenceInsert") else []
     return found
 
 
 def concatenations(model: ir.Model) -> list[ir.Node]:
-    """Return the Concat nodes that append to a tensor which a loop carries, and carry the result on."""
+    """Return the Concat nodes that append to a loop-carried tensor."""
     found = []
     for body in _bodies(model):
         inputs, outputs = set(body.inputs), set(map(_source, body.outputs))

@@ -1,4 +1,4 @@
-"""What rules on phones have in common: what the provider of the target takes of a model."""
+"""Code shared by rules on phones: the part of a model that the target's provider supports."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.rules._providers import options_of
 from ortune.rules.facts import Facts
 
-# What providers take is read for their targets alone.
+# The support tables are imported only for these targets.
 if TYPE_CHECKING:
     from ortune.engines.partitions.partition import Partition
     from ortune.engines.partitions.support import Format
 
 ACCELERATORS = (NNAPI.target, COREML.target, QNN.target)
-"""Targets whose provider copies tensors from the CPU and back."""
+"""Targets with a provider that copies tensors from and to the CPU."""
 PHONES = (*ACCELERATORS, XNNPACK.target)
 
 
 def in_program(facts: Facts) -> bool:
-    """Return whether CoreML gets models in the format MLProgram."""
+    """Return whether CoreML gets models in the MLProgram format."""
     option, setting = options_of(facts, COREML.name).get(FORMAT.key), facts.plan.settings.get(FORMAT.name)
     return option == "MLProgram" or setting == "mlprogram"
 
 
 def format_of(facts: Facts) -> Format | None:
-    """Return the form in which the target's provider takes models; None for targets that are not on phones."""
+    """Return the model format that the target's provider takes; None for targets that are not on phones."""
     if facts.target not in PHONES:
         return None
     from ortune.engines.partitions.support import find
@@ -36,7 +36,7 @@ def format_of(facts: Facts) -> Format | None:
 
 
 def partition_of(facts: Facts) -> Partition | None:
-    """Return what the target's provider takes of the model as the file has it; None if that is not known."""
+    """Return the partition of the model, as stored, by the target's provider; None if unknown."""
     form = format_of(facts)
     if facts.model is None or form is None:
         return None

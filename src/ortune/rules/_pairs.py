@@ -1,6 +1,6 @@
-"""Pairs of QuantizeLinear and DequantizeLinear around a product, and what keeps them from being made one with it.
+"""Pairs of QuantizeLinear and DequantizeLinear around a product, and what keeps them from being fused with it.
 
-What is said here of ONNX Runtime was seen in the graphs that 1.32 optimises.
+The behaviour of ONNX Runtime was observed in graphs optimized by version 1.32.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
 PASSED = op_set("Cast Dropout Expand Identity MaxPool Reshape Slice Squeeze Transpose Unsqueeze")
-"""Operators over which ONNX Runtime moves a QuantizeLinear up and a DequantizeLinear down; Cast and Expand where they
-change nothing, which is not looked into."""
+"""Operators across which ONNX Runtime moves QuantizeLinear up and DequantizeLinear down. Cast and Expand are moved only
+if they change nothing, which is not checked here."""
 _SIGNED = "int8 and read by several nodes"
 _PASSED_DOWN = PASSED | op_set("Pad")
 
@@ -29,13 +29,13 @@ _PASSED_DOWN = PASSED | op_set("Pad")
 def in_float(
     code: str, facts: Facts, operators: tuple[str, ...], island: Callable[[ir.Node, Host | None], str]
 ) -> Iterator[Finding]:
-    """Yield products between quantized values that are computed in float, everywhere in a model that the CPU runs.
+    """Yield a finding on products between quantized values that compute in float, if the target is the CPU.
 
     Args:
-        code: Of the rule.
-        facts: Of the model.
-        operators: The products that the rule is of.
-        island: Why one is computed in float; "" if it is not, or is not between quantized values.
+        code: Code of the rule.
+        facts: Facts with the model.
+        operators: Operators that the rule covers.
+        island: Returns why a product computes in float; "" if it does not, or is not between quantized values.
     """
     if facts.model is None or facts.target != CPU.target:
         return
@@ -52,19 +52,19 @@ def in_float(
 
 
 def dequantized(value: ir.Value | None) -> bool:
-    """Return whether a DequantizeLinear makes a value."""
+    """Return whether a DequantizeLinear computes a value."""
     return is_op(maker_of(value), "DequantizeLinear")
 
 
 def dequantizer(value: ir.Value | None) -> ir.Node | None:
-    """Return the DequantizeLinear that a value comes from, as ONNX Runtime moves it down to who reads the value."""
+    """Return the DequantizeLinear of a value, which ONNX Runtime moves down to the value's reader; None if none."""
     while (maker := maker_of(value)) is not None and is_op(maker, *_PASSED_DOWN):
         value = maker.inputs[0]
     return maker if is_op(maker, "DequantizeLinear") else None
 
 
 def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
-    """The QuantizeLinear that closes a product's pairs, or None; and why it does not, or what else stands between."""
+    """Return the QuantizeLinear after a product or None, and why it does not fuse ("" if nothing prevents it)."""
     value = node.outputs[0]
     user = only_user(value)
     activation = user if user is not None and is_op(user, "Relu", "Clip") else None
@@ -85,7 +85,7 @@ def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
 
 
 def open_input(value: ir.Value | None) -> str:
-    """Return why a value is not from a DequantizeLinear; "" if it is, or may come to be."""
+    """Return why a product's input does not come from a DequantizeLinear; "" if it does."""
     if dequantizer(value) is not None:
         return ""
     first = maker_of(value)
@@ -94,10 +94,10 @@ def open_input(value: ir.Value | None) -> str:
 
 
 def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
-    """Return which values around a product are int8 and read several times; "" for none, or where that is no matter.
+    """Return a clause on the values around a product that are int8 and read several times; "" if none matters.
 
-    On x86 ONNX Runtime makes values of int8 uint8, but for those that are read several times; and it makes one operator
-    of pairs of one kind alone.
+    On x86 ONNX Runtime converts int8 values to uint8, except those with several readers, and it fuses only pairs of
+    equal type.
     """
     if host is None or host.machine.lower() not in ("x86_64", "amd64"):
         return ""
@@ -110,7 +110,7 @@ def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
 
 
 def remedy(reasons: Iterable[str]) -> str:
-    """Return what to ask of the quantizer."""
+    """Return the fix: options for the quantizer by the given reasons."""
     listed_reasons = [*reasons]
     stays = [reason for reason in listed_reasons if " stays, " in reason]
     of_int8 = [reason for reason in listed_reasons if reason.endswith(_SIGNED)]
@@ -124,7 +124,7 @@ def remedy(reasons: Iterable[str]) -> str:
 
 
 def _stays_signed(quantize: ir.Node) -> bool:
-    """Return whether a node gives int8 that goes through DequantizeLinear alone to more than one place."""
+    """Return whether a QuantizeLinear gives int8 that is read, through DequantizeLinear only, more than once."""
     zero = constant(quantize.inputs[2]) if len(quantize.inputs) > 2 else None
     if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
         return False
@@ -136,7 +136,7 @@ def _stays_signed(quantize: ir.Node) -> bool:
 
 
 def _kept(activation: ir.Node, quantize: ir.Node) -> str:
-    """Return why an activation is not left to the QuantizeLinear behind it, which cuts off too; "" if it is."""
+    """Return why ONNX Runtime does not fold an activation into the QuantizeLinear that follows; "" if it does."""
     bounds = _bounds(quantize)
     if bounds is None:
         return ""
@@ -152,7 +152,7 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
 
 
 def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
-    """Return what 8 bits hold: the least and the most, the zero point, the least number; None if that is not known."""
+    """Return the range of 8-bit values, the zero point, and the lowest integer; None if unknown."""
     if {"output_dtype", "block_size"} & quantize.attributes.keys():
         return None
     scale = constant(quantize.inputs[1])

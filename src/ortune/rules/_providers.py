@@ -1,4 +1,4 @@
-"""What rules on execution providers have in common."""
+"""Code shared by rules on execution providers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ortune.rules.facts import Facts
 
 
 def options_of(facts: Facts, provider: str) -> Mapping[str, str]:
-    """Return what a provider of the plan is given; nothing if it is not named."""
+    """Return the options of a provider in the plan; empty if the plan does not name it."""
     return next((spec.options for spec in facts.plan.providers if spec.name == provider), {})
 
 
 def open_inputs(facts: Facts) -> tuple[str, ...]:
-    """Return the inputs that are fed and leave a size open, by name, once the plan has fixed what it fixes."""
+    """Return the names of the inputs that keep a dynamic dimension after the plan's fixed sizes."""
     assert facts.model is not None
     fixed = [spec.params for spec in facts.plan.rewrites if spec.name == FIXED.name]
     if not all(fixed):
-        return ()  # without a name it fixes all that the inputs have
+        return ()  # without parameters, the rewrite fixes all dimensions
     in_a_page = facts.plan.settings.get(IN_A_PAGE.name)
     return left_open(facts.model.ir, set(numbers(in_a_page) if in_a_page else ()).union(*fixed))

@@ -1,4 +1,4 @@
-"""What rules on a recorded application have in common."""
+"""Code shared by rules on a recorded application."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ortune.records import (
 
 SHOWN_FRAMES = 4
 _STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen ")
-"""Files of Python's own library, which only pass a call on."""
+"""Files of Python's standard library, which only pass a call on."""
 _SPIN = "session.intra_op.allow_spinning"
 
 
@@ -27,7 +27,7 @@ class Alike:
     """Sessions of one process with the same model, settings and providers.
 
     Attributes:
-        sessions: In the order of their creation; failed and inherited ones are left out.
+        sessions: The sessions in order of creation, without failed and inherited ones.
     """
 
     process: RecordedProcess
@@ -36,25 +36,25 @@ class Alike:
 
     @property
     def n_calls(self) -> int:
-        """Calls of all these sessions."""
+        """Number of calls of all these sessions."""
         return sum(session.n_calls for session in self.sessions)
 
     @property
     def creation_ns(self) -> int:
-        """Time that was spent on creating them."""
+        """Total time of creating them."""
         return sum(session.creation_ns for session in self.sessions)
 
     @property
     def name(self) -> str:
-        """What the model is called in a sentence."""
+        """The model's name in sentences."""
         return model_name(self.model)
 
     def live(self) -> int:
-        """Return how many of them existed at the same time."""
+        """Return the maximum number of these sessions that existed at the same time."""
         return most_at_once(self.sessions)
 
     def for_few_calls(self) -> list[Alike]:
-        """Return the places that create a session for every few calls, each with its sessions."""
+        """Return the sessions by place of creation, for places that create a session for every few calls."""
         places: dict[int, list[RecordedSession]] = {}
         for session in self.sessions:
             places.setdefault(session.place, []).append(session)
@@ -62,17 +62,17 @@ class Alike:
         return [g for g in groups if len(g.sessions) >= MANY and g.n_calls < FEW * len(g.sessions)]
 
     def without(self, groups: Sequence[Alike]) -> Alike:
-        """Return the group without the sessions of others."""
+        """Return the group without the sessions of other groups."""
         others = {session.id for group in groups for session in group.sessions}
         return replace(self, sessions=[session for session in self.sessions if session.id not in others])
 
 
 MANY, FEW = 4, 3
-"""So many sessions with fewer calls each were not created once and kept."""
+"""At least ``MANY`` sessions with fewer than ``FEW`` calls each were not created once and kept."""
 
 
 def alike(recording: Recording) -> Iterator[Alike]:
-    """Group the sessions by what would let them be one."""
+    """Group the sessions that could be one session: same process, model, settings and providers."""
     groups: dict[tuple[object, ...], list[RecordedSession]] = {}
     for session in recording.sessions:
         if session.error or session.inherited or not session.creation_ns:
@@ -88,14 +88,14 @@ def alike(recording: Recording) -> Iterator[Alike]:
 
 
 def model_name(model: RecordedModel) -> str:
-    """Return the name of a model's file, or what is known of it."""
+    """Return the file name of a model, or its hash if it has no path."""
     if model.path:
         return model.path.rpartition("/")[2]
     return f"the model {model.sha256[:8]}" if model.sha256 else "a model"
 
 
 def place(frames: Sequence[Frame]) -> str:
-    """Return where something happens: the innermost frame, and the package that called it from outside."""
+    """Format a call stack as its innermost frame and the first frame of another package."""
     if not frames:
         return "an unknown place"
     inner = frames[0]
@@ -105,28 +105,28 @@ def place(frames: Sequence[Frame]) -> str:
 
 
 def frame_text(frame: Frame) -> str:
-    """Return package, version, file and line of a frame."""
+    """Format package, version, file and line of a frame."""
     package = f"{frame.package} {frame.version}, ".replace(" ,", ",") if frame.package else ""
-    line = f":{frame.line}" if frame.line else ""  # native code has none
+    line = f":{frame.line}" if frame.line else ""  # native code has no line
     return f"{package}{frame.file or 'the program'}{line}"
 
 
 def stack(frames: Sequence[Frame]) -> tuple[str, ...]:
-    """Return the frames as file and line, innermost first."""
+    """Format the innermost frames as file and line."""
     return tuple(f"{frame.file or 'program'}:{frame.line}" for frame in frames[:SHOWN_FRAMES])
 
 
 def frames_of(recording: Recording, session: RecordedSession) -> tuple[Frame, ...]:
-    """Return what created a session."""
+    """Return the call stack that created a session; empty if unknown."""
     return recording.places[session.place] if session.place >= 0 else ()
 
 
 def allowed_cpus(recording: Recording, process: RecordedProcess) -> int:
-    """Return how many CPUs a process may use at the same time."""
+    """Return the number of CPUs that a process may use at the same time, by affinity and quota."""
     affinity = len(process.cpus) or recording.logical_cpus
     return affinity if recording.cpu_quota is None else min(affinity, max(1, math.ceil(recording.cpu_quota)))
 
 
 def is_spinning(session: RecordedSession) -> bool:
-    """Return whether the threads of a session spin when they have no work, which is the default."""
+    """Return whether the threads of a session spin if they have no work, which is the default."""
     return str(session.used.get(_SPIN, "1")) != "0"

@@ -1,4 +1,4 @@
-"""What rules on changes that were measured by a replay have in common."""
+"""Code shared by rules on changes that a replay measured."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ortune.rules.facts import Facts
 
 
 def of_sessions(facts: Facts, kind: ReplayedKind, code: str, what: str) -> Iterator[Finding]:
-    """Return the finding on a setting of sessions, if a replay confirmed its gain.
+    """Yield findings on a session setting, for the gains that a replay confirmed.
 
     Args:
-        facts: What is known.
+        facts: Facts with the recording and the gains.
         kind: The kind of gain.
-        code: Of the rule.
-        what: What costs.
+        code: Code of the rule.
+        what: The cause of the cost, as the beginning of a sentence.
     """
     recording, gains = facts.recording, [gain for gain in facts.gains if gain.kind == kind]
     if recording is None or not gains:
@@ -31,15 +31,15 @@ def of_sessions(facts: Facts, kind: ReplayedKind, code: str, what: str) -> Itera
 def of_calls(
     facts: Facts, kind: ReplayedKind, code: str, what: str, fix: str, weight: Callable[[RecordedCalls], int]
 ) -> Iterator[Finding]:
-    """Return the finding on the form of calls, if a replay confirmed its gain.
+    """Yield findings on the form of calls, for the gains that a replay confirmed.
 
     Args:
-        facts: What is known.
+        facts: Facts with the recording and the gains.
         kind: The kind of gain.
-        code: Of the rule.
-        what: What costs.
-        fix: What to do.
-        weight: How much calls are concerned; the place with the most is named.
+        code: Code of the rule.
+        what: The cause of the cost, as the beginning of a sentence.
+        fix: The fix, as an imperative.
+        weight: Returns how much calls contribute; the place with the most is named.
     """
     recording, gains = facts.recording, [gain for gain in facts.gains if gain.kind == kind]
     calls = [calls for session in recording.sessions for calls in session.calls] if recording else []

@@ -1,4 +1,4 @@
-"""What rules about memory over time have in common: the experiments of a soak."""
+"""Code shared by rules on memory over time: the experiments of a soak."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMES: dict[SoakChange, str] = {
 
 
 def flattening(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
-    """Return those of these changes that remove most of the rise, the one that costs least latency first."""
+    """Return the experiments with these changes that remove most of the rise, cheapest in latency first."""
     found = [
         each for each in facts.soak if each.change in changes and each.flattens and not _has(facts, each.plan)
     ]
@@ -33,18 +33,18 @@ def flattening(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
 
 
 def _has(facts: Facts, plan: Plan | None) -> bool:
-    """Return whether the model runs with the settings of a change already."""
+    """Return whether the model already runs with the settings of a plan."""
     return plan is not None and plan.settings.items() <= facts.plan.settings.items()
 
 
 def caused(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
-    """Return the finding that a change is the cause of a rise; its setting is the fix, or else the words.
+    """Return the finding that a change removes a rise; the fix is its plan, or words if it has none.
 
     Args:
-        code: The rule's code.
+        code: Code of the rule.
         what: One sentence.
         found: The experiment that shows it.
-        fix: What to do, if no setting does it.
+        fix: Fix in words, used if the experiment has no plan.
     """
     return Finding(
         code=code,
@@ -57,7 +57,7 @@ def caused(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
 
 
 def evidence(found: SoakExperiment) -> str:
-    """Return what an experiment has shown: "no arena: 94 % of 12.3 MiB are not added in 3,000 calls"."""
+    """Format the result of an experiment: "no arena: 94 % of 12.3 MiB are not added in 3,000 calls"."""
     latency = ""
     if found.latency_ratio is not None:
         interval = f"{found.latency_low:.2f}-{found.latency_high:.2f}, one process"
@@ -70,6 +70,6 @@ def evidence(found: SoakExperiment) -> str:
 
 
 def first(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:
-    """Return the finding for the first of these experiments; nothing if there is none."""
+    """Yield the finding for the first of these experiments, if there is one."""
     if found:
         yield caused(code, what, found[0], fix)

@@ -1,4 +1,4 @@
-"""Names and numbers as the sentences of rules have them."""
+"""Formatting of names and numbers in the sentences of rules."""
 
 from __future__ import annotations
 
@@ -23,42 +23,42 @@ name_of = graphs.name_of
 
 
 def percent(share: float) -> str:
-    """Return a share in whole percents; one that would be shown as nothing is told as a small one."""
+    """Format a share in whole percent; a positive one below 1 % is "under 1 %"."""
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def duration(nanoseconds: float) -> str:
-    """Return a time in the unit that fits: "52.6 us", "1.2 ms", "3 s"."""
+    """Format a time with three digits and a fitting unit: "52.6 us", "1.2 ms", "3 s"."""
     unit, size = next(((u, n) for u, n in _UNITS if abs(nanoseconds) >= 0.9995 * n), _UNITS[-1])
     return f"{nanoseconds / size:.3g} {unit}"
 
 
 def plural(count: int, word: str) -> str:
-    """Return the word, as it is of so many."""
+    """Return a word in the singular or plural for a count."""
     return word if count == 1 else f"{word}s"
 
 
 def are(count: int) -> str:
-    """Return the verb, as it is of so many."""
+    """Return "is" or "are" for a count."""
     return "is" if count == 1 else "are"
 
 
 def short(name: str, length: int = _NAME_LENGTH) -> str:
-    """Return the name, its middle left out where it is longer than that."""
+    """Return a name, with its middle elided if it is longer than ``length``."""
     return name if len(name) <= length else f"{name[: length // 3]}...{name[-(length - length // 3 - 3) :]}"
 
 
 def listed(names: Iterable[str], most: int = _NAMES) -> str:
-    """Return the first names, and how many more there are."""
+    """Join the first ``most`` names, shortened, and the number of further ones."""
     all_names = list(names)
     more = len(all_names) - most
     return ", ".join(_apart(all_names[:most])) + (f", {more} more" if more > 0 else "")
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """Return the names, as short as they can still be told from each other."""
+    """Shorten names as far as they stay distinct."""
     different = len(set(names))
-    # Names of equal layers differ in a digit somewhere in the middle, which is what is left out first.
+    # Names of equal layers differ in digits in the middle, which is the part that is elided.
     for length in range(_NAME_LENGTH, _LONGEST, 8):
         shortened = [short(name, length) for name in names]
         if len(set(shortened)) == different:
@@ -67,28 +67,28 @@ def _apart(names: Sequence[str]) -> list[str]:
 
 
 def counted(nodes: Sequence[ir.Node]) -> str:
-    """Return operators with how many there are and the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
+    """Format counts of operators with the first names: "2 If, 1 Loop (/a, /b, 1 more)"."""
     return counted_names([(name_of(node), node.op_type) for node in nodes])
 
 
 def subject(nodes: Sequence[ir.Node], one: str, several: str) -> str:
-    """Return names nodes with the verb of a sentence: "2 If (/a, /b) run"."""
+    """Format counted nodes with the verb of a sentence: "2 If (/a, /b) run"."""
     return f"{counted(nodes)} {one if len(nodes) == 1 else several}"
 
 
 def counted_names(operators: Sequence[tuple[str, str]]) -> str:
-    """Counts and names pairs of name and operator."""
+    """Format counts of operators with the first names, from pairs of name and operator."""
     counts = Counter(op for _, op in operators)
     kinds = listed((f"{n} {op}" for op, n in counts.most_common()), KINDS)
     return f"{kinds} ({listed(name for name, _ in operators)})"
 
 
 def called(node: ProfiledNode) -> str:
-    """Return what the user calls a node that ran, and what it is fused with."""
+    """Return the user's name of a profiled node, and what it is fused with."""
     name = node.originals[0] if node.originals else node.name
     return f"{short(name, _LONGEST)} {fused_with(node.originals)}".rstrip()
 
 
 def place(nodes: Iterable[ProfiledNode]) -> tuple[str, ...]:
-    """Return the user's own names of nodes that ran; the optimised graph's where those are not known."""
+    """Return the user's names of profiled nodes, or those of the optimized graph if unknown."""
     return tuple(name for node in nodes for name in node.originals or (node.name,))

@@ -1,4 +1,4 @@
-"""What rules are asked about: all that may be known of a model, a run and a machine."""
+"""The facts that rules read: what may be known of a model, a run and a machine."""
 
 from __future__ import annotations
 
@@ -39,40 +39,41 @@ _TRUSTED_SLOWDOWN = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is known; a part that is None or empty is not.
+    """The known facts; a part that is None or empty is unknown.
 
     Attributes:
         model: The model.
-        work: What it is fed.
-        fed: Options of the command line that feed it so, as the user gave them: commands of fixes have them too.
-        plan: What it runs with.
-        target: Where it runs, by the target's name.
-        ort_version: Of the ONNX Runtime that runs it.
-        operators: Where the time goes, as a first look sees it.
-        profile: Where the time goes, in full.
-        page: The browser's page that it ran in.
-        emulated: The provider that it ran on, where the CPU emulated the device.
-        asked: Options of a session that a program was seen to ask for, by their names in onnxruntime-web.
-        native: How far the outputs there are from those of the CPU outside of a browser.
-        level_check: The outputs against those of the model without optimisation.
-        exact: The outputs against the model evaluated in float64.
-        broken_level: The level of optimisation at which the model does not run, although it does at a lower one.
-        wrong_when_optimised: With all graph optimisations, which the plan limits, the outputs are known to be wrong, or
-            the model does not run.
-        nonfinite: Outputs of a run that hold NaN or infinities; ``not_finite`` is where they come from.
-        clipped: Activations far beyond the range of their quantization, as a run with these inputs showed.
-        kinds: Times of one process by kind of invented feed.
-        rows: Latency at each size of the inputs, as a bench measured it.
-        soak: Changes that were soaked next to a model whose memory rises.
-        row_check: One row alone against the same in a batch, and with and without padding.
+        work: The workload.
+        fed: Command-line options that define the inputs, as the user gave them; added to the commands of fixes.
+        plan: The plan that the model runs with.
+        target: Name of the target.
+        ort_version: Version of the ONNX Runtime that runs the model.
+        operators: Time by operator, from a short profile.
+        profile: The full profile.
+        page: The browser page that it ran in.
+        emulated: Provider whose device the CPU emulated; "" if none.
+        asked: Session options that a program was observed to set, by their names in onnxruntime-web.
+        native: Difference between a browser's outputs and those of the CPU outside of it.
+        level_check: Comparison of the outputs with those of the model without optimization.
+        exact: Comparison of the outputs with the model evaluated in float64.
+        broken_level: Optimization level at which the model fails, if it runs at a lower one.
+        wrong_when_optimised: Whether full optimization is known to give wrong outputs or to fail, so the plan limits
+            it.
+        nonfinite: Outputs of a run that contain NaN or infinities; ``not_finite`` is their origin.
+        clipped: Activations far outside the range of their quantization, in a run with these inputs.
+        kinds: Times in one process by kind of synthetic inputs.
+        rows: Latency by input size, as measured by bench.
+        soak: Experiments that a soak ran in parallel with a model with rising memory.
+        row_check: Comparison of a single row with the same row in a batch, and with and without padding.
         host: The machine.
-        topology: Kinds of core and memory nodes.
-        sensors: A reading of them.
-        runtimes: Those of the machine.
-        recording: How an application was seen to use ONNX Runtime.
-        gains: What changes gained when the recording was played.
-        environment: The user's, by name; rules look at names that affect ONNX Runtime alone.
-        begins: Asked before each rule, and each rewrite that a rule tries, by its name: whether there is time for it.
+        topology: Kinds of cores, and NUMA nodes.
+        sensors: A reading of the machine's sensors.
+        runtimes: Runtimes on the machine.
+        recording: Recording of an application's use of ONNX Runtime.
+        gains: Gains of changes, measured by replaying the recording.
+        environment: The user's environment variables; rules read only names that affect ONNX Runtime.
+        begins: Callback with the name of each rule, and each rewrite that a rule tries, before it runs; returns False
+            to skip it for lack of time.
     """
 
     model: OpenModel | None = None
@@ -109,33 +110,33 @@ class Facts:
 
     @property
     def provider(self) -> Provider:
-        """All that is known of the target's execution provider."""
+        """The target's execution provider."""
         return of_target(self.target)
 
     @property
     def in_software(self) -> bool:
-        """Whether the CPU emulated the GPU or NPU, so times mean nothing."""
+        """Whether the CPU emulated the GPU or NPU, so times are meaningless."""
         return bool(self.emulated) or (self.page is not None and self.page.software)
 
     def rewritten_by(self, rewrite: str) -> bool:
-        """Return whether the plan has a rewrite of that name already, whose fix is then no news."""
+        """Return whether the plan already has a rewrite."""
         return any(spec.name == rewrite for spec in self.plan.rewrites)
 
     def trusted_operators(self) -> OperatorProfile | None:
-        """``operators``; None where the profiler made the run so much longer that their shares are its own."""
+        """Return ``operators``; None if profiling slowed the run down so much that shares are not reliable."""
         profile = self.operators
         trusted = profile and (profile.slowdown_ratio is None or profile.slowdown_ratio < _TRUSTED_SLOWDOWN)
         return profile if trusted else None
 
     def share(self, category: CategoryName) -> float:
-        """Return the share of a category in the profiled run; 0.0 where there is none."""
+        """Return the share of a category in the profiled run; 0.0 without a profile."""
         run = self.profile
         if run is None or not run.wall_ns:
             return 0.0
         return sum(c.ns for c in run.categories if c.name == category) / run.wall_ns
 
     def nodes(self, least_share: float = 0.0) -> list[ProfiledNode]:
-        """Return nodes of the profiled run that take more than a share of it, the dearest first."""
+        """Return the nodes that take more than a share of the profiled run, slowest first."""
         run = self.profile
         if run is None or not run.wall_ns:
             return []

@@ -1,8 +1,8 @@
-"""How much a finding is about, and what its fix can win: what can be said before anything is measured.
+"""Estimates of a finding's share of the run and of the gain of its fix, before anything is measured.
 
-The share of the nodes that the fix changes bounds it: what is left of the run stays as it is. What the same fix was
-measured to bring is told of models alike in kind and size alone. ``brought.json`` holds that, and what these models
-are made of; ``tools/make_brought.py`` makes it of ``docs/results.md``.
+The gain is bounded by the share of the nodes that the fix changes, since the rest of the run stays. Measured gains of
+the same fix are reported only for models of similar operators and size. They are stored in ``brought.json`` with the
+composition of the models; ``tools/make_brought.py`` generates it from ``docs/results.md``.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from ortune.rules._concerned import named_nodes, share_of_run, share_of_work
 TABLE = Path(__file__).parent / "brought.json"
 
 SHARE_MAY_BE = 3.0
-"""How many times its estimated share a part may really take: small nodes cost more than their operations and bytes."""
+"""Maximum ratio of a real share to its estimate, since small nodes cost more than their operations and bytes."""
 
 ALIKE = 0.7
-"""Operators that two models of one kind have in common, of all that either has."""
+"""Minimum ratio of common operators to all operators of two similar models."""
 AS_LARGE = 1.5
-"""How many times as many parameters the larger of two models of one size has at most."""
+"""Maximum ratio of the numbers of parameters of two similar models."""
 MOST_NODES = 5_000
-"""Of a larger model it is not worked out which nodes a rewrite changes."""
+"""Models with more nodes are not analysed, since finding the nodes that rewrites change would take too long."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model is made of.
+    """Composition of a model.
 
     Attributes:
-        operators: How many nodes there are of each.
-        parameters: Numbers among the weights.
+        operators: Number of nodes by operator.
+        parameters: Number of elements of the weights.
     """
 
     operators: dict[str, int]
@@ -46,11 +46,11 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The table.
+    """Measured gains of rewrites, the content of ``brought.json``.
 
     Attributes:
-        rewrites: What a rewrite brought, by its name.
-        models: What the real models are made of, by their names.
+        rewrites: Measured gains by rewrite.
+        models: Composition of the measured models, by name.
     """
 
     rewrites: dict[str, list[Brought]] = {}
@@ -59,12 +59,12 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def measured() -> Measured:
-    """Return the table as it is in the package."""
+    """Read the table from the package; cached."""
     return msgspec.json.decode(TABLE.read_bytes(), type=Measured)
 
 
 def kind_of(model: ir.Model) -> Kind:
-    """Return what a model is made of."""
+    """Return the composition of a model."""
     operators = Counter(node.op_type for node in nodes(model))
     return Kind(
         operators=dict(sorted(operators.items())), parameters=sum(tensor.size for tensor in parameters(model))
@@ -72,17 +72,17 @@ def kind_of(model: ir.Model) -> Kind:
 
 
 def alike(one: Kind, other: Kind) -> bool:
-    """Return whether two models are alike in kind and size."""
+    """Return whether two models are similar in operators and size."""
     a, b = Counter(one.operators), Counter(other.operators)
     sizes = sorted((one.parameters, other.parameters))
-    # 60 Conv and 20 Add beside 60 Conv and 30 Relu have 60 of 110 in common, 0.55: of another kind.
+    # 60 Conv and 20 Add against 60 Conv and 30 Relu have 60 of 110 in common, 0.55: not similar.
     return (a & b).total() >= ALIKE * (a | b).total() and sizes[1] <= AS_LARGE * sizes[0]
 
 
 def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
-    """Return what the finding's fix brought on models alike, the surest first; nothing if it is no rewrite.
+    """Return the gains of the finding's fix on similar models, most certain first; empty if it is not a single rewrite.
 
-    Left out is what this model cannot gain, because the part that the fix changes is too small a share of it.
+    Gains that exceed the bound for this model are excluded.
     """
     if finding.plan is None or len(finding.plan.rewrites) != 1 or finding.plan.settings:
         return ()
@@ -96,7 +96,7 @@ def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
 def estimated(
     findings: Iterable[Finding], model: ir.Model, cost: ModelCost | ProfileResult
 ) -> tuple[Finding, ...]:
-    """The findings with the share of the run that they are about, what bounds their fix, and what it brought elsewhere.
+    """Return the findings with their share of the run, the bound of the gain, and measured gains elsewhere.
 
     Args:
         findings: Those that have a share already keep it.
@@ -112,20 +112,18 @@ def estimated(
 
 def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult) -> Finding:
     if finding.share_ratio is not None:
-        return (
-            finding  # a rule's own share is that of what it is about, and not of all that its fix can change
-        )
+        return finding  # a rule's own share is that of the named nodes, not of all that the fix can change
     plan = finding.plan
     by_rewrites = plan is not None and bool(plan.rewrites) and not plan.settings
     changed = [rewrites.changed_nodes(model, spec) for spec in plan.rewrites] if plan and by_rewrites else []
     named, every = named_nodes(finding, model), {node for some in changed for node in some}
     concerned = _together(named, every) if named else [*every]
-    rest = every.difference(concerned)  # what another finding is about, which has the same fix
+    rest = every.difference(concerned)  # nodes of another finding with the same fix
     if isinstance(cost, ProfileResult):
         shares = share_of_run(concerned, model, cost)
     else:
         share = share_of_work(concerned, model, cost)
-        # Of an estimated 10 % the real share may be 30 %, so the fix can leave no less than 70 % of the run.
+        # An estimated share of 10 % may be 30 %, so at least 70 % of the run remain.
         shares = None if share is None else (share, min(1.0, SHARE_MAY_BE * share))
     if shares is None:
         return finding
@@ -133,13 +131,13 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
         finding,
         share_ratio=shares[0],
         share_from="profile" if isinstance(cost, ProfileResult) else "cost",
-        # A setting, or a rewrite by a tool, can make more faster than what is named.
+        # A setting, or a rewrite by a tool, can speed up more than the named nodes.
         least_ratio=1 - shares[1] if changed and all(changed) and not rest and shares[1] < 1 else None,
     )
 
 
 def _together(named: Sequence[ir.Node], changed: Collection[ir.Node]) -> list[ir.Node]:
-    """Return the nodes that a finding names, and those of the changed ones that lie beside them, one beside another."""
+    """Return the nodes that a finding names, and the changed nodes that are connected to them through changed nodes."""
     joined, waiting = dict.fromkeys(named), [*named]
     while waiting:
         node = waiting.pop()

@@ -23,7 +23,7 @@ CODE = "APP002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording."""
+    """Yield a finding for each model with several live, called sessions in one process of a recording."""
     recording = facts.recording
     if recording is None:
         return

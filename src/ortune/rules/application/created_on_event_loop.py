@@ -19,11 +19,11 @@ from ortune.rules.facts import Facts
 
 CODE = "APP004"
 _LEAST_NS = 20_000_000
-"""Time in creations from which it is worth a sentence."""
+"""Minimum total creation time to report."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording."""
+    """Yield a finding for sessions of a recording that were created on the event loop after the first call."""
     recording = facts.recording
     if recording is None:
         return

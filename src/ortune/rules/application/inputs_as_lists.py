@@ -23,5 +23,5 @@ _FIX = "pass a numpy array of the type of the input"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a replay confirmed the gain."""
+    """Yield a finding if a replay confirmed that arrays instead of lists save time."""
     yield from of_calls(facts, "lists", CODE, "inputs are Python lists", _FIX, lambda calls: calls.with_lists)

@@ -23,7 +23,7 @@ _FIX = "write into a contiguous array that is kept between calls"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a replay confirmed the gain."""
+    """Yield a finding if a replay confirmed that contiguous arrays save time."""
     yield from of_calls(
         facts, "strides", CODE, "input arrays are not contiguous", _FIX, lambda calls: calls.not_contiguous
     )

@@ -24,7 +24,7 @@ _LEAST_CALLS = 5
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording: in one process, else in all together."""
+    """Yield a finding if one session of a recording, or the busy processes together, have more threads than CPUs."""
     recording = facts.recording
     if recording is None:
         return
@@ -76,7 +76,7 @@ def _together(recording: Recording, called: list[RecordedSession]) -> Iterator[F
 
 
 def _busiest(recording: Recording, largest: dict[int, RecordedSession]) -> list[RecordedSession]:
-    """Return the sessions of the most processes whose calls overlapped in time."""
+    """Return one session for each process in the largest set whose calls often overlapped in time."""
     changes: list[tuple[int, int, int]] = []
     for process in largest:
         for call in recording.processes[process].arrivals:

@@ -26,7 +26,7 @@ _LEAST_CALLS = 4
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording; calls of one model from one place count together."""
+    """Yield a finding for each model and place with sampled calls that are mostly padding."""
     recording = facts.recording
     if recording is None:
         return

@@ -22,7 +22,7 @@ _VARIABLE = "ORT_LOAD_CONFIG_FROM_MODEL"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording."""
+    """Yield a finding if sessions of a recording took their settings from the model by an environment variable."""
     recording = facts.recording
     if recording is None:
         return

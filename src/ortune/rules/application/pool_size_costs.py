@@ -23,5 +23,5 @@ TIER = "if-measured"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a replay confirmed the gain."""
+    """Yield a finding if a replay confirmed that another number of threads saves time."""
     yield from of_sessions(facts, "pool", CODE, "the number of threads does not fit the calls")

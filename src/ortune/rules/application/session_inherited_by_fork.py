@@ -22,7 +22,7 @@ CODE = "APP003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording."""
+    """Yield a finding for sessions of a recording that forked processes inherited and call."""
     recording = facts.recording
     if recording is None:
         return

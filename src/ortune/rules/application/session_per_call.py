@@ -24,7 +24,7 @@ CODE = "APP001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording."""
+    """Yield a finding for each place of a recording that creates sessions for a few calls each."""
     recording = facts.recording
     if recording is None:
         return

@@ -22,5 +22,5 @@ TIER = "if-measured"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a replay confirmed the gain."""
+    """Yield a finding if a replay confirmed that disabling spinning saves time."""
     yield from of_sessions(facts, "spinning", CODE, "the threads of sessions spin")

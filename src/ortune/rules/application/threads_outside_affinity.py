@@ -23,7 +23,7 @@ CODE = "APP006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording; once for each model."""
+    """Yield a finding for each model of a recording with threads on CPUs outside of the process's affinity."""
     recording = facts.recording
     if recording is None:
         return

@@ -19,15 +19,15 @@ from ortune.rules.facts import Facts
 
 CODE = "APP008"
 _LEAST_NS = 10_000_000
-"""CPU time between sampled calls from which it is worth a sentence."""
+"""Minimum CPU time between sampled calls to report."""
 _LEAST_SHARE = 0.02
-"""Of the application's CPU time, from which it is worth one."""
+"""Minimum share of the application's CPU time to report."""
 _LEAST_GAP_NS = 200_000
-"""Below this, calls follow each other, and what lies between them is mostly the recorder."""
+"""Minimum mean gap between calls; in shorter gaps, most CPU time is the recorder's."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a recording; sessions that were created in one place count together."""
+    """Yield a finding for sessions, by place of creation, that use more CPU time between calls than in them."""
     recording = facts.recording
     if recording is None:
         return

@@ -1,1 +1,1 @@
-"""Rules on NVIDIA's GPUs: CUD."""
+"""Rules on NVIDIA GPUs: CUD."""

@@ -38,7 +38,7 @@ GOOD = f"{_HEAD}\nfixed (float[1,3,8,8] x) => (float[1,2,8,8] y){_BODY.replace('
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the model, where CUDA runs it."""
+    """Yield a finding if CUDA runs convolutions of dynamic shapes with the exhaustive algorithm search."""
     if facts.model is None or facts.target != CUDA.target:
         return
     search = options_of(facts, CUDA.name).get("cudnn_conv_algo_search", "EXHAUSTIVE")

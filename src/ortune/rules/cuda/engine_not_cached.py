@@ -23,7 +23,7 @@ TIER = "preview"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the provider's options, where TensorRT runs the model."""
+    """Yield a finding if TensorRT runs the model without the engine cache."""
     if facts.model is None or facts.target != TENSORRT.target:
         return
     kept = options_of(facts, TENSORRT.name).get("trt_engine_cache_enable", "0")

@@ -44,7 +44,7 @@ fixed (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the inputs, where TensorRT runs the model."""
+    """Yield a finding if TensorRT runs inputs of dynamic shapes without shape profiles."""
     if facts.model is None or facts.target != TENSORRT.target:
         return
     names = open_inputs(facts)

@@ -20,7 +20,7 @@ CODE = "ENV001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find one for each runtime whose packages overlap."""
+    """Yield a finding for each runtime with packages that overwrite each other's files."""
     for report in facts.runtimes:
         if len(report.overlapping) < 2:
             continue

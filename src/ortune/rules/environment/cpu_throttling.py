@@ -23,7 +23,7 @@ _WORTH_SAYING_RATIO = 0.01
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a group of this process was stopped, or heat was seen."""
+    """Yield a finding if a control group of this process was throttled by quota, or the CPU by heat."""
     groups = [
         level
         for level in facts.sensors.throttling

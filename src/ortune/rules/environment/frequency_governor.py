@@ -19,7 +19,7 @@ CODE = "ENV002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Wherever the governor was read."""
+    """Yield a finding if the frequency governor is known and is not "performance"."""
     governor = facts.topology.governor or facts.sensors.governor
     if governor not in ("", "performance"):
         yield Finding(

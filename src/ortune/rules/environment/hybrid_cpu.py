@@ -20,7 +20,7 @@ CODE = "ENV007"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the machine has slower cores."""
+    """Yield a finding if the machine has slower cores."""
     if facts.topology.efficiency_cpus:
         yield Finding(
             code=CODE,

@@ -23,7 +23,7 @@ CODE = "ENV004"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the processor's features are known; of a model, where it has weights that 8 bits could hold."""
+    """Yield a finding if the CPU lacks an 8-bit dot product and, given a model, its weights could be 8-bit."""
     if not lacks_it(facts.host) or facts.host is None:
         return
     measures = "measure int8 before shipping it"

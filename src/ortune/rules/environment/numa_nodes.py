@@ -19,7 +19,7 @@ CODE = "ENV008"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where there are two or more."""
+    """Yield a finding if there are two or more NUMA nodes."""
     nodes = facts.topology.numa_nodes
     if len(nodes) > 1:
         yield Finding(

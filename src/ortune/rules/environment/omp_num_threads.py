@@ -23,7 +23,7 @@ CODE = "ENV005"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the variable is set in vain."""
+    """Yield a finding if OMP_NUM_THREADS is set without effect."""
     value = facts.environment.get("OMP_NUM_THREADS")
     by_variable = facts.environment.get(VARIABLE.key) and not too_old(VARIABLE, facts.ort_version)
     if not value or by_variable or THREADS.name in facts.plan.settings or facts.provider.in_page:

@@ -18,12 +18,12 @@ from ortune.rules.facts import Facts
 CODE = "ENV003"
 
 _MIB = 1 << 20
-# A few idle pages stay swapped out on machines that have all the memory they need.
+# A few idle pages are swapped out even with enough memory.
 _WORTH_SAYING_BYTES = 64 * _MIB
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where more than idle pages are swapped out."""
+    """Yield a finding if more than idle pages are swapped out."""
     used = facts.sensors.swap_bytes or 0
     if used >= _WORTH_SAYING_BYTES:
         yield Finding(

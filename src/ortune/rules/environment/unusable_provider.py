@@ -20,7 +20,7 @@ CODE = "ENV006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find one for each runtime with such providers."""
+    """Yield a finding for each runtime with providers that cannot be used."""
     for report in facts.runtimes:
         unusable = [provider for provider in report.providers if provider.in_build and not provider.usable]
         if unusable:

@@ -38,7 +38,7 @@ learned (float[2,4,8,8] x, float[4] s, float[4] b, float[4] m, float[4] v) => (f
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on BatchNormalization nodes in training mode."""
     walked = nodes(facts.model.ir) if facts.model else ()
     matches = [n for n in walked if n.op_type == "BatchNormalization" and bool(int_of(n, "training_mode", 0))]
     if matches:

@@ -30,7 +30,7 @@ _OPERATORS = op_set("If Loop Scan SequenceMap")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Everywhere in the model, bodies and functions included, but for an If whose branch is known and what is in it."""
+    """Yield a finding on control-flow nodes in all graphs, except Ifs with a known branch."""
     if facts.model is None:
         return
     if not holds(facts.model.ir, *_OPERATORS):
@@ -48,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _left(graph: ir.Graph | ir.Function, branches: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
-    """Control flow of a graph and of those in it, of a known If only that of the branch that is taken."""
+    """Yield the control-flow nodes of a graph and its subgraphs, with only the branch taken of a known If."""
     for node in graph:
         if node in branches:
             yield from _left(branches[node], branches)

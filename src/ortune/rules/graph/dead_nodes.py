@@ -42,11 +42,11 @@ used (float[1,4,8,8] x, float[4,4,3,3] w) => (float[1,4,8,8] y, float[1,4,6,6] q
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in every graph."""
+    """Yield a finding on nodes whose outputs nothing reads."""
     if facts.model is None:
         return
     dead = [node for graph in graphs(facts.model.ir) for node in dead_nodes(graph)]
-    # Constants cost nothing at a call.
+    # Constants cost nothing at run time.
     running = [node for node in dead if node.op_type != "Constant"]
     if running:
         finding = Finding(

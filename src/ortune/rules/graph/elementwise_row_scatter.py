@@ -27,7 +27,7 @@ from ortune.rules.facts import Facts
 
 CODE = "GRA023"
 
-_MOST = 1 << 20  # numbers of indices that are stored
+_MOST = 1 << 20  # maximum stored indices to read
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 18]>
@@ -43,7 +43,7 @@ GOOD = _TEXT.replace("INDICES", "4")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on ScatterElements nodes that scatter whole rows."""
     if facts.model is None or not holds(facts.model.ir, "ScatterElements"):
         return
     values = known_values(facts.model.ir)
@@ -58,9 +58,9 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_rows(node: ir.Node, values: Values) -> bool:
-    """Return whether the indices are a column that is repeated along the rows, or was when they were stored."""
+    """Return whether the indices are equal along each row: expanded from a column, or stored so."""
     axis, shape = int_of(node, "axis", 0), values.dims(node.inputs[0])
-    # Data, indices and updates have as many axes.
+    # Data, indices and updates have the same rank.
     rank = next((len(dims) for value in node.inputs if (dims := values.dims(value)) is not None), 0)
     if axis not in (0, -rank):
         return False
@@ -76,7 +76,7 @@ def _of_rows(node: ir.Node, values: Values) -> bool:
 
 
 def _repeats(indices: np.ndarray, row: tuple[object, ...]) -> bool:
-    """Return whether stored indices have one number a row, and rows as long as those that they go to."""
+    """Return whether stored indices are equal along each row, and rows are as long as those of the data."""
     if indices.ndim < 2 or indices.shape[1:] != row or not indices.size or indices[0].size < 2:
         return False
     rows = indices.reshape(len(indices), -1)

@@ -23,12 +23,13 @@ CODE = "GRA006"
 
 _TIMES = 5.0
 _SCALE_IN_A_PAGE = 4.0
-"""The rates are those of native kernels: AVX2 has vectors of eight floats, and multiplies and adds them at once."""
+"""The peak is that of native kernels: AVX2 has vectors of eight floats and fused multiply-add, WebAssembly has
+neither."""
 _WORTH_NAMING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run, where the machine's peak is known."""
+    """Yield findings on the slowest profiled nodes that are far above their roofline bound, if the peak is known."""
     times = _TIMES * (_SCALE_IN_A_PAGE if facts.provider.in_page else 1.0)
     far = [
         n
@@ -39,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         and n.least_ns > times * n.floor_ns
     ][:NAMED]
     head = facts.profile.headroom if facts.profile else None
-    # Where others had the CPUs no execution may have been undisturbed.
+    # If other programs used the CPUs, no execution may have been undisturbed.
     most, busy = ("up to ", f" ({head.busy})") if head is not None and head.busy else ("", "")
     for node in far:
         share = node.time_ns / facts.profile.wall_ns if facts.profile else 0.0

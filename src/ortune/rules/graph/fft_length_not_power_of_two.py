@@ -40,13 +40,13 @@ GOOD = _TEXT.replace("LENGTH", "16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on STFT and DFT nodes with a length that is not a power of two."""
     transforms = with_operator(facts.model.ir, "STFT", "DFT") if facts.model else []
     if facts.model is None or not transforms:
         return
     values = known_values(facts.model.ir)
     lengths = {node: length for node in transforms if (length := _length(node, values))}
-    # Only a power of two has no bit in common with its predecessor: 400 & 399 is 384, 512 & 511 is 0.
+    # A power of two has no bit in common with its predecessor: 400 & 399 is 384, 512 & 511 is 0.
     odd = {node: length for node, length in lengths.items() if length & (length - 1)}
     if odd:
         yield Finding(
@@ -59,14 +59,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _length(node: ir.Node, values: Values) -> int:
-    """Return the length of a transform; 0 if it is not a constant."""
+    """Return the length of a transform; 0 if it is unknown."""
     is_framed = is_op(node, "STFT")
     length = source_of(input_of(node, 3 if is_framed else 1))
     if length is not None:
         return int(scalar(length) or 0)
     axis: float | None = 0
     if not is_framed:
-        # From opset 20 on the axis is an input.
+        # From opset 20 on, the axis is an input.
         axis = scalar(source_of(axis_value)) if (axis_value := input_of(node, 2)) else int_of(node, "axis", 1)
     sizes = values.sizes(input_of(node, 2 if is_framed else 0)) or ()
     return (sizes[int(axis)] or 0) if axis is not None and -len(sizes) <= axis < len(sizes) else 0

@@ -24,7 +24,7 @@ CODE = "GRA002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it as the rewrite that takes them out proposes itself."""
+    """Yield a finding if the rewrite that removes initializers from the inputs applies."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     graph = facts.model.ir.graph
@@ -44,7 +44,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(facts: Facts, weights: set[str]) -> float | None:
-    """Share of the profiled run in nodes that read one of these, or what is made of them alone; None: not known."""
+    """Return the share of the profiled run in nodes that read these weights; None if unknown."""
     if facts.profile is None or facts.model is None:
         return None
     model = facts.model.ir
@@ -53,5 +53,5 @@ def _share(facts: Facts, weights: set[str]) -> float | None:
 
 
 def _reads(share: float | None) -> str:
-    """Return how much it is about."""
+    """Format the share as evidence; "" if unknown."""
     return "" if share is None else f"nodes that read them take {percent(share)} of the run"

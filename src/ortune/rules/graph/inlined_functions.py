@@ -47,17 +47,17 @@ def _model(calls: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Eight blocks of forty cells of forty nodes: 12,800 nodes in a file of 88."""
+    """Return eight blocks of forty cells of forty nodes: 12,800 nodes in a file with 88."""
     return _model(8, "bad")
 
 
 def good() -> onnx.ModelProto:
-    """Return two blocks of these."""
+    """Return two of these blocks."""
     return _model(2, "block")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the calls of the main graph."""
+    """Yield a finding on the function calls of the main graph if inlining multiplies the number of nodes."""
     if facts.model is None or not facts.model.ir.functions:
         return
     model = facts.model.ir

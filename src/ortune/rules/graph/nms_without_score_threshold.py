@@ -27,10 +27,10 @@ from ortune.rules.facts import Facts
 
 CODE = "GRA026"
 
-_SCORES, _THRESHOLD = 1, 4  # places of the inputs
+_SCORES, _THRESHOLD = 1, 4  # input positions
 _POSITIVE = op_set("Sigmoid Softmax")
 _MOVING = op_set("Cast Gather ReduceMax Reshape Slice Split Squeeze Transpose Unsqueeze")
-_DEPTH = 16  # nodes between the scores and what bounds them
+_DEPTH = 16  # maximum nodes from the scores upstream to the operator that bounds them
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -45,7 +45,7 @@ GOOD = _TEXT.replace("THRESHOLD", ", least")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield findings on NonMaxSuppression nodes without an effective score threshold."""
     filters = with_operator(facts.model.ir, "NonMaxSuppression") if facts.model else []
     without = [node for node in filters if input_of(node, _THRESHOLD) is None]
     idle = [node for node in filters if _keeps_all(node)]
@@ -68,7 +68,7 @@ def _keeps_all(node: ir.Node) -> bool:
 
 
 def _positive(scores: ir.Value | None, depth: int = _DEPTH) -> bool:
-    """Return whether all scores are probabilities, or products of them."""
+    """Return whether all scores are probabilities, or products of probabilities."""
     maker = maker_of(scores)
     if maker is None or not depth:
         return False

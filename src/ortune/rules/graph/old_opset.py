@@ -23,7 +23,7 @@ _OLD = 13
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the file alone."""
+    """Yield a finding if the model's opset is old."""
     opset = facts.model.facts.opsets.get("", 0) if facts.model else 0
     if 0 < opset < _OLD:
         yield Finding(

@@ -43,7 +43,7 @@ rows (int32[2,4] x) => (float[2,4,2] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on one-hot encodings that are multiplied by a matrix."""
     ends = PATTERN.ends(facts.model.ir) if facts.model else []
     if ends:
         finding = Finding(

@@ -40,7 +40,7 @@ classified (float[n,3] x) => (float[n,3] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it at the outputs."""
+    """Yield a finding on ZipMap nodes that make outputs."""
     nodes = zip_maps(facts.model.ir) if facts.model is not None else []
     if nodes:
         finding = Finding(

@@ -34,7 +34,7 @@ GOOD = BAD.replace("axis = 0", "axis = 1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it by following the batch dimension."""
+    """Yield a finding on nodes that combine the rows of a batch."""
     if facts.model is None:
         return
     nodes = mixed_rows(facts.model.ir).over_batch

@@ -59,17 +59,17 @@ def _model(grown: bool) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return what each step makes is put into the list."""
+    """Return a model whose loop appends to a sequence in each step."""
     return _model(grown=True)
 
 
 def good() -> onnx.ModelProto:
-    """Each step makes a list of one."""
+    """Return a model whose loop makes a sequence of one element in each step."""
     return _model(grown=False)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the bodies of loops."""
+    """Yield a finding on SequenceInsert nodes that grow a sequence in a loop."""
     nodes = insertions(facts.model.ir) if facts.model is not None else []
     if nodes:
         yield Finding(

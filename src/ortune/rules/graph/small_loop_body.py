@@ -55,7 +55,7 @@ products (float[1,64] start, float[512,64,64] xs) => (float[1,64] z, float[512,1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on loops with few and small nodes."""
     walked = nodes(facts.model.ir) if facts.model else ()
     loops = [node for node in walked if node.op_type in _LOOPS and _small(node)]
     if loops:

@@ -21,15 +21,15 @@ CODE = "GRA005"
 
 _WORTH_SAYING = 0.15
 _FEW_NODES = 8.0
-"""So few leave nothing to fuse: what a call costs by itself is spread over more work by larger batches alone."""
+"""With fewer nodes there is nothing to fuse, and only larger batches spread the overhead of a call."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding if the profiled run spends a large share between nodes."""
     share = facts.share("between-nodes")
     if share <= _WORTH_SAYING or facts.profile is None:
         return
-    # What lies between the nodes of a body is that control-flow node's self time.
+    # Time between the nodes of a body is self time of the control-flow node.
     calls = sum(node.calls for node in facts.nodes() if not node.inside)
     each_us = share * facts.profile.wall_ns / max(calls, 1) / 1000
     few = calls < _FEW_NODES

@@ -24,7 +24,7 @@ from ortune.rules.facts import Facts
 CODE = "GRA019"
 TIER = "preview"
 
-_ENOUGH = 16  # rows that share a call
+_ENOUGH = 16  # rows per call that are enough
 _TREES = {
     "TreeEnsembleRegressor": "nodes_treeids",
     "TreeEnsembleClassifier": "nodes_treeids",
@@ -55,7 +55,7 @@ line (float[n,2] x) => (float[n,1] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, unless many rows are fed together."""
+    """Yield a finding on tree ensembles, unless many rows are fed per call."""
     if facts.model is None or _rows(facts) >= _ENOUGH:
         return
     models = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
@@ -72,13 +72,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _rows(facts: Facts) -> int:
-    """Return how many are fed at a call, where that is known; 0 if it is not."""
+    """Return the number of rows per call; 0 if unknown."""
     choices = facts.work.cases[0].inputs if facts.work is not None and facts.work.cases else ()
     return max((choice.shape[0] for choice in choices if choice.shape), default=0)
 
 
 def _trees(node: ir.Node) -> int:
-    """Return how many trees it has: the lists of the older operators say of each node which it is in."""
+    """Return the number of trees; older operators list the tree of each node."""
     name = _TREES[node.op_type]
     listed = ints_of(node, name)
     return length_of(node, name) if listed is None else len(set(listed))

@@ -49,7 +49,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on BatchNormalization nodes that could be folded into the preceding weights."""
     if facts.model is None:
         return
     norms = with_operator(facts.model.ir, "BatchNormalization")
@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:
-    """Return whether a product of constant weights and its bias feed this normalisation alone."""
+    """Return whether a BatchNormalization only follows a product with constant weights and its separate bias."""
     bias = _alone(norm.inputs[0])
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False

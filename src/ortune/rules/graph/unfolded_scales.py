@@ -47,10 +47,10 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on scales and shifts that could be folded into adjacent weights."""
     if facts.model is None:
         return
-    # The quotient or half of an activation, which is told of as a whole.
+    # Parts of an unfused activation are reported by its own rule.
     others = {end for module in (hard_swish, gelu) for end in module.PATTERN.ends(facts.model.ir)}
     products = with_operator(facts.model.ir, *PRODUCTS)
     scales = [
@@ -69,5 +69,5 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _normalises(scale: ir.Node, product: ir.Node) -> bool:
-    """Return whether a node is the BatchNormalization behind a product, which a rule of its own tells."""
+    """Return whether a node is the BatchNormalization after a product, which has its own rule."""
     return is_op(scale, "BatchNormalization") and scale.inputs[0] is product.outputs[0]

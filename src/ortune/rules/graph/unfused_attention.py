@@ -46,7 +46,7 @@ classes (float[2,8,16] x, float[2,16,8] w) => (float[2,8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on Softmax nodes of attention that is not fused."""
     if facts.model is None:
         return
     softmaxes = with_operator(facts.model.ir, "Softmax")

@@ -39,7 +39,7 @@ GOOD = f"{_HEAD}\nfixed (float[4,2] x) => (float[4,2] y){_BODY}"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on MatMul nodes that are not fused with their bias."""
     products = with_operator(facts.model.ir, "MatMul") if facts.model else ()
     why = {node: reason for node in products if (reason := _reason(node))}
     if why:
@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Return why a product stays apart from its bias; "" if it does not, or where there is none."""
+    """Return why a product is not fused with its bias; "" if it is, or has none."""
     product, weight = node.outputs[0], _sizes(node.inputs[1])
     sums = [use.node for use in product.uses() if is_op(use.node, "Add")]
     bias = _sizes(other_input(sums[0], product)) if sums else None
@@ -63,8 +63,8 @@ def _reason(node: ir.Node) -> str:
     if only_user(product) is None:
         return "another node reads the product"
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    # A product of two axes takes a row, a column or all of it for its bias too; where its axes are not known, that one
-    # does not is not known.
+    # A product of two axes can also be fused with a column or a full matrix; assume so if the number of axes
+    # is unknown.
     table = len(bias) == 2 and (shape is None or len(shape) == 2)
     if bias != weight[1:] and not table:
         return f"the bias has shape {list(bias)}"
@@ -73,6 +73,6 @@ def _reason(node: ir.Node) -> str:
 
 
 def _sizes(value: ir.Value | None) -> tuple[int, ...] | None:
-    """Return the sizes of a constant, which is not read for it; None of other values."""
+    """Return the sizes of a constant without reading it; None for other values."""
     tensor = constant_tensor(value)
     return None if tensor is None else tuple(map(int, tensor.shape.numpy()))

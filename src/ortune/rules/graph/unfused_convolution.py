@@ -45,7 +45,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on convolutions that are not fused with the next operator."""
     convolutions = with_operator(facts.model.ir, "Conv") if facts.model else ()
     matches = {node: apart for node in convolutions if (apart := _apart(node))}
     if matches:
@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _apart(node: ir.Node) -> str:
-    """Return the operator that would be one with a convolution, were that not read elsewhere too; "" if none is."""
+    """Return the operator that is not fused with a convolution because its input is also read elsewhere; "" if none."""
     value = node.outputs[0]
     users = [use.node for use in value.uses()]
     follows = next((user.op_type for user in users if is_op(user, *_FUSED)), "")

@@ -56,7 +56,7 @@ half_last (float[2,8] x) => (float[2,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on Gelu patterns that are not fused."""
     if facts.model is None:
         return
     ends = with_operator(facts.model.ir, "Mul", "Div") if holds(facts.model.ir, "Erf") else ()

@@ -44,7 +44,7 @@ whole (float[2,8] x) => (float[2,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on HardSwish and HardSigmoid patterns that are not fused."""
     ends = PATTERN.ends(facts.model.ir) if facts.model else []
     if ends:
         finding = Finding(

@@ -31,7 +31,7 @@ from ortune.rules.facts import Facts
 
 CODE = "GRA011"
 
-_LOOKED_AT = 32  # means: trying what becomes of one takes up to a tenth of a second
+_LOOKED_AT = 32  # maximum means to try; each takes up to a tenth of a second
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 16]>
@@ -71,7 +71,7 @@ features (float[2,8,16] x) => (float[2,8,16] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on layer normalizations that are not fused."""
     why = _reasons(facts.model) if facts.model else {}
     if why:
         reasons = "; ".join(dict.fromkeys(why.values()))
@@ -86,7 +86,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
-    """Return why each layer normalisation is not fused, by the node that ends it."""
+    """Return why layer normalizations are not fused, by their last node."""
     opset = model.facts.opsets.get("", 0)
     ends = with_operator(model.ir, "Div", "Mul") if holds(model.ir, "ReduceMean") else ()
     unfused = [normalization for end in ends if (normalization := layer_normalization_ending(end, opset))]

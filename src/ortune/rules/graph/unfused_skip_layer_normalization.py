@@ -47,7 +47,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on sums that are not fused with the LayerNormalization that follows."""
     sums = with_operator(facts.model.ir, "Add") if facts.model else ()
     why = {node: reason for node in sums if (reason := _reason(node))}
     if why:
@@ -62,10 +62,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Why a sum stays apart from the layer normalisation behind it; "" if it does not, or where there is none."""
+    """Return why a sum is not fused with the LayerNormalization that follows; "" if it is, or there is none."""
     total = node.outputs[0]
     norms = [use.node for use in total.uses() if is_op(use.node, "LayerNormalization") and use.idx == 0]
-    # With a constant it is a bias, and no second value.
+    # The sum with a constant is a bias, not a residual connection.
     if not norms or any(constant(value) is not None for value in node.inputs):
         return ""
     if only_user(total) is None:

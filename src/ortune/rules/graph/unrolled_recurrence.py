@@ -33,7 +33,7 @@ CODE = "GRA010"
 COUNTS_BLOCKS = True
 
 _STEPS = 32
-_WEIGHTS = 4  # of a graph that are followed: a cell has no more, and each takes a walk
+_WEIGHTS = 4  # maximum weights of a graph to follow: a cell has no more, and each takes a pass over the graph
 _NAMED = ("Gemm", "MatMul", "Sigmoid", "Tanh")
 _PRODUCTS = op_set("MatMul Gemm")
 
@@ -54,21 +54,21 @@ def _cells(steps: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Twenty steps."""
+    """Return a recurrence of twenty steps."""
     model = _cells(20, "bad")
-    for node in model.graph.node:  # what the steps are fed stays
+    for node in model.graph.node:  # the nodes that feed the steps are not part of the finding
         if node.op_type == "Gather":
             node.name = node.name.replace("bad", "fed")
     return model
 
 
 def good() -> onnx.ModelProto:
-    """Return a loop of as few steps as are as fast written out."""
+    """Return a recurrence of so few steps that unrolling is as fast."""
     return _cells(4, "step")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in every graph: cells that are recognised, then the weights that stand most often."""
+    """Yield a finding on recognized unrolled recurrences, else one per graph on the weights that are reused most."""
     if facts.model is None:
         return
     look, cells = Look(facts.model.ir), list[Recurrence]()
@@ -94,7 +94,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _of_cells(cells: Sequence[Recurrence]) -> Finding:
-    """Return what is said of the recurrences of a model: one finding, with all their nodes."""
+    """Return one finding for all recurrences of a model."""
     every = [node for recurrence in cells for node in recurrence.nodes]
     kinds = Counter(node.op_type for node in every)
     named = ", ".join(f"{kinds[op]} {op}" for op in _NAMED if kinds[op])
@@ -115,7 +115,7 @@ def _product(node: ir.Node) -> bool:
 
 
 def _steps(graph: ir.Graph | ir.Function, weight: ir.Value) -> int:
-    """Return the most products with these weights on one way through the graph."""
+    """Return the maximum number of products with these weights on one path through the graph."""
     depth: dict[ir.Value, int] = {}
     most = 0
     for node in graph:

@@ -1,1 +1,1 @@
-"""Rules on the layout of values in memory: LAY."""
+"""Rules on the memory layout of values: LAY."""

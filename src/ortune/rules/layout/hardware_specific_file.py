@@ -25,9 +25,9 @@ _BOUND = frozenset({"com.microsoft.nchwc.Conv", "com.microsoft.nchwc.ReorderInpu
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the file alone."""
+    """Yield a finding if the file has nodes in the blocked layout; not for targets in pages."""
     if facts.model is None or facts.provider.in_page:
-        return  # there it is worse: blocked-layout
+        return  # the rule blocked-layout reports it as an error there
     blocked = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]
     if blocked:
         yield Finding(

@@ -28,8 +28,8 @@ from ortune.rules.facts import Facts
 CODE = "LAY006"
 
 _AXES, _BLOCK = 3, 16
-_IN_ONE_STEP = 4  # input channels that the layout takes together
-_ROW = 2  # that many are a row worth turning
+_IN_ONE_STEP = 4  # number of input channels that a kernel of the layout processes together
+_ROW = 2  # minimum number of convolutions
 
 _ONES = ",".join(["1"] * 16 * 16)
 _TEXT = f"""
@@ -46,7 +46,7 @@ GOOD = _TEXT.replace("AXIS", ",1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on one-dimensional convolutions that would otherwise use the blocked layout on the CPU."""
     if facts.model is None or facts.target != CPU.target:
         return
     convolutions = [node for node in with_operator(facts.model.ir, "Conv") if _of_one(node)]

@@ -30,7 +30,7 @@ TIER = "if-measured"
 
 _FEW = 16
 _IN_ONE_STEP = 4
-_PLANAR = 4  # axes of the weights of a two-dimensional convolution
+_PLANAR = 4  # rank of the weights of a two-dimensional convolution
 
 
 def _text(channels: int, name: str) -> str:
@@ -49,7 +49,7 @@ GOOD = _text(20, "conv")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where an x86 CPU runs it."""
+    """Yield a finding on convolutions with unaligned input channels, on x86 CPUs."""
     if (
         facts.model is None
         or facts.target != CPU.target
@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 def _plain(node: ir.Node) -> bool:
     weight = stored(input_of(node, 1))
-    # The blocked layout is for float32 alone.
+    # The blocked layout is for float32 only.
     if weight is None or weight.dtype != ir.DataType.FLOAT or len(weight.shape) != _PLANAR:
         return False
     if int_of(node, "group", 1) != 1:

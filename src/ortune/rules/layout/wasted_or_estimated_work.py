@@ -24,7 +24,7 @@ _WORTH_NAMING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield findings on the slowest profiled nodes that have a remark."""
     for node in [n for n in facts.nodes(_WORTH_NAMING) if n.remark][:NAMED]:
         share = node.time_ns / facts.profile.wall_ns if facts.profile else 0.0
         yield Finding(

@@ -1,1 +1,1 @@
-"""Rules on decoders of language models."""
+"""Rules on decoders of language models: LLM."""

@@ -25,7 +25,7 @@ from ortune.rules.facts import Facts
 CODE = "LLM001"
 TIER = "preview"
 
-_AXES = 4  # batch, heads, tokens, numbers of a head
+_AXES = 4  # rank of a cache: batch, heads, tokens, head size
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -45,7 +45,7 @@ frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the main graph."""
+    """Yield a finding on Concat nodes of the main graph that append to a KV cache."""
     graph = facts.model.ir.graph if facts.model else ()
     appends = [
         node for node in graph if is_op(node, "Concat") and _is_output(node.outputs[0]) and _appends(node)
@@ -61,13 +61,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_output(value: ir.Value) -> bool:
-    """Return whether a value is an output of the graph, or a copy of it is."""
+    """Return whether a value, or a copy of it, is a graph output."""
     copies = [use.node.outputs[0] for use in value.uses() if is_op(use.node, "Identity")]
     return value.is_graph_output() or any(map(_is_output, copies))
 
 
 def _appends(node: ir.Node) -> bool:
-    """Return whether something is appended to an input that has axes of a cache and grows along one."""
+    """Return whether a Concat appends to an input with the rank of a cache along a dynamic axis."""
     past = source_of(node.inputs[0])
     if past is None or not past.is_graph_input() or past.is_initializer() or past.shape is None:
         return False

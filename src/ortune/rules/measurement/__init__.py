@@ -1,1 +1,1 @@
-"""Rules on what a measurement means: MSR."""
+"""Rules on the validity of a measurement: MSR."""

@@ -22,7 +22,7 @@ CODE = DEFAULT_BROKEN
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the first run failed, and a lower level of optimisation ran."""
+    """Yield a finding if the model failed at its level of optimization and ran at a lower one."""
     broken = facts.broken_level
     if broken is None:
         return

@@ -22,24 +22,24 @@ from ortune.rules.facts import Facts
 
 CODE = "MSR010"
 
-# Medians further apart than this, with the middle halves apart too.
+# Minimum ratio of medians; the middle halves must not overlap either.
 _SPREAD = 1.25
 _FIX = "pass real inputs with --inputs PATH"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where several kinds of feed were timed in one process."""
+    """Yield a finding if latency or output shapes differ between kinds of synthetic inputs."""
     if len(facts.kinds) < 2:
         return
     suspects = outputs.value_dependent_ops(facts.model.ir)[:8] if facts.model else ()
     where = tuple(f"{op} {name}".strip() for name, op in suspects)
     quantiles = [
-        # The three quartiles, then the fastest tenth: q[0] to q[2] and q[3] below.
+        # The three quartiles, then the fastest tenth: q[0] to q[2], and q[3].
         np.quantile(np.asarray(c.latency_ns, dtype=float), [0.25, 0.5, 0.75, 0.1])
         for c in facts.kinds
     ]
     low, high = min(quantiles, key=lambda q: float(q[1])), max(quantiles, key=lambda q: float(q[1]))
-    # The fastest tenth too: a neighbour's burst over some runs of one feed leaves that where it is.
+    # The fastest tenth must differ too, since interference in some runs does not change it.
     if high[1] > _SPREAD * low[1] and high[3] > _SPREAD * low[3] and high[0] > low[2]:
         span = f"{duration(low[1])} to {duration(high[1])} for {len(facts.kinds)} kinds of synthetic inputs"
         what = f"latency depends on the input values: {span}"

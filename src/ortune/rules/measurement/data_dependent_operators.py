@@ -21,7 +21,7 @@ CODE = "MSR001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where values were invented."""
+    """Yield a finding on operators with data-dependent cost if the inputs are synthetic."""
     dependent = outputs.value_dependent_ops(facts.model.ir) if facts.model else []
     if dependent and not (facts.work and facts.work.inputs_path):
         yield Finding(

@@ -24,7 +24,7 @@ _WORTH_SAYING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding if latency drifts within the profiled run."""
     variance = facts.profile.variance if facts.profile else None
     drift = drifts(variance.runs_ns[variance.left_out_runs :]) if variance else 0.0
     if abs(drift) <= _WORTH_SAYING:

@@ -21,7 +21,7 @@ CODE = FUNCTIONAL_ONLY
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a page told of its adapter, or a plug-in took the CPU."""
+    """Yield findings if the browser, or the CPU for a plug-in provider, emulates the device."""
     if facts.page is not None and facts.page.software:
         yield Finding(
             code=CODE,

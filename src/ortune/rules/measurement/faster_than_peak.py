@@ -22,7 +22,7 @@ CODE = "MSR005"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run, where the machine's peak is known."""
+    """Yield a finding if nodes of the profiled run are faster than the measured peak allows."""
     below = below_floor(facts.nodes())
     if below:
         names = ", ".join(called(node) for node in below[:NAMED])

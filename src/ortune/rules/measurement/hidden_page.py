@@ -21,7 +21,7 @@ CODE = "MSR011"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a page told whether it was seen."""
+    """Yield a finding if the observed page was hidden."""
     if facts.page is not None and not facts.page.visible:
         yield Finding(
             code=CODE,

@@ -27,11 +27,11 @@ from ortune.rules.facts import Facts
 CODE = NOT_FINITE
 
 _HALF = ("float16", "bfloat16")
-_NORMALISING = ("Softmax", "LogSoftmax")  # NaN where a whole row is masked
+_NORMALISING = ("Softmax", "LogSoftmax")  # NaN if a whole row is masked
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a run gave them."""
+    """Yield a finding if outputs of a run are not finite."""
     nonfinite = [output for output in facts.nonfinite if output.unusable_reference]
     if not nonfinite:
         return
@@ -54,11 +54,11 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def with_evaluation(finding: Finding, exact: ExactCheck) -> Finding:
-    """Return the finding, completed by an evaluation in float64 that is finite.
+    """Return the finding completed by an evaluation in float64, if its outputs are finite.
 
     Args:
-        finding: Any finding; others than this rule's are returned as they are.
-        exact: The evaluation. If it refutes the outputs, a kernel is at fault and not the model.
+        finding: Any finding; those of other rules are returned unchanged.
+        exact: The evaluation. If it refutes the outputs, a kernel is at fault and the fix is removed.
     """
     if finding.code != CODE or not exact.finite:
         return finding
@@ -74,7 +74,7 @@ def _where(source: NotFinite | None) -> tuple[str, ...]:
 
 
 def _from(source: NotFinite | None) -> str:
-    """Return the node and the stored value that they come from."""
+    """Format the node and the weight or input that non-finite values come from."""
     if source is None:
         return ""
     text = f", from {_node(source.node)} on"
@@ -90,7 +90,7 @@ def _from(source: NotFinite | None) -> str:
 
 
 def _counted(source: NotFinite) -> str:
-    """Return how many elements of its input are not finite, in words."""
+    """Format the number of non-finite elements of the input."""
     infinite = f"{source.input_n_inf} {'infinity' if source.input_n_inf == 1 else 'infinities'}"
     parts = [f"{source.input_n_nan} NaN"] if source.input_n_nan else []
     return " and ".join([*parts, infinite] if source.input_n_inf else parts)
@@ -101,7 +101,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _infinity(source: NotFinite) -> str:
-    """Return how its infinity came about."""
+    """Format how the infinity arises."""
     if source.infinity == "overflow":
         return "overflows to infinity" + (f" in {source.onnx_type}" if source.onnx_type in _HALF else "")
     if source.infinity == "division-by-zero":
@@ -110,13 +110,14 @@ def _infinity(source: NotFinite) -> str:
 
 
 def _fix(source: NotFinite | None, *, invented: bool) -> str:
-    """What to do: real inputs come first where invented ones may be to blame, as for a mask that hides everything."""
+    """Return the fix; real inputs come first if synthetic ones may be the cause, such as an empty mask."""
     if source is not None and source.input:
         return f"replace the NaN and infinite elements of input {source.input!r}, or pass other inputs"
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
     if not invented:
         return mend
-    # A stored infinity is at fault wherever it is used, but as a mask: there inputs may hide all that a row has.
+    # A stored non-finite value is at fault wherever it is used, except an infinity as a mask, which may hide
+    # a whole row.
     stored = source is not None and source.weight
     if source is None or (stored and (source.weight_n_nan or source.node.operator not in _NORMALISING)):
         return f"{mend}, or {real}"
@@ -124,7 +125,7 @@ def _fix(source: NotFinite | None, *, invented: bool) -> str:
 
 
 def _mend(source: NotFinite | None) -> str:
-    """Return what to do about the cause."""
+    """Return the fix for the cause in the model."""
     if source is None:
         return "correct the model"
     if source.weight:

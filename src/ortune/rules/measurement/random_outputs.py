@@ -21,7 +21,7 @@ CODE = "MSR002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on operators that draw random numbers."""
     random_nodes = outputs.random_ops(facts.model.ir) if facts.model else []
     if random_nodes:
         yield Finding(

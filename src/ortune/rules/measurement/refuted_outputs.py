@@ -22,7 +22,7 @@ CODE = REFUTED
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the outputs were compared with the model in float64."""
+    """Yield a finding if the evaluation in float64 refutes the outputs at every optimization level."""
     exact = facts.exact
     if exact is None or exact.right is not False or exact.right_level or exact.outputs is None:
         return

@@ -24,11 +24,11 @@ from ortune.rules.facts import Facts
 CODE = "MSR015"
 JOINS = ("GRA029", "QNT017")
 _BROKEN = 0.1
-"""Relative L2 from which the outputs are those of another row, whatever the cause."""
+"""Relative L2 error above which outputs belong to other rows, whatever the cause."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a row was compared with itself."""
+    """Yield a finding if the outputs of a row depend on its batch or on padding."""
     check = facts.row_check
     if check is None or not check.differing:
         return

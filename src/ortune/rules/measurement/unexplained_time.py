@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.02
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding if the profiled run has much unexplained time."""
     share = facts.share("unexplained")
     if abs(share) > _WORTH_SAYING:
         lost = facts.profile is not None and facts.profile.trace.lost_runs

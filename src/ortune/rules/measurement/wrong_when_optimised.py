@@ -25,7 +25,7 @@ CODE = DEFAULT_WRONG
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the outputs were held against those of the model without optimisation."""
+    """Yield a finding if optimization makes the outputs wrong."""
     check = facts.level_check
     if check is None or not check.wrong:
         return
@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _fix(check: LevelCheck) -> str:
-    """Return what to do: never called correct, since a level that matches a faulty file is as faulty."""
+    """Return the fix. No level is called correct, since outputs that match those of a faulty file are faulty too."""
     if not check.right:
         return UNWRITTEN
     matched = "the model in float64" if check.reference == FLOAT64 else "the unoptimised model"
@@ -59,7 +59,7 @@ def _fix(check: LevelCheck) -> str:
 
 
 def _right(check: LevelCheck) -> str:
-    """Return the options of the command line that make the outputs right."""
+    """Return the command-line options that correct the outputs."""
     if not check.right_settings:
         return f"--set level={check.right}"
     return " ".join(f"--set {text}" for text in Plan(settings=check.right_settings).assignments)

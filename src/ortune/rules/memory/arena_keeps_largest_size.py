@@ -21,7 +21,7 @@ CODE = "MEM005"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if changes to the arena flatten the memory rise of a soak."""
     yield from first(
         CODE,
         "the arena keeps what the largest inputs needed",

@@ -21,7 +21,7 @@ CODE = "MEM007"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if another allocator or malloc_trim flattens the memory rise of a soak."""
     yield from first(
         CODE,
         "free memory stays in the process",

@@ -30,7 +30,7 @@ CODE = "MEM002"
 _MAKERS = op_set("ConstantOfShape Expand Tile Range")
 _LEAST_BYTES = 16 << 20
 _LIMIT_BYTES = 1 << 20
-_MOST_BYTES = 1 << 30  # what ONNX Runtime folds by itself
+_MOST_BYTES = 1 << 30  # maximum that ONNX Runtime folds
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -53,7 +53,7 @@ small (float[1] x) => (float[256,256] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on nodes that constant folding turns into large tensors."""
     if facts.model is None or CONSTANT_FOLDING_MAX_BYTES.name in facts.plan.settings:
         return
     sizes = {
@@ -64,7 +64,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     growing = [node for node, size in sizes.items() if size <= _MOST_BYTES]
     if growing:
         total = sum(sizes[node] for node in growing)
-        in_a_page = facts.provider.in_page  # where there is no such setting
+        in_a_page = facts.provider.in_page  # a page does not have this setting
         yield Finding(
             code=CODE,
             severity="note",
@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _bytes(node: ir.Node) -> int:
-    """Return the bytes that a node makes from constants alone, four an element; 0 if that is not known."""
+    """Return the bytes that a node makes from constants, with four bytes per element; 0 if unknown."""
     if node.op_type not in _MAKERS:
         return 0
     operands = [constant(source_of(value), most=SMALL) for value in node.inputs]

@@ -20,7 +20,7 @@ CODE = "MEM009"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if keeping sessions flattens the memory rise of a soak."""
     yield from first(
         CODE,
         "memory stays after sessions are deleted",

@@ -20,5 +20,5 @@ CODE = "MEM008"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if one thread flattens the memory rise of a soak."""
     yield from first(CODE, "each thread keeps memory of its own", "", flattening(facts, "one-thread"))

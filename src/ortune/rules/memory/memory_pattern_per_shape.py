@@ -20,7 +20,7 @@ CODE = "MEM006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if disabling the memory pattern flattens the memory rise of a soak."""
     yield from first(
         CODE,
         "a memory plan is kept for each combination of input shapes",

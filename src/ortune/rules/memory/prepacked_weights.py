@@ -20,5 +20,5 @@ CODE = "MEM010"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the experiments of a soak."""
+    """Yield a finding if disabling prepacking flattens the memory rise of a soak."""
     yield from first(CODE, "copies of prepacked weights are added", "", flattening(facts, "no-prepacking"))

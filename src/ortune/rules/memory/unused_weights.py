@@ -44,17 +44,17 @@ def _model(reader: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return both products read the same weights."""
+    """Return a model with two weights of which both products read the same one."""
     return _model("weights")
 
 
 def good() -> onnx.ModelProto:
-    """Each reads its own."""
+    """Return a model in which each product reads its own weight."""
     return _model("bad_weights")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in every graph; weights that callers may feed are theirs."""
+    """Yield a finding on unused initializers, except those among the graph inputs, which callers may feed."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     model = facts.model.ir

@@ -1,1 +1,1 @@
-"""Rules on phones."""
+"""Rules on phones: MOB."""

@@ -52,7 +52,7 @@ small (float[1,16,64,64] x) => (float[1,16,64,64] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield weights, and the node with the largest tensors."""
+    """Yield a finding if the weights and the tensors of the largest node exceed an app's memory."""
     partition = partition_of(facts)
     if partition is None or facts.model is None:
         return

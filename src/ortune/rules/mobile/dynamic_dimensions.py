@@ -43,7 +43,7 @@ fixed (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the inputs that are fed."""
+    """Yield a finding on inputs with dynamic dimensions, if the target's provider needs fixed sizes."""
     if facts.model is None or not (facts.provider.fixed_sizes or facts.target == XNNPACK.target):
         return
     names = open_inputs(facts)
@@ -64,6 +64,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _leaves_open(facts: Facts) -> bool:
-    """Return whether the provider leaves a node because a size of it is open: XNNPACK takes an open batch."""
+    """Return whether the provider leaves a node for a dynamic size; XNNPACK accepts a dynamic batch."""
     partition = partition_of(facts)
     return partition is not None and any(why.code == "dynamic-shape" for why in partition.left.values())

@@ -40,7 +40,7 @@ written (float[1,2,16,4] cache, float[1,2,1,4] k, bool[1,1,16,1] here) => (float
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the inputs that are fed."""
+    """Yield a finding on inputs that are empty in the first step, if CoreML runs the model."""
     if facts.model is None or facts.target != COREML.target or not open_inputs(facts):
         return
     names = [item.name for item in growing_inputs(facts.model.ir)]

@@ -28,7 +28,7 @@ TIER = "preview"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield nodes on float32 that CoreML takes into an MLProgram."""
+    """Yield a finding on float32 nodes that CoreML takes into an MLProgram."""
     if facts.target != COREML.target or not in_program(facts):
         return
     if facts.rewritten_by(TO_HALF.name):

@@ -50,7 +50,7 @@ plain {_SIDES}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where such a provider runs it."""
+    """Yield a finding on nodes fused for the CPU, if the target's provider supports only standard operators."""
     if facts.model is None or not facts.provider.standard_operators:
         return
     walked = nodes(facts.model.ir)

@@ -52,7 +52,7 @@ whole (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the provider's operators and demands."""
+    """Yield a finding if the provider splits the model into many regions."""
     partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None or len(partition.regions) <= _MOST:
         return

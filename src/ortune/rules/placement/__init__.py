@@ -1,1 +1,1 @@
-"""Rules on devices and what goes between them: PLC."""
+"""Rules on devices and copies between them: PLC."""

@@ -29,7 +29,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding on nodes that the CPU runs between nodes of a device, in a profiled run."""
     run = facts.profile
     nodes = facts.nodes()
     elsewhere = {node.provider for node in nodes} - ON_CPU
@@ -57,7 +57,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _copies_of(copies: Sequence[ProfiledNode]) -> str:
-    """Return how many copies a run has, and how much they copy where the profile tells."""
+    """Format the number of copies in a run, and their bytes if the profile has them."""
     if not copies:
         return ""
     count = round(sum(node.calls for node in copies))
@@ -72,7 +72,7 @@ def _copies_of(copies: Sequence[ProfiledNode]) -> str:
 
 
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
-    """Return nodes on the CPU that take, through copies and each other, from a device, and give to one."""
+    """Return the CPU nodes that read from a device and give to one, directly or through copies and other CPU nodes."""
     by_name = {node.name: node for node in nodes}
     sources = {
         name: [name_read for name_read in node.reads if name_read in by_name]
@@ -82,8 +82,8 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
     for name, read in sources.items():
         for source in read:
             users[source].append(name)
-    # Below a device and above one: what only prepares inputs, or only reads outputs, needs no copy in both
-    # directions.
+    # Both downstream and upstream of a device: nodes that only prepare inputs or read outputs need copies in
+    # one direction only.
     below, above = _reached(by_name, users), _reached(by_name, sources)
     return [
         node
@@ -93,7 +93,7 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
 
 
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return where one comes from a device, going on over what is on the CPU."""
+    """Return the nodes that can be reached from device nodes along ``next_`` through CPU nodes."""
     waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
     reached: set[str] = set()
     while waiting:

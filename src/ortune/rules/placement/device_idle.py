@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.15
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a trace of kernels alone."""
+    """Yield a finding if the device is idle for a large part of a trace that has only kernels."""
     return share_of_run(
         facts,
         CODE,

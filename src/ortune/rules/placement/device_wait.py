@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding if the profiled run waits for the device for a large part."""
     return share_of_run(
         facts,
         CODE,

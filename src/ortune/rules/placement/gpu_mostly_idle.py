@@ -42,21 +42,21 @@ _STOPPING = (
     "Compress",
     "Unique",
     "NonMaxSuppression",
-)  # the host waits for a count from the device
+)  # operators after which the host waits for a count from the device
 _MOSTLY = 0.5
 _WORTH_SAYING = 0.1
-_LITTLE_FLOPS = 1e7  # a CPU computes them in a millisecond
-_FEW = 4  # runs, beside which a first one says nothing
-_NEW_SHAPE = 2.0  # of a steady run, from which on the first is worth saying
+_LITTLE_FLOPS = 1e7  # a CPU computes as many in a millisecond
+_FEW = 4  # minimum later runs to compare the first run with
+_NEW_SHAPE = 2.0  # minimum ratio of the first run to a steady one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cause:
-    """Why the GPU is idle: the share of the run that it takes, in words, and what goes against it.
+    """A cause of the idle time of a GPU: its share of the run, its description and the remedy.
 
     Attributes:
-        of_ns: What it is a share of, where that is not the profiled run.
-        measure: The command that measures the remedy; () without one.
+        of_ns: Time that the share refers to; 0 for the profiled run.
+        measure: Command that measures the remedy; empty if there is none.
     """
 
     share: float
@@ -67,16 +67,15 @@ class _Cause:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run, or in a trace of kernels alone."""
+    """Yield a finding if the GPU computes for less than half of the profiled run."""
     run = facts.profile
     devices = profiled(lambda p: p.target and p.queues)
     nodes = [node for node in facts.nodes() if node.provider in devices]
     if run is None or not (nodes or run.trace.device_only) or facts.in_software:
         return
     computing_ns = _computing_ns(facts, run, nodes)
-    # What profiling adds is the host's.
-    # A run of 6 ms that the profiler made 1.5 times as long is 4 ms without it: the GPU must compute for 2 of
-    # these, not for 3.
+    # Profiling slows the host down, not the GPU: a run of 6 ms with a slowdown of 1.5 takes 4 ms without the
+    # profiler, and the GPU must compute for 2 ms of these.
     plain_ns = run.wall_ns / max(run.slowdown_ratio or 1.0, 1.0)
     if computing_ns is None or computing_ns >= _MOSTLY * plain_ns:
         return
@@ -99,17 +98,17 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _computing_ns(facts: Facts, run: ProfileResult, nodes: Sequence[ProfiledNode]) -> float | None:
-    """Return the GPU's own time in one run, or the most that it can be; None if the profile does not tell."""
+    """Return the GPU's computing time in one run in nanoseconds, or an upper bound; None if unknown."""
     if run.trace.device_only:
         return run.wall_ns * (1 - facts.share("device-idle"))
     if run.device_ns:
         return sum(run.device_ns.values())
     waited = facts.share("device-wait")
-    # Of a node that is a compiled part the host's time may be that of the GPU.
+    # The host time of a compiled part may be that of the GPU.
     if not waited or any(of_profile(node.provider).compiles for node in nodes):
         return None
     stopping = sum(node.time_ns for node in nodes if node.op_type in _STOPPING)
-    # An upper limit: the host may wait for the GPU in all of these, and waits for other things there too.
+    # An upper bound: the host may wait for the GPU in all of these, but also for other things.
     in_waits = waited + facts.share("device-copies") + facts.share("control-flow")
     return run.wall_ns * in_waits + stopping
 
@@ -121,7 +120,7 @@ def _causes(
     islands: Sequence[Finding],
     commands: GpuCommands,
 ) -> Iterator[_Cause]:
-    """Yield the causes that take a part of the run worth saying."""
+    """Yield the causes that take more than 10 % of the run, with their shares in the description."""
     queued = [node for node in nodes if node.category != "device-copies"]
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns
@@ -171,7 +170,7 @@ def _causes(
 
 
 def _transfers(facts: Facts, run: ProfileResult, computing: float, measure: Sequence[str]) -> list[_Cause]:
-    """What inputs and outputs take: as measured with values on the device, else what the profile bounds it by."""
+    """Return the causes from transfers of inputs and outputs, measured if possible, else bounded by the profile."""
     remedy = "bind inputs and outputs to the device"
     if apart := run.gpu_run:
         words = "the transfer of inputs and outputs, in runs without the profiler"
@@ -188,7 +187,7 @@ def _transfers(facts: Facts, run: ProfileResult, computing: float, measure: Sequ
 
 
 def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
-    """What the first run with a shape takes beyond a steady one: kernels are chosen and compiled, memory allocated."""
+    """Return a clause on the extra time of the first run with a shape, if it is significant."""
     first_ns, *later_ns = run.variance.runs_ns if run.variance else (0.0,)
     if len(later_ns) < _FEW:
         return []
@@ -203,7 +202,7 @@ def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
 
 
 def _little_work(run: ProfileResult) -> list[str]:
-    """Return how few operations a run has, where they are few or a CPU computes them in less than half of the time."""
+    """Return a clause on the number of operations, if they are few or take a CPU less than half of the run."""
     at_work = [node.flops for node in run.nodes if node.category == "kernels"]
     flops = 0.0 if None in at_work else sum(operations or 0.0 for operations in at_work)
     peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0

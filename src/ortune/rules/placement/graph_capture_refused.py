@@ -35,7 +35,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where a provider is asked to capture."""
+    """Yield a finding if the plan requests graph capture and the model or the run prevents it."""
     asked = {
         key
         for spec in facts.plan.providers
@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def obstacles(facts: Facts) -> list[str]:
-    """Return what prevents a capture, in words; the model must be known."""
+    """Return what prevents a capture, as clauses; the model must be known."""
     assert facts.model is not None
     control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
     parts = [f"the model has control flow ({listed(control)})"] if control else []
@@ -72,7 +72,7 @@ def obstacles(facts: Facts) -> list[str]:
 
 
 def _control_flow(model: OpenModel) -> list[str]:
-    """Return nodes with bodies, by name."""
+    """Return the names of control-flow nodes."""
     return [name_of(node) for node in nodes(model.ir) if node.op_type in _CONTROL and not node.domain]
 
 
@@ -81,7 +81,7 @@ def _callers(facts: Facts) -> int:
 
 
 def _on_the_cpu(facts: Facts) -> tuple[str, ...]:
-    """Return the nodes of a profiled run that the CPU ran beside the provider's; () if no run was profiled."""
+    """Return the nodes that the CPU ran in a profiled run with another provider; empty without a profile."""
     ran = facts.nodes()
     elsewhere = any(node.provider not in ON_CPU for node in ran)
     return place(node for node in ran if elsewhere and node.provider in ON_CPU and node.category != _COPIES)

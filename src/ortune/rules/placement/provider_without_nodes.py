@@ -23,7 +23,7 @@ CODE = "PLC006"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run."""
+    """Yield a finding if the plan's first provider ran none of the nodes."""
     asked, nodes = facts.plan.provider_names[0], facts.nodes()
     ran = {node.provider for node in nodes if node.provider}
     if asked != CPU.name and not facts.plan.is_web and ran == {CPU.name}:

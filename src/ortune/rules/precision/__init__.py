@@ -1,1 +1,1 @@
-"""Rules on types of numbers: PRC."""
+"""Rules on numeric types: PRC."""

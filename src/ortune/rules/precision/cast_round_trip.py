@@ -45,12 +45,12 @@ there (float[8,96] x, float[96,96] w) => (float16[8,96] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on casts to a smaller type and back."""
     if facts.model is None:
         return
     chains = facts.plan.settings.get(
         CAST_CHAIN_ELIMINATION.name
-    )  # takes out those between which nothing is moved
+    )  # the setting removes casts with nothing in between
     ways = [way for way, _ in PATTERN.find(facts.model.ir)[0] if not chains or len(way) > _CASTS]
     casts = list(dict.fromkeys(cast for way in ways for cast in (way[0], way[-1])))
     if casts:

@@ -41,17 +41,17 @@ def _model(value: float) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return weights of 1e-40."""
+    """Return a model with weights of 1e-40."""
     return _model(1e-40)
 
 
 def good() -> onnx.ModelProto:
-    """Return weights that are small, and not denormal."""
+    """Return a model with weights that are small but not denormal."""
     return _model(1e-30)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in float32 weights, each read as a whole."""
+    """Yield a finding on float32 weights with denormal numbers, if the CPU runs the model; reads all weights."""
     if (
         facts.model is None
         or facts.target != CPU.target
@@ -76,8 +76,8 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(tensor: ir.TensorProtocol) -> float:
-    """Return the share of denormal numbers among all of a tensor, counted."""
-    # Without an exponent, but not zero.
+    """Return the share of denormal numbers in a float32 tensor."""
+    # The exponent is zero and the mantissa is not.
     n_denormal = sum(
         int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0)))
         for bits in (numbers.view(np.uint32) for numbers in pieces(tensor))

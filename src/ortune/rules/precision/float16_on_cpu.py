@@ -53,11 +53,11 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 
 
 _MOVES = MOVES | op_set("Cast Concat Expand Gather Pad Split Tile")
-"""Operators that compute nothing, whatever the type is."""
+"""Operators that compute nothing, independently of the type."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Products of float16, and whatever is computed between a Cast to float16 and one back, where the CPU runs them."""
+    """Yield a finding on float16 products on the CPU, or on nodes between casts to float16 and back."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir
@@ -81,7 +81,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _between_casts(model: ir.Model, values: Values) -> list[ir.Node]:
-    """Return the nodes that compute float16 which a Cast made of float32, if a Cast makes float32 of it again."""
+    """Return the nodes that compute in float16 after a Cast from float32, if the values are cast back."""
     halves: set[ir.Value] = set()
     computing, leaves = list[ir.Node](), False
     for node in nodes(model):

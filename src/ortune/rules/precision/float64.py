@@ -29,7 +29,7 @@ CODE = "PRC002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on float64 inputs, weights and casts."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     model = facts.model.ir
@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     parts = [f"{len(group)} {plural(len(group), word)}" for group, word in groups if group]
     if not parts:
         return
-    # What --rewrite leaves: a Cast behind each input, and one before each output.
+    # The rewrite keeps a Cast after each input and before each output.
     uses = [use.node for value in inputs for use in value.uses()]
     inside = tensors or not all(is_op(n, "Cast") for n in uses) or not all(map(_is_last, casts))
     does = "the model computes in float64" if inside else "only inputs and outputs are in float64"
@@ -54,6 +54,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_last(cast: ir.Node) -> bool:
-    """Return whether a Cast only makes an output of the model."""
+    """Return whether a Cast only makes a graph output."""
     output = cast.outputs[0]
     return output.is_graph_output() and not output.uses()

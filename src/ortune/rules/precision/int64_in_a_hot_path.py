@@ -50,7 +50,7 @@ GOOD = BAD.replace("512", "16")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the main graph, where a CPU runs it."""
+    """Yield a finding on nodes of the main graph that compute large or slow int64 tensors on a CPU."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir
@@ -85,7 +85,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reads_large(node: ir.Node, values: Values) -> bool:
-    """Return whether a node reads a large tensor of int64 that is no constant."""
+    """Return whether a node reads a large non-constant int64 tensor."""
     return any(
         values.of(value).dtype == ir.DataType.INT64 and _is_large(value, values) and not is_constant(value)
         for value in node.inputs

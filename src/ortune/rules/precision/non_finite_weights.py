@@ -33,17 +33,17 @@ _PRODUCTS = op_set("Conv ConvTranspose Einsum Gemm MatMul Mul")
 _CHOICES_AND_COPIES = op_set(
     "Concat Equal Expand Gather Identity If IsNaN Loop Pad Reshape Scan ScatterElements ScatterND Tile Unsqueeze Where"
 )
-"""Where NaN may mark what is missing."""
+"""Operators in which NaN may mark missing values."""
 _BIAS, _BIASED = 2, op_set("Conv ConvTranspose Gemm")
-"""Where a product adds."""
+"""Input position of the bias that is added."""
 _SCALE, _SCALED = (
     1,
     op_set("BatchNormalization GroupNormalization InstanceNormalization LayerNormalization PRelu"),
 )
-"""Where others multiply."""
+"""Input position of the scale that is multiplied."""
 _FINITE = "store a finite value, such as -1e4 for a float16 mask"
 _MOST = 1 << 22
-"""Elements of a value that is looked at; a run tells of a larger one."""
+"""Maximum elements of a value to read; for a larger one, a run shows non-finite outputs."""
 
 
 def _model(operator: str) -> onnx.ModelProto:
@@ -55,17 +55,17 @@ def _model(operator: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return a mask that is multiplied by minus infinity."""
+    """Return a model that multiplies by minus infinity."""
     return _model("Mul")
 
 
 def good() -> onnx.ModelProto:
-    """Return one to which it is added."""
+    """Return a model that adds minus infinity."""
     return _model("Add")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in initializers and constants of floating-point types."""
+    """Yield a finding for each floating-point weight with NaN, or with infinities that are multiplied."""
     if facts.model is None:
         return
     functions = facts.model.ir.functions
@@ -108,13 +108,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _multiplies(node: ir.Node, place: int) -> bool:
-    """Return whether a node multiplies what it reads at a place; it adds a bias."""
+    """Return whether a node multiplies its input at a position, rather than adding it as a bias."""
     scales = place == _SCALE and node.op_type in _SCALED
     return scales or (node.op_type in _PRODUCTS and not (place == _BIAS and node.op_type in _BIASED))
 
 
 def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
-    """Return the stored tensor of a value, and the Cast to float16 in between, if any."""
+    """Return the stored tensor of a value, and the Cast to float16 after it or None."""
     maker = value.producer()
     if maker is None or cast_to(maker) != ir.DataType.FLOAT16:
         return constant_tensor(value), None
@@ -122,7 +122,7 @@ def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
 
 
 def _overflows(tensor: ir.TensorProtocol) -> int:
-    """Return how many finite numbers of a tensor are beyond float16, or infinite already."""
+    """Return how many elements of a tensor are infinite in float16."""
     if tensor.dtype not in FLOATS:
         return 0
     with np.errstate(over="ignore"):

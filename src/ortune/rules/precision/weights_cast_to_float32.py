@@ -30,12 +30,12 @@ _LEAST = 1024
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find one for each type of such weights."""
+    """Yield a finding for each type of the weights that are cast to float32."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor = constant_tensor(value)
-            # Text has no width.
+            # Strings have no bit width.
             if tensor is None or tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth >= 32:
                 continue
             users = [*_readers(value)] if tensor.size >= _LEAST else []
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _readers(value: ir.Value) -> Iterator[ir.Node]:
-    """Yield the nodes that read a value, or a copy of it."""
+    """Yield the nodes that read a value or a copy of it."""
     for node, _ in value.uses():
         if is_op(node, "Identity"):
             yield from _readers(node.outputs[0])

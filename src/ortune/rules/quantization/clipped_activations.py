@@ -23,7 +23,7 @@ CODE = "QNT019"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the values of the model were looked at."""
+    """Yield a finding if activations exceeded their calibrated range in a run."""
     if not facts.clipped:
         return
     worst, names = facts.clipped[0], [activation.name for activation in facts.clipped]

@@ -27,7 +27,7 @@ CODE = "QNT015"
 
 _LEAST_STEPS = 4
 _WIDTH = {"Sigmoid": 1.0, "HardSigmoid": 1.0, "Softmax": 1.0, "Tanh": 2.0, "Softsign": 2.0, "Erf": 2.0}
-"""How far apart the least and the largest value of an operator's output can be."""
+"""Width of the output range of each operator."""
 _ON_THE_WAY = PASSED | {"Concat", "QuantizeLinear", "DequantizeLinear"}
 _MOST_NODES = 64
 
@@ -47,7 +47,7 @@ GOOD = _TEXT.replace("SCALE", "0.00392")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """At each QuantizeLinear with one scale; the operator that is hit is named."""
+    """Yield a finding on operators with a small output range whose outputs are quantized in large steps."""
     scales: dict[ir.Node, float] = {}
     for node in with_operator(facts.model.ir, "QuantizeLinear") if facts.model else ():
         scale = one_number(input_of(node, 1))
@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             continue
         step = float(scale.reshape(()))
         for source in _sources(node):
-            # Scores of 0 to 1 under a scale of 2.5, which pixels up to 640 need, are all rounded to 0.
+            # Scores from 0 to 1 with a scale of 2.5, which pixels up to 640 need, are all rounded to 0.
             if _WIDTH[source.op_type] < _LEAST_STEPS * step:
                 scales[source] = max(step, scales.get(source, 0.0))
     if not scales:
@@ -72,7 +72,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _sources(node: ir.Node) -> Iterator[ir.Node]:
-    """The operators of a known range whose outputs a node quantizes, behind nodes that only move or join values."""
+    """Yield the operators with a known output range upstream of a node, through nodes that only move or join values."""
     waiting, visited = [node], {node}
     while waiting and len(visited) <= _MOST_NODES:
         at = waiting.pop()

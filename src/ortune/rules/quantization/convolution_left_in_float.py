@@ -50,16 +50,16 @@ GOOD = f"""{_HEAD}{_INSIDE}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on convolutions between quantized values that compute in float, if the target is the CPU."""
     yield from in_float(CODE, facts, ("Conv",), _island)
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Why a convolution between quantized values is computed in float; "" if it is not, or is not between any."""
+    """Return why a convolution between quantized values computes in float; "" if it does not, or is not between any."""
     if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
     quantize, why = closing(node)
     if dequantized(node.inputs[0]):
         return why or (signed(node, quantize, host) if quantize is not None else "")
-    # With nothing quantized around it only its weights were meant to be.
+    # If nothing around it is quantized, only its weights were meant to be.
     return open_input(node.inputs[0]) if quantize is not None else ""

@@ -40,7 +40,7 @@ integers (uint8[8,8] x, uint8[8,8] w) => (int32[8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on ConvInteger nodes, if the target is the CPU."""
     if facts.model is None or facts.target != CPU.target:
         return
     convolutions = [node for node in nodes(facts.model.ir) if node.op_type == "ConvInteger"]
@@ -55,6 +55,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _unused(host: Host | None) -> str:
-    """Return the 8-bit instructions that a static quantization would use."""
+    """Format the 8-bit instructions that static quantization would use; "" if there are none."""
     there = [name for name in host.features if name in DOT_PRODUCTS] if host is not None else []
     return f"static quantization would use this CPU's {' and '.join(there)}" if there else ""

@@ -50,17 +50,17 @@ def _model(hidden: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return a state of 16."""
+    """Return a model with a hidden size of 16."""
     return _model(16, "bad_lstm")
 
 
 def good() -> onnx.ModelProto:
-    """Return a state of 64, which is faster in 8 bits."""
+    """Return a model with a hidden size of 64, which is faster in 8 bits."""
     return _model(64, "lstm")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where a CPU runs it."""
+    """Yield a finding on small quantized LSTMs, if a CPU runs the model."""
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     small = [match.node for match in small_ones(facts.model.ir)[0]]

@@ -43,7 +43,7 @@ GOOD = f"""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on MatMulNBits nodes with float16 inputs, if the target is the CPU."""
     if facts.model is None or facts.target != CPU.target:
         return
     products = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _half(node)]

@@ -44,7 +44,7 @@ GOOD = _HEAD.format("uint8").replace("bad_", "")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield findings on MatMulNBits nodes with floating-point zero points, if the target is the CPU."""
     if facts.model is None or facts.target != CPU.target:
         return
     products = [n for n in nodes(facts.model.ir) if n.op_type == "MatMulNBits" and input_of(n, _ZERO_POINTS)]

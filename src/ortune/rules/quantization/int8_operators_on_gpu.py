@@ -47,7 +47,7 @@ floats (float[8,8] x, float[8,8] w) => (float[8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where such a GPU runs it."""
+    """Yield a finding on 8-bit operators without a kernel for the target's GPU."""
     if facts.model is None or facts.target not in _TARGETS:
         return
     on_cuda = facts.target not in GPU
@@ -67,6 +67,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _signed_product(node: ir.Node) -> bool:
-    """Return whether a node is the one integer product that CUDA has a kernel for: of int8 on both sides."""
+    """Return whether a node is the only integer product with a CUDA kernel: int8 times int8."""
     types = [value.dtype for value in node.inputs[:2] if value is not None]
     return node.op_type == "MatMulInteger" and types == [ir.DataType.INT8, ir.DataType.INT8]

@@ -34,11 +34,11 @@ CODE = "QNT009"
 TIER = "preview"
 
 _SEVEN_BITS = 64
-_LOOKED_AT = 1 << 16  # numbers of a weight: one beyond seven bits is enough, and most have many
+_LOOKED_AT = 1 << 16  # maximum elements of a weight to read, since one beyond seven bits is enough
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the processor is of that kind and nothing is set against it."""
+    """Yield a finding on 8-bit weights that may saturate, if the CPU saturates and no setting prevents it."""
     if facts.model is None or facts.target != CPU.target or not saturates(facts.host):
         return
     if facts.plan.settings.get(X64_QUANT_PRECISION.name):

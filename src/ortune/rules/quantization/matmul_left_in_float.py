@@ -55,12 +55,12 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on MatMul and Gemm between quantized values that compute in float on the CPU."""
     yield from in_float(CODE, facts, ("MatMul", "Gemm"), _island)
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Return why a product between quantized values is computed in float; "" if it is not, or is not between any."""
+    """Return why a product between quantized values computes in float; "" if it does not, or is not between any."""
     x, weight = node.inputs[:2]
     quantize, why = closing(node)
     if dequantized(x) and dequantized(weight):

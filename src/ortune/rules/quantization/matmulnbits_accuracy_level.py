@@ -41,7 +41,7 @@ GOOD = f"""{_HEAD}
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on 4-bit MatMulNBits nodes that compute in float32, if the target is the CPU."""
     if facts.model is None or facts.target != CPU.target:
         return
     products = [node for node in nodes(facts.model.ir) if node.op_type == "MatMulNBits" and _in_float(node)]
@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _in_float(node: ir.Node) -> bool:
-    # Other widths have no integer kernel everywhere.
+    # Not all platforms have integer kernels for other widths.
     four_bits = int_of(node, "bits", 4) == 4
     x = next(iter(node.inputs), None)
     float32 = x is not None and x.dtype in (None, ir.DataType.FLOAT)

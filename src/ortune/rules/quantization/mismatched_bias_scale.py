@@ -27,7 +27,7 @@ from ortune.rules.facts import Facts
 
 CODE = "QNT011"
 
-_NEAR = 1e-3  # relative
+_NEAR = 1e-3  # relative tolerance
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -48,7 +48,7 @@ GOOD = _TEXT.replace("SCALE", "0.125")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on products with a bias scale that does not match the other scales."""
     products = with_operator(facts.model.ir, "Conv", "Gemm") if facts.model else ()
     biased = [node for node in products if _is_off(node)]
     gemms = [node for node in biased if is_op(node, "Gemm")]
@@ -66,17 +66,17 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_off(node: ir.Node) -> bool:
-    """Return whether a product's three scales are known and do not fit."""
+    """Return whether the three scales of a product are known and do not match."""
     x = _scale(dequantizer(input_of(node, 0)))
     weight, bias = (_scale(maker_of(input_of(node, place))) for place in (1, 2))
     if x is None or weight is None or bias is None or x.size != 1:
         return False
     wanted = x.reshape(()) * weight.reshape(-1)
-    # Scales of one element go with any number of channels; two other lengths that differ cannot be compared.
+    # A single scale matches any number of channels; two other sizes cannot be compared.
     sizes = {wanted.size, bias.size} - {1}
     return len(sizes) < 2 and not np.allclose(bias.reshape(-1), wanted, rtol=_NEAR, atol=0.0)
 
 
 def _scale(maker: ir.Node | None) -> np.ndarray | None:
-    """Return the scale of a DequantizeLinear; None of other nodes."""
+    """Return the scale of a DequantizeLinear; None for other nodes."""
     return constant(maker.inputs[1]) if maker is not None and is_op(maker, "DequantizeLinear") else None

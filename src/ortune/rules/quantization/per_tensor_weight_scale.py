@@ -30,7 +30,7 @@ CODE = "QNT014"
 _FEW_STEPS, _MANY_STEPS = 3, 100
 _SHARE = 0.1
 _LEAST_CHANNELS = 8
-_MOST = 1 << 24  # numbers of a weight
+_MOST = 1 << 24  # maximum elements of a weight to read
 _WEIGHTS = {
     "ConvInteger": (1, None, 3),
     "DynamicQuantizeMatMul": (1, 2, 3),
@@ -40,7 +40,7 @@ _WEIGHTS = {
     "QLinearConv": (3, 4, 5),
     "QLinearMatMul": (3, 4, 5),
 }
-"""Where an operator takes its weights, their scale where it takes one, and their zero point."""
+"""Input positions of the weights, of their scale (None if the operator has none) and of their zero point."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -56,7 +56,7 @@ GOOD = _TEXT.replace("NUMBERS", "127,40,31,22,90,51,60,100")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on weights with one scale for channels of very different magnitude."""
     lost: dict[ir.Node, tuple[int, int]] = {}
     for node in nodes(facts.model.ir) if facts.model else ():
         weights = _weights(node)
@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _weights(node: ir.Node) -> np.ndarray | None:
-    """Return the 8-bit weights of a product that have one scale, around their zero point; None of others."""
+    """Return the 8-bit weights of a product with a single scale, less their zero point; None for others."""
     turned = False
     if node.op_type in _WEIGHTS:
         at, scale_at, zero_at = _WEIGHTS[node.op_type]
@@ -104,13 +104,13 @@ def _weights(node: ir.Node) -> np.ndarray | None:
 
 
 def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
-    """Return how many channels use next to none of the steps, and how many there are; none if no channel uses many."""
-    # Output channels lie on the first axis of a Conv, and of a Gemm whose weights are transposed; else on the
+    """Return the number of channels that use very few steps, 0 if no channel uses many; and the number of channels."""
+    # Output channels are on the first axis of a Conv, and of a Gemm with transposed weights; else on the
     # last.
     first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))
     rows = np.moveaxis(weights, 0 if first else -1, 0)
     largest = np.abs(rows.reshape(len(rows), -1)).max(axis=1, initial=0)
     if len(rows) < _LEAST_CHANNELS or largest.max(initial=0) < _MANY_STEPS:
         return 0, len(rows)
-    # Channels of zeros alone may have been pruned.
+    # Channels of zeros may have been pruned.
     return int(((largest > 0) & (largest <= _FEW_STEPS)).sum()), len(rows)

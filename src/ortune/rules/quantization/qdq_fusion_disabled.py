@@ -23,7 +23,7 @@ CODE = "QNT007"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where the model has pairs and the setting is made."""
+    """Yield a finding if a setting disables the fusion of the model's QDQ pairs."""
     if facts.model is None or not facts.plan.settings.get(DISABLE_QUANT_QDQ.name):
         return
     pairs = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear"]

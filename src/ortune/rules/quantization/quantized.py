@@ -29,12 +29,12 @@ _OPERATORS = op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on quantized operators; a warning if the CPU has no 8-bit dot product."""
     quantized = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
     if not quantized:
         return
     kinds = ", ".join(f"{n} {op}" for op, n in Counter(node.op_type for node in quantized).most_common(KINDS))
-    # Where only weights are stored in 8 bits, products are computed in float, whatever the processor has.
+    # If only weights are stored in 8 bits, products compute in float on any CPU.
     in_integers = any(node.op_type != "DequantizeLinear" for node in quantized)
     slow = in_integers and lacks_it(facts.host)
     what = f"the model is quantized: {kinds}"

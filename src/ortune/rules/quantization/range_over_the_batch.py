@@ -34,7 +34,7 @@ GOOD = BAD.replace("batch", "1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it by following the batch dimension."""
+    """Yield a finding on nodes that compute one quantization range over a batch or padding."""
     if facts.model is None:
         return
     model = facts.model.ir

@@ -25,9 +25,9 @@ from ortune.rules.facts import Facts
 
 CODE = "QNT012"
 
-_MOST = 1 << 20  # numbers of a bias
+_MOST = 1 << 20  # maximum elements of a bias to read
 _BIAS = {"QLinearConv": 8, "QGemm": 6, "DequantizeLinear": 0}
-"""Where an operator takes an int32 bias."""
+"""Input position of the int32 bias."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -43,7 +43,7 @@ GOOD = _TEXT.replace("NUMBERS", "7, 2147480000")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model."""
+    """Yield a finding on int32 biases with clipped elements."""
     cut: dict[str, tuple[int, int]] = {}
     for node in nodes(facts.model.ir) if facts.model else ():
         place = _BIAS.get(node.op_type)
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             continue
         numbers = tensor.numpy()
         ends = np.iinfo(np.int32)
-        # A tool that clips symmetrically ends at -2147483647, one above the least.
+        # A tool that clips symmetrically stops at -2147483647, one above the minimum.
         n_cut = int(((numbers <= ends.min + 1) | (numbers == ends.max)).sum())
         if n_cut:
             cut[value.name or ""] = n_cut, numbers.size

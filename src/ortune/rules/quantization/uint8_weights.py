@@ -58,7 +58,7 @@ GOOD = f"""{_HEAD}<int8[4,2] w = {{1,2,3,4,5,6,7,8}}>
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the processor has an 8-bit dot product of that kind."""
+    """Yield a finding on uint8 weights, if the CPU has VNNI."""
     if (
         facts.model is None
         or facts.target != CPU.target
@@ -82,7 +82,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
-    """Return a product's constant weights, straight or behind a DequantizeLinear; None of others."""
+    """Return the constant weights of a product, direct or through a DequantizeLinear; None for others."""
     place = _WEIGHTS.get(node.op_type)
     if place is None or len(node.inputs) <= place:
         return None

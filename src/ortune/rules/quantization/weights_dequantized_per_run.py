@@ -32,7 +32,7 @@ CODE = "QNT013"
 
 _AXES = 2
 _UNQUANTIZED = ("LSTM", "GRU", "RNN")
-"""Operators without a form for 8-bit weights behind DequantizeLinear."""
+"""Operators without a form for 8-bit weights after DequantizeLinear."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -48,7 +48,7 @@ GOOD = _TEXT.replace("    [bad_weights] d = DequantizeLinear (w, s, z)\n", "").r
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where the CPU runs it."""
+    """Yield a finding on 8-bit weights that are dequantized in every run, if the target is the CPU."""
     if facts.model is None or facts.target != CPU.target or facts.plan.settings.get(DISABLE_QUANT_QDQ.name):
         return
     dequantized_weights = [
@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_alone(node: ir.Node) -> bool:
-    """Return whether a node makes weights for products that are computed in float."""
+    """Return whether a DequantizeLinear makes weights that only float products, recurrences or Gathers read."""
     tensor = constant_tensor(source_of(node.inputs[0]))
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:
@@ -86,7 +86,7 @@ def _is_alone(node: ir.Node) -> bool:
 
 
 def _stays(product: ir.Node, weights: ir.Node) -> bool:
-    """Return whether ONNX Runtime makes no MatMulNBits of a product."""
+    """Return whether ONNX Runtime does not turn a product into MatMulNBits."""
     user = only_user(product.outputs[0])
     x = product.inputs[0]
     flat = x is not None and x.shape is not None and len(x.shape) == _AXES
@@ -96,7 +96,7 @@ def _stays(product: ir.Node, weights: ir.Node) -> bool:
         return True
     scale = constant_tensor(weights.inputs[1])
     turned = is_op(product, "Gemm") and bool(int_of(product, "transB", 0))
-    # Axis 1 and -1 are the same of two. MatMulNBits has its scales along the outputs: the second axis of the
-    # weights, the first where Gemm transposes them.
+    # Axis 1 and -1 of a matrix are equal. MatMulNBits has scales along the outputs: axis 1 of the weights, or
+    # axis 0 if Gemm transposes them.
     by_row = int_of(weights, "axis", 1) % 2 == int(turned)
     return scale is not None and scale.size > 1 and by_row

@@ -1,1 +1,1 @@
-"""Rules on making a session: SES."""
+"""Rules on session creation: SES."""

@@ -21,7 +21,7 @@ CODE = "SES001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the file alone."""
+    """Yield a finding if the model has external data."""
     if facts.model is not None and facts.model.facts.external_bytes:
         in_a_page = facts.provider.in_page
         files = sorted({tensor.file.path.name for tensor in facts.model.external})

@@ -22,7 +22,7 @@ _NEAR_BYTES = int(1.8 * 2**30)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the file's size."""
+    """Yield a finding if the file is close to the protobuf limit."""
     if (
         facts.model is not None
         and facts.model.facts.format == "onnx"

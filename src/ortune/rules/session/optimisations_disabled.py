@@ -24,7 +24,7 @@ CODE = "SES002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings, unless they keep outputs right that all optimisations would make wrong."""
+    """Yield a finding if settings limit graph optimizations, unless full optimization makes outputs wrong."""
     if facts.wrong_when_optimised:
         return
     settings, without = facts.plan.settings, facts.plan.settings.get(WITHOUT.name)

@@ -55,17 +55,17 @@ def _model(**settings: int) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Profiling was left on."""
+    """Return a model with profiling enabled."""
     return _model(enable_profiling=1)
 
 
 def good() -> onnx.ModelProto:
-    """Return a number of threads."""
+    """Return a model with a number of threads."""
     return _model(intra_op_num_threads=2)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the model's metadata."""
+    """Yield a finding on invalid or harmful settings in the model's metadata."""
     text = facts.model.ir.metadata_props.get(_ENTRY) if facts.model else None
     if text is None:
         return
@@ -79,7 +79,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _wrong(text: str, cpus: int | None) -> list[str]:
-    """Return what is wrong with the entry, part by part, on a machine that can run threads on so many CPUs."""
+    """Return what is wrong with the entry, as clauses; ``cpus`` is the number of usable CPUs, if known."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -102,7 +102,7 @@ def _wrong(text: str, cpus: int | None) -> list[str]:
 
 
 def _unknown(key: str) -> str:
-    """Return a key that ONNX Runtime does not read here, and what it may be meant for."""
+    """Format a key that ONNX Runtime does not read here, with the likely intention."""
     places = {
         knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
     }

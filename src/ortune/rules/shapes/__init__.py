@@ -1,1 +1,1 @@
-"""Rules on shapes, known and guessed: SHP."""
+"""Rules on known and guessed shapes: SHP."""

@@ -22,7 +22,7 @@ CODE = "SHP001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it where inputs were chosen."""
+    """Yield a finding on dimensions of the workload with guessed sizes."""
     if facts.model is None or facts.work is None:
         return
     declared = {value.name: value for value in facts.model.ir.graph.inputs}
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             if axis >= len(choice.shape):
                 continue
             place = f"{choice.name}[{axis}]"
-            # A name such as "?" is shared by nothing: no --dim takes it.
+            # A dimension without a usable name cannot be set by --dim.
             own = terms is None or axis >= len(terms) or terms[axis] == Size.of(place)
             symbols[axis] = "" if own or shape is None else getattr(shape[axis], "value", None) or ""
             sizes.setdefault(symbols[axis] or place, choice.shape[axis])
@@ -46,11 +46,12 @@ def find(facts: Facts) -> Iterator[Finding]:
             dims = ["N" if i in symbols else str(size) for i, size in enumerate(choice.shape)]
             shapes.append(f"--shape {shlex.quote(choice.name + ':' + 'x'.join(dims))}")
         else:
-            # Of a sum such as p+s, --dim takes each part.
+            # For a sum such as p+s, --dim takes each symbol.
             of_axes = [terms[axis].terms for axis in symbols if terms is not None]
             named |= dict.fromkeys(symbol for parts in of_axes for symbol, _ in parts)
     if sizes:
-        # A batch of 1 is no guess that is worth a finding of its own, but nobody has asked for it either.
+        # A batch of 1 alone needs no finding, but it is listed with other guesses, since it was not
+        # requested.
         ones = _batches_of_one(facts) - named.keys()
         sizes |= dict.fromkeys(sorted(ones), 1)
         named |= dict.fromkeys(sorted(ones))
@@ -66,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _batches_of_one(facts: Facts) -> set[str]:
-    """Return names of dynamic dimensions that are 1 because a batch is by convention."""
+    """Return the symbols of dynamic dimensions that are 1 because they are batches by convention."""
     assert facts.model is not None and facts.work is not None
     found = set()
     for choice in facts.work.cases[0].inputs:

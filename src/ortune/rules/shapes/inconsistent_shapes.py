@@ -39,19 +39,19 @@ agrees (float[4,8] x) => (float[n,8] y)
 
 
 class _Computed(Walk):
-    """Shapes that follow from inputs and weights: those that the file declares of other values may be wrong too."""
+    """Shape inference from inputs and weights only, since shapes declared for other values may be wrong too."""
 
     def declared(self, value: ir.Value) -> Shape | None:
-        """As ``Walk.declared``; nothing of what a node makes, such as an If, whose branches differ."""
+        """Return the declared shape of a value; None if a node makes it, such as an If with different branches."""
         return Walk.declared(self, value) if value.producer() is None else None
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the main graph's outputs."""
+    """Yield a finding on outputs of the main graph with a wrong declared shape."""
     if facts.model is None:
         return
     graph = facts.model.ir.graph
-    # No default size is taken: only what the inputs really declare counts against an output.
+    # No default sizes are used: only declared sizes of inputs can contradict an output.
     walk = _Computed(keep=lambda symbol: 0, defaults=False)
     for node in graph:
         visit(walk, node)
@@ -72,7 +72,7 @@ def _called(value: ir.Value) -> str:
 
 
 def _made(walk: Walk, value: ir.Value) -> str:
-    """Return the shape that a value has in truth, where it is not the declared one; "" if it is, or is not known."""
+    """Return the computed shape of a value if it contradicts the declared one; else ""."""
     own = walk.shapes.get(value)
     if own is None or value.shape is None:
         return ""

@@ -59,7 +59,7 @@ GOOD = _model("3")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the main graph."""
+    """Yield a finding on shape computations of the main graph that run every time because of dynamic dimensions."""
     if facts.model is None:
         return
     computed = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []
@@ -75,7 +75,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _hanging(graph: ir.Graph) -> Iterator[ir.Node]:
-    """Yield nodes that are computed from sizes and constants alone."""
+    """Yield the nodes that compute only on sizes and constants."""
     of_sizes: set[ir.Value] = set()
     for node in graph:
         if node.domain or node.op_type not in _ARITHMETIC:

@@ -29,15 +29,15 @@ from ortune.rules.facts import Facts
 
 CODE = "SHP008"
 
-_LEAST_STEP = 1.5  # between two sizes: closer ones say little of an exponent
-_LEAST_EXPONENT = 1.2  # caches and overhead alone bend a straight line by a tenth or two
+_LEAST_STEP = 1.5  # minimum ratio of two sizes; closer ones give no reliable exponent
+_LEAST_EXPONENT = 1.2  # minimum exponent; caches and overhead alone cause deviations of 0.1 or 0.2
 _NODES = 8
-_LEAST_SHARE = 0.05  # of the work that is added, of one kind of operator
+_LEAST_SHARE = 0.05  # minimum share of the added work that the named nodes have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """One size: elements of all inputs together, and the bounds of its median latency, nanoseconds."""
+    """One size: elements of all inputs together, and the median latency with its interval, in nanoseconds."""
 
     case: Case
     elements: int
@@ -47,7 +47,7 @@ class _Point:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Between the two adjacent sizes where latency grows fastest."""
+    """Yield a finding on the two adjacent sizes between which latency grows fastest, if it is faster than linear."""
     steps = [
         # From the upper bound of the smaller to the lower bound of the larger: the least growth that both
         # intervals allow.
@@ -59,7 +59,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not steep:
         return
     _, small, large = max(steep, key=lambda step: step[0])
-    # A list that a loop copies is the cause whatever else grows: no count of operations knows how long it becomes.
+    # Lists that a loop copies take precedence, since operation counts do not include their growth.
     grown = [*insertions(facts.model.ir), *concatenations(facts.model.ir)] if facts.model else []
     nodes = tuple(map(name_of, grown))
     if facts.model and not grown:
@@ -87,7 +87,7 @@ def _seen(point: _Point) -> str:
 
 
 def _points(facts: Facts) -> list[_Point]:
-    """Return the sizes that were measured with an interval, the smallest first."""
+    """Return the sizes that were measured with an interval, smallest first."""
     cases = {case.name: case for case in facts.work.cases} if facts.work else {}
     points = [_point(cases[row.case], row) for row in facts.rows if row.case in cases]
     return sorted((point for point in points if point is not None), key=lambda point: point.elements)
@@ -102,14 +102,14 @@ def _point(case: Case, row: BenchRow) -> _Point | None:
 
 
 def _exponent(small_value: float, large_value: float, small: _Point, large: _Point) -> float:
-    """Return the power of the number of elements that a quantity grows with."""
+    """Return the exponent with which a quantity grows by the number of elements; 0.0 if a value is not positive."""
     if small_value <= 0 or large_value <= 0:
         return 0.0
     return math.log(large_value / small_value) / math.log(large.elements / small.elements)
 
 
 def _nodes_that_grow(model: OpenModel, small: _Point, large: _Point) -> tuple[str, ...]:
-    """Return the nodes whose work grows faster than the inputs, those that add most first."""
+    """Return the names of nodes with faster growth than the inputs, by added work; empty if they explain little."""
     try:
         before, after = (_work(model, point.case) for point in (small, large))
     except InputError:
@@ -126,13 +126,13 @@ def _nodes_that_grow(model: OpenModel, small: _Point, large: _Point) -> tuple[st
 
 
 def _work(model: OpenModel, case: Case) -> Mapping[str, NodeCost]:
-    from ortune.graph.cost import costs  # of a bench alone: a check counts no operations for this rule
+    from ortune.graph.cost import costs  # needed only with a bench, which a check does not have
 
     shapes = {choice.name: choice.shape for choice in case.inputs}
     return {cost.called: cost for cost in costs(model.ir, shapes).nodes if cost.known and cost.times}
 
 
 def _amount(cost: NodeCost) -> float:
-    """Return operations and bytes of a node in one run: a kernel is bound by one or the other."""
-    # Weights are read once at any size of the inputs, and would hide growth at the small one.
+    """Return the operations and bytes of a node in one run; a kernel is bound by either."""
+    # Weights are read once for any input size, and would hide growth at the smaller one.
     return float(cost.times) * (cost.flops + cost.bytes_read + cost.bytes_written - cost.weight_bytes)

@@ -22,7 +22,7 @@ CODE = "THR003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if inter-op threads are set without parallel execution."""
     threads = facts.plan.settings.get(THREADS.name)
     if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(MODE.name) != "parallel":
         yield Finding(

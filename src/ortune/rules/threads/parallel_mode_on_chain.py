@@ -31,7 +31,7 @@ _LARGE = op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the main graph, where the setting is made."""
+    """Yield a finding if parallel execution is set and large operators form a chain."""
     if facts.model is None or facts.plan.settings.get(EXECUTION_MODE.name) != "parallel":
         return
     total, longest = _chain(facts.model.ir.graph)
@@ -50,7 +50,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _chain(graph: ir.Graph) -> tuple[int, int]:
-    """Large operators, and the most of them on one way through the graph."""
+    """Return the number of large operators, and the largest number on one path through the graph."""
     depth: dict[ir.Value, int] = {}
     total = longest = 0
     for node in graph:

@@ -24,7 +24,7 @@ TIER = "preview"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings, where a GPU runs the model."""
+    """Yield a finding if a GPU runs the model and neither threads nor spinning are set."""
     settings = facts.plan.settings
     said = settings.get(THREADS.name) is not None or settings.get(SPINNING.name) is not None
     if facts.model is not None and facts.provider.hardware == "gpu" and facts.provider.vendor and not said:

@@ -29,13 +29,13 @@ _WORTH_SAYING = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in a profiled run on ONNX Runtime's own threads."""
+    """Yield a finding if runs vary and wait for late threads, in a profiled run on ONNX Runtime's own threads."""
     run = facts.profile
     spread = run.variance.spread_ratio if run and run.variance else None
     if run is None or spread is None or spread < _UNEQUAL or not run.wall_ns:
         return
     if run.headroom is not None and run.headroom.busy:
-        return  # other programs hold threads up, and smaller parts do not end them
+        return  # other programs delay threads, and smaller blocks do not help
     if facts.plan.is_web or facts.plan.settings.get(DYNAMIC_BLOCK_BASE.name):
         return
     late = sorted(

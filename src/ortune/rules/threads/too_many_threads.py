@@ -24,10 +24,10 @@ CODE = "THR001"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Whoever has set the number: the user, a variable, or ONNX Runtime itself."""
+    """Yield a finding if a session has more threads than CPUs, by a setting, a variable or the default."""
     host = facts.host
     if host is None or facts.provider.in_page:
-        return  # a page has threads of its own, and another default
+        return  # a page has its own threads and another default
     own = facts.plan.settings.get(THREADS.name)
     read = not too_old(VARIABLE, facts.ort_version)
     asked = facts.environment.get(VARIABLE.key, "") if read else ""

@@ -1,1 +1,1 @@
-"""Rules on WebGPU and browsers."""
+"""Rules on WebGPU and browsers: WEB."""

@@ -43,7 +43,7 @@ plain (float[1,16,8,8] x, float[16,16,1,1] w) => (float[1,16,8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where a browser runs it."""
+    """Yield a finding on nodes in the blocked layout, if a browser runs the model."""
     if facts.model is None or not facts.provider.in_page:
         return
     blocked = [node for node in nodes(facts.model.ir) if is_blocked(node)]

@@ -24,7 +24,7 @@ _BUFFER, _MEMORY = 2 << 30, 4 << 30
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the sizes of the files."""
+    """Yield a finding if the model's files are near or above the memory limits of a browser."""
     if facts.model is None or not facts.provider.in_page:
         return
     file = facts.model.facts

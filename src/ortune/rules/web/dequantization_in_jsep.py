@@ -25,7 +25,7 @@ CODE = "WEB016"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where JSEP runs it."""
+    """Yield a finding on DequantizeLinear nodes, if JSEP runs the model."""
     if facts.model is None or facts.target != WEB_WEBGPU.target or build_run(facts) != JSEP:
         return
     pairs = [node for node in nodes(facts.model.ir) if node.op_type == "DequantizeLinear" and not node.domain]

@@ -41,7 +41,7 @@ without (float[1,4,8,8] x, float[4,4,1,1] w, float[4] b) => (float[1,4,8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where WebGPU runs it."""
+    """Yield a finding on fused convolutions with a residual input, if WebGPU runs the model."""
     if facts.model is None or facts.target not in GPU:
         return
     convolutions = residual_convolutions(facts.model.ir)

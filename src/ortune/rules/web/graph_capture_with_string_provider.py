@@ -25,7 +25,7 @@ _RIGHT = "object"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if graph capture is set and the provider is given as a string."""
     settings = facts.plan.settings
     captures = bool(settings.get(CAPTURE.name)) and build_run(facts) in NATIVE
     if captures and settings.get(FORM.name, _RIGHT) != _RIGHT:

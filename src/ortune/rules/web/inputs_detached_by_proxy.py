@@ -20,7 +20,7 @@ CODE = "WEB013"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if the proxy is set."""
     if facts.plan.settings.get(PROXY.name):
         yield Finding(
             code=CODE,

@@ -35,7 +35,7 @@ _COMPUTING = op_set(
     "ReduceSum ReduceMax ReduceMin ReduceProd"
 )
 _LACKING = (ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.INT8)
-_WAY = 16  # producers that are looked through for a Shape
+_WAY = 16  # maximum producers to search for a Shape
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -60,7 +60,7 @@ tokens (int32[2,4] ids, float[96,8] table) => (float[2,4,8] y, float[2,4] z)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where WebGPU runs it."""
+    """Yield a finding on nodes with integer types that WebGPU lacks, if WebGPU runs the model."""
     if facts.model is None or facts.target not in GPU:
         return
     computing = [node for node in nodes(facts.model.ir) if _is_meant(node)]

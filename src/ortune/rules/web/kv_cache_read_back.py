@@ -45,7 +45,7 @@ frames (float[1,2,1,8] key, float[1,2,past,8] other) => (float[1,2,total,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the model's inputs and outputs, where a page runs it on WebGPU."""
+    """Yield a finding on cache outputs that are read back, if a page runs the model on WebGPU."""
     if facts.model is None or facts.target != TARGET or facts.plan.settings.get(OUTPUTS.name) == _KEPT_THERE:
         return
     graph = facts.model.ir.graph

@@ -45,7 +45,7 @@ plain (float[8,96] x, float[96,96] w, float[96] b) => (float[8,96] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where WebGPU runs it."""
+    """Yield a finding on products fused for the CPU, if WebGPU runs the model."""
     if facts.model is None or facts.target not in GPU:
         return
     products = [node for node in nodes(facts.model.ir) if is_fused(node, *FUSED_PRODUCTS)]

@@ -43,7 +43,7 @@ positive (float[8,8] x) => (float[8,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find the pattern everywhere in the model, where WebGPU runs it."""
+    """Yield a finding on operators without a WebGPU kernel, if WebGPU runs the model."""
     if facts.model is None or facts.target not in GPU:
         return
     without = _WITHOUT_IN_JSEP if build_run(facts) == JSEP else _WITHOUT

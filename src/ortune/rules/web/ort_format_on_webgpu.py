@@ -27,7 +27,7 @@ CODE = "WEB003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the file's format, where WebGPU runs it."""
+    """Yield a finding if the model is in ORT format and WebGPU runs it."""
     if facts.model is None or facts.target not in GPU or facts.model.facts.format != "ort":
         return
     fused = [node for node in nodes(facts.model.ir) if is_fused(node, FUSED_CONV)]

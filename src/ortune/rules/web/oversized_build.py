@@ -23,7 +23,7 @@ CODE = "WEB015"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if a page loads a build with a GPU provider to run on the CPU."""
     build = build_run(facts)
     if facts.target == WEB_WASM.target and shows_build(facts) and build not in ("", WEB_WASM.web_alone):
         yield Finding(

@@ -24,11 +24,11 @@ from ortune.rules.facts import Facts
 
 CODE = "WEB019"
 
-_FEW = 2  # processors of which onnxruntime-web would take one in any case
+_FEW = 2  # with this many CPUs, onnxruntime-web uses one in any case
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in what the page is, where its program was watched."""
+    """Yield a finding if a page without cross-origin isolation runs on one of several CPUs."""
     settings = facts.plan.settings
     cpus = facts.page.cpus if facts.page else 0
     left_open = THREADS.name not in settings and settings.get(ISOLATION.name) is False

@@ -23,7 +23,7 @@ CODE = "WEB010"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if the profiling mode of WebGPU is set for a build that ignores it."""
     build, mode = facts.plan.settings.get(BUILD.name), facts.plan.settings.get(PROFILING.name, "off")
     if build in NATIVE and mode != "off":
         yield Finding(

@@ -30,7 +30,7 @@ _ON = {
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in what a watched page asked for."""
+    """Yield a finding on profiling and logging options that a watched page set."""
     switches = [name for name, values in _ON.items() if facts.asked.get(name) in values]
     ignored = facts.plan.settings.get(BUILD.name) in NATIVE
     if facts.asked and not ignored and facts.plan.settings.get(PROFILING.name, "off") != "off":

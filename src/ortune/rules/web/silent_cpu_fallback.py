@@ -22,7 +22,7 @@ CODE = "WEB012"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the plan's providers."""
+    """Yield a finding if a page falls back to the CPU provider after another one."""
     first, *others = facts.plan.provider_names
     if facts.plan.is_web and first != WEB_WASM.name and WEB_WASM.name in others:
         yield Finding(

@@ -23,7 +23,7 @@ TIER = "preview"
 TARGET = WEB_WEBGPU.target
 
 _SMALL_FLOPS = 10_000_000
-_MOST_NODES = 2_000  # a model of more is not small, and counting it takes time
+_MOST_NODES = 2_000  # a model with more nodes is not small, and counting takes time
 
 BAD = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -42,7 +42,7 @@ large (float[512,512] x, float[512,512] w) => (float[512,512] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it from the operations of a run, where all sizes are declared."""
+    """Yield a finding if a run on WebGPU has few operations; not if sizes are unknown."""
     if facts.model is None or facts.target != TARGET:
         return
     flops = _flops(facts.model)
@@ -56,10 +56,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _flops(model: OpenModel) -> float:
-    """Return the operations of one run; 0 if they are not known."""
+    """Return the operations of one run; 0 if unknown."""
     if model.facts.n_nodes > _MOST_NODES:
         return 0.0
-    from ortune.graph.cost import costs  # of a browser's GPU alone
+    from ortune.graph.cost import costs  # needed only for the GPU of a browser
 
     total = costs(model.ir, {})
     return 0.0 if total.unknown else float(total.flops)

@@ -23,7 +23,7 @@ CODE = "WEB011"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Find it in the settings."""
+    """Yield a finding if threads are set for a page without cross-origin isolation."""
     threads = facts.plan.settings.get(THREADS.name, 1)
     if isinstance(threads, int) and threads > 1 and facts.plan.settings.get(ISOLATION.name) is False:
         yield Finding(
