@@ -1,4 +1,4 @@
-"""What a model holds, as far as it decides which settings are worth trying on it."""
+"""Facts about a model that decide which settings are worth trying."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 FUSED_ATTENTION = frozenset({"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"})
-"""Attention as one operator."""
+"""Attention in a single operator."""
 
 HEAVY = FUSED_ATTENTION | {
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "LSTM", "GRU", "RNN", "Einsum",
@@ -20,13 +20,13 @@ HEAVY = FUSED_ATTENTION | {
 """Operators that are worth running in parallel."""
 
 WIDE = 1.15
-"""Heavy operators over their longest chain from which parallel mode is worth a trial."""
+"""Minimum ratio of heavy operators to their longest chain for which parallel mode is worth trying."""
 
 _CONTROL_FLOW = ("If", "Loop", "Scan")
 _PACKED = (
     "MatMul", "Gemm", "Conv", "LSTM", "GRU", "MatMulInteger", "QLinearMatMul", "QLinearConv", "MatMulNBits",
 )  # fmt: skip
-"""Operators whose kernels read their weights in a layout of their own."""
+"""Operators with kernels that repack their weights."""
 
 NORMS = frozenset({
     "LayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization",
@@ -38,29 +38,31 @@ Fact = Literal[
     "blockwise_weights", "branched", "cast_chain", "control_flow", "conv1d", "external_data", "gelu", "layer_norm",
     "packed_weights", "qdq", "two_bit_weights", "wide",
 ]  # fmt: skip
-"""Names of the facts of a model that a row of the catalogue can demand."""
+"""Names of the model facts that a row of the catalogue can require."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """What ``facts_of`` found in all graphs of a model, subgraphs and model-local functions included.
+    """Facts that ``facts_of`` found in all graphs of a model, including subgraphs and model-local functions.
 
     Attributes:
-        operators: Number of nodes of each operator type, without domains.
-        edges: (producer, consumer) operator types of every value that one node hands to another.
+        operators: Number of nodes by operator type, without domains.
+        edges: (producer, consumer) operator types of every value between two nodes.
         n_nodes: Number of nodes.
-        qdq: QuantizeLinear or DequantizeLinear.
-        blockwise_weights: Weights dequantized by blocks or from 4 bits, which can become MatMulNBits.
+        qdq: Whether there is a QuantizeLinear or DequantizeLinear.
+        blockwise_weights: Whether weights are dequantized by block or from 4 bits or fewer, so they can become
+            MatMulNBits.
         weight_bits: Bits of the weights of MatMulNBits nodes, ascending.
-        attention: Attention, fused or written out as products around a Softmax.
-        layer_norm: Layer normalisation, as an operator or written out.
-        decomposed_layer_norm: Layer normalisation written out.
-        gelu: Gelu, as an operator or by Erf.
-        float16: A float16 input, weight or Cast.
-        conv1d: A convolution over one axis.
-        external_data: Weights in a file of their own, next to the model.
-        branches: Most heavy operators of the main graph that may run at once; 1 is a chain, 0 has none.
-        parallelism_ratio: Heavy operators over the longest chain of them; 1 is a chain.
+        attention: Whether there is attention, fused or as products around a Softmax.
+        layer_norm: Whether there is layer normalization, as an operator or decomposed.
+        decomposed_layer_norm: Whether there is decomposed layer normalization.
+        gelu: Whether there is Gelu, as an operator or by Erf.
+        float16: Whether there is a float16 input, weight or Cast.
+        conv1d: Whether there is a convolution over one axis.
+        external_data: Whether weights are stored as external data.
+        branches: Maximum number of heavy operators of the main graph that may run in parallel; 1 for a chain, 0 without
+            any.
+        parallelism_ratio: Ratio of heavy operators to their longest chain; 1 for a chain.
     """
 
     operators: dict[str, int]
@@ -81,12 +83,12 @@ class ModelFacts:
 
     @property
     def branched(self) -> bool:
-        """Whether heavy operators of the main graph may run at once."""
+        """Whether heavy operators of the main graph may run in parallel."""
         return self.branches > 1
 
     @property
     def wide(self) -> bool:
-        """Whether so many heavy operators may run at once that parallel mode is worth a trial."""
+        """Whether enough heavy operators may run in parallel for parallel mode to be worth trying."""
         return self.branched and self.parallelism_ratio >= WIDE
 
     @property
@@ -96,12 +98,12 @@ class ModelFacts:
 
     @property
     def control_flow(self) -> bool:
-        """Whether nodes have subgraphs, whose runs the host decides in the midst of a run."""
+        """Whether nodes have subgraphs, which the host runs in the middle of a run."""
         return self.has(*_CONTROL_FLOW)
 
     @property
     def packed_weights(self) -> bool:
-        """Whether kernels read weights in a layout of their own."""
+        """Whether kernels repack their weights."""
         return self.has(*_PACKED)
 
     @property
@@ -114,12 +116,12 @@ class ModelFacts:
         return any(name in self.operators for name in names)
 
     def feeds(self, producers: Collection[str], consumers: Collection[str]) -> bool:
-        """Return whether one of the first operators hands a value to one of the second."""
+        """Return whether a node of one of the first types feeds one of the second."""
         return any(a in producers and b in consumers for a, b in self.edges)
 
 
 def facts_of(model: ir.Model) -> ModelFacts:
-    """Look a model over. Weights are not read."""
+    """Collect the facts of a model, without reading weights."""
     import onnx_ir as ir
 
     from ortune.graph.attention import between_products
@@ -188,7 +190,7 @@ def _is_blockwise(node: ir.Node) -> bool:
 
 
 def _weight_rank(node: ir.Node) -> int | None:
-    """Return the rank of a node's second input; None if it is not known."""
+    """Return the rank of a node's second input; None if unknown."""
     weight = node.inputs[1] if len(node.inputs) > 1 else None
     return len(weight.shape) if weight is not None and weight.shape is not None else None
 
@@ -204,12 +206,12 @@ def _has_float16(model: ir.Model, nodes: Iterable[ir.Node]) -> bool:
 
 
 def _width(graph: ir.Graph) -> tuple[int, float]:
-    """Most heavy operators at the same depth, and their number over the longest chain of them."""
+    """Return the maximum number of heavy operators at one depth, and the ratio of their number to the longest chain."""
     depth: dict[ir.Node, int] = {}
     at: Counter[int] = Counter()
     for node in graph:
-        # Nodes come in topological order. Depth is heavy operators on the longest way here, this one
-        # included: six of them at three depths make a ratio of 2.
+        # Nodes are in topological order. The depth of a node is the number of heavy operators on the longest
+        # path to it, including itself: six of them at three depths give a ratio of 2.
         before = max((depth.get(producer, 0) for producer in _producers(node)), default=0)
         depth[node] = before + (node.op_type in HEAVY)
         if node.op_type in HEAVY:

@@ -1,7 +1,7 @@
 """The TOML files of the catalogue.
 
-Providers are known to every process, also to one that only loads a bundle; settings, ten times as long, are read by
-what measures or explains. So each file begins with its provider, and the two parts are parsed separately.
+Every process needs the providers, even one that only loads a bundle. The settings, ten times as long, are read only to
+measure or explain. So each file begins with its provider, and the two parts are parsed separately.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SETTING = re.compile(r"^\[(settings|general)\.", re.MULTILINE)
 
 @cache
 def _texts() -> dict[str, tuple[str, str]]:
-    """Return the two parts of every file, by its name without the suffix, in the order of the names."""
+    """Return the provider part and the settings part of every file by stem, sorted by stem."""
     texts = {}
     for file in sorted(file for folder in FOLDERS for file in folder.glob("*.toml")):
         text = file.read_text(encoding="utf-8")
@@ -32,17 +32,17 @@ def _texts() -> dict[str, tuple[str, str]]:
 
 @cache
 def provider_tables() -> dict[str, dict[str, Any]]:
-    """Return the tables of every file that describe providers: ``provider`` or ``providers``."""
+    """Return the tables of each file that describe providers: ``provider`` or ``providers``."""
     return {name: tomllib.loads(provider) for name, (provider, _) in _texts().items()}
 
 
 @cache
 def setting_tables() -> dict[str, dict[str, Any]]:
-    """Return the tables of every file that describe settings: ``settings`` and ``general``."""
+    """Return the tables of each file that describe settings: ``settings`` and ``general``."""
     return {name: tomllib.loads(settings) for name, (_, settings) in _texts().items()}
 
 
 def forget() -> None:
-    """Read the files again on next use, because another folder has some."""
+    """Clear the caches, so files are read again after ``FOLDERS`` has changed."""
     for cached in (_texts, provider_tables, setting_tables):
         cached.cache_clear()

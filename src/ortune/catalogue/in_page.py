@@ -14,18 +14,18 @@ from ortune.catalogue.named import WEB_PROVIDER_FORM as FORM
 from ortune.catalogue.named import WEB_THREADS as THREADS
 from ortune.records import Applied, ProviderSpec, Value
 
-_USUAL_THREADS = 4  # at most, where none are asked for: half of the processors
+_USUAL_THREADS = 4  # maximum default; it is half of the processors, rounded up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPage:
-    """One provider with all that is set for it, as plain values of JSON.
+    """Everything that is set for one provider in a page, as plain JSON values.
 
     Attributes:
-        build: The build of onnxruntime-web by the name that ``web_build`` has for it; "" if nothing is said.
-        env: Values for ``ort.env`` by their keys, with dots between the parts.
-        session: The options of ``InferenceSession.create``, the provider among them.
-        inputs: Where the inputs of a run are made: "cpu" or "gpu-buffer".
+        build: The build of onnxruntime-web, as a value of ``web_build``; "" if not set.
+        env: Values for ``ort.env`` by key, with dots between the parts.
+        session: The options of ``InferenceSession.create``, including the provider.
+        inputs: Location of the inputs of a run: "cpu" or "gpu-buffer".
     """
 
     build: str
@@ -35,7 +35,7 @@ class InPage:
 
 
 def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
-    """Return the settings that a page receives for a provider: common ones, and its own."""
+    """Return what a page sets for a provider: the common settings and the provider's own."""
     own = [s for s in applied if s.provider in ("", provider.name)]
     page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
     session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
@@ -51,7 +51,7 @@ def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
 
 
 def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
-    """Return the number of WebAssembly threads: the requested one, or onnxruntime-web's default for the processors."""
+    """Return the number of WebAssembly threads: the requested one, or onnxruntime-web's default for ``cpus``."""
     if settings.get(ISOLATION.name) is False:
         return 1
     asked = settings.get(THREADS.name)
@@ -59,7 +59,7 @@ def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
 
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
-    """Return the provider as an object, or only its name if that is requested and sufficient."""
+    """Return the provider as an object, or as its name if that is requested and it has no options."""
     entry: dict[str, Any] = {"name": provider.name}
     entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
     entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})

@@ -1,4 +1,4 @@
-"""What a setting is: the record into which a row of the catalogue is read."""
+"""The record of a setting, into which a row of the catalogue is read."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ortune.objectives import Objective
 from ortune.records import Applied, Channel, Record, Value
 
 Priors = Mapping[Objective, float | Mapping[str, float]]
-"""How likely a change pays, for an objective: one number, or one for each value as text. "latency" speaks for "p95",
-"throughput" and "cpu" too where these say nothing. 0 is never tried."""
+"""Probability that a change helps, by objective: one number, or one for each value as text. The priors of "latency"
+also apply to "p95", "throughput" and "cpu" if these have none. A prior of 0 is never tried."""
 
 OFTEN = 0.2
 SELDOM = 0.08
-"""Priors: what pays on many models, and what pays on few healthy ones."""
+"""Priors of changes that help on many models, and of changes that help on few healthy ones."""
 
 WEB: tuple[Channel, ...] = ("web_env", "web_session", "web_page")
-"""Channels into a page: onnxruntime-web's ``env``, its session options, and the page itself."""
+"""Channels to a page: onnxruntime-web's ``env``, its session options, and the page itself."""
 
 _NOT_RUNS = ("cold-start", "main-thread", "event-loop", "memory")
 _WITH_BOOLEANS = ("session_option", *WEB)
 
 
 class Applies(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models in which a setting has something to act on; those of every condition that is given.
+    """Conditions on a model under which a setting can have an effect; all that are given must hold.
 
     Attributes:
-        operators: The model has a node of one of these types; () is any model.
-        fact: The property of ``ModelFacts`` that is true.
-        unless: The property of ``ModelFacts`` that is false.
+        operators: The model has a node of one of these types; () for any model.
+        fact: Name of a property of ``ModelFacts`` that must be true; "" for none.
+        unless: Name of a property of ``ModelFacts`` that must be false; "" for none.
     """
 
     operators: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class Applies(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting that is right only with another one: tried with it, and omitted if a program lacks that one.
+    """A setting that is valid only with another one: tried with it, and omitted if a program lacks the other.
 
     Attributes:
         setting: ``knob=value``.
-        origin: What the two are, for people.
-        priors: How likely the two pay together; an objective that says nothing does not try them.
+        origin: Description of the two for users.
+        priors: Probability that the two help together; not tried for objectives without one.
     """
 
     setting: str
@@ -64,7 +64,7 @@ class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 Worth = Callable[[ModelFacts, str], Mapping[str, float]]
-"""Returns the values that are worth trying on a model with a version of ONNX Runtime, each with its prior."""
+"""Returns the values worth trying on a model with a version of ONNX Runtime, each with its prior."""
 
 
 class Computed(TypedDict, total=False):
@@ -75,55 +75,54 @@ class Computed(TypedDict, total=False):
 
 
 class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One setting. How a channel is applied and a probe is made is code in the worker, once for all knobs.
+    """One setting. The code that applies a channel or runs a probe is in the worker, once for all settings.
 
     Attributes:
-        name: The name on the command line and in plans.
-        documentation: What ``explain`` and the pages of the documentation show: a title, then a text under each of the
-            fixed headings.
+        name: Name on the command line and in plans.
+        documentation: Text for ``explain`` and the documentation pages: a title, then a text under each of the fixed
+            headings.
         aliases: Short names accepted by ``--set``.
-        since: First ONNX Runtime version that knows it ("0" is any).
-        channel: How it reaches the session (a closed list).
-        key: The name within the channel: attribute, config key, variable, library stem.
-        provider: The execution provider that it belongs to, by ONNX Runtime's name; "" is the whole session's.
-        only: The execution providers that a value can run, for values that cannot run all.
-        builds: The builds of onnxruntime-web that read it; () is all.
-        parts: What a text is to its channel: one text, a list (``A;B``) or numbers by name (``A=1;B=2``).
+        since: First ONNX Runtime version that has it; "0" for any.
+        channel: How it reaches the session, from a closed list.
+        key: Name within the channel: attribute, config key, variable or library stem.
+        provider: ONNX Runtime's name of the execution provider that it belongs to; "" for the whole session.
+        only: Execution providers that can run with a value, for values that not all can run with.
+        builds: Builds of onnxruntime-web that read it; () for all.
+        parts: Form of a text in its channel: "" for one text, "list" (``A;B``) or "numbers" by name (``A=1;B=2``).
         kind: Type of the value.
-        choices: The values allowed, as text; empty means any of the kind.
-        beyond: The provider takes other values too, which a plan may give it as an option.
+        choices: Allowed values as text; empty for any value of the kind.
+        beyond: Whether the provider accepts further values, which a plan may set as provider options.
         minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits. Threads are at
-            most 4096, more than any machine has CPUs: a pool of a million would take the machine with it.
-        pattern: What the whole of a text must match; every text has one.
-        spelled: Values as the channel wants them, where the two differ.
-        default: ORT's default in words. A knob that is absent is recorded as ``default``, never as a guess.
-        probe: Name of the worker's check that the setting arrived; "" if none is possible.
-        conflicts: Names of knobs that must not be set together with this one; one of the two says so.
+            most 4096, more than any machine has CPUs, since a pool of a million would exhaust the machine.
+        pattern: Regular expression that the whole text must match; required for every text.
+        spelled: Values in the spelling of the channel, if it differs.
+        default: ONNX Runtime's default in words. An absent setting is recorded as ``default``, never as a guess.
+        probe: Name of the worker's check that the setting was applied; "" if it cannot be checked.
+        conflicts: Names of settings that must not be set together with this one; one of the two rows names the other.
         safety: Safety class of setting it.
-        strict: The value with which the provider computes in the model's own types, where its default may use fewer
-            bits on some devices; "" is none. That value is exact whatever ``safety`` says.
-        instructions: By value, the instruction sets of which the processor needs one; without, the value has no effect.
-        summary: One line.
-        system: The system that alone has it, as ``sys.platform`` calls it; "" is any.
-        threads: The pool whose threads it counts: never more than there are CPUs, here or where a bundle is loaded.
-        cpu_numbers: It names CPUs by number, which means nothing on another machine.
-        under_load: It changes threads, spinning or affinity: what it gains depends on the CPUs that other programs
-            leave, so a gain next to them is no gain on a machine without them.
-        joined_by: The text between the parts of a value whose parts add up where two plans become one; "" for a
-            value that replaces the other.
-        tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are filled in from the
-            machine and dropped where they make no sense there.
-        prior: How likely one of them pays where ``priors`` says nothing: OFTEN, SELDOM (only when time is left), or
-            0 for what is never tried on its own.
-        applies: The models in which it has anything to act on.
-        worth: Values and priors that depend on the model and the version of ONNX Runtime, in the place of ``tries``,
-            ``prior`` and ``applies``: code of ``computed/``.
-        priors: Priors for an objective, in the place of those.
-        needs: Settings that must be there for this one to mean anything, as ``knob=value``.
-        together: Settings that are right only with this one.
-        triton: Its name among the parameters of Triton's ONNX Runtime backend, "" if that has none.
-        triton_values: How that spells ONNX Runtime's values, where they differ: "" needs no line, and one that is not
-            there cannot be set. Empty where they are the same.
+        strict: The value with which the provider computes in the model's own types, if its default may use fewer bits
+            on some devices; "" for none. This value is exact, independent of ``safety``.
+        instructions: Instruction sets by value, of which the processor needs one for the value to have an effect.
+        summary: One-line description.
+        system: The only system that has it, as in ``sys.platform``; "" for any.
+        threads: The pool that it sets the threads of; limited to the number of CPUs, also when a bundle is loaded.
+        cpu_numbers: Whether it names CPUs by number, which has no meaning on another machine.
+        under_load: Whether it changes threads, spinning or affinity. Its gain depends on the CPUs that other programs
+            leave, so a gain under load is not a gain on an idle machine.
+        joined_by: Separator if values are concatenated when two plans are merged; "" if one value replaces the other.
+        tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are replaced by numbers of
+            the machine and dropped if they make no sense there.
+        prior: Probability that one of them helps if ``priors`` has none: OFTEN, SELDOM (tried only if time is left), or
+            0 if never tried by itself.
+        applies: Conditions on a model for it to have an effect.
+        worth: Code of ``computed/`` for values and priors that depend on the model and the version of ONNX Runtime;
+            replaces ``tries``, ``prior`` and ``applies``.
+        priors: Priors by objective, which replace the others.
+        needs: Settings that must be set too for this one to have an effect, as ``knob=value``.
+        together: Settings that are valid only with this one.
+        triton: Name among the parameters of Triton's ONNX Runtime backend; "" if it has none.
+        triton_values: Triton's spelling of ONNX Runtime's values, if it differs: "" needs no line, and a missing value
+            cannot be set. Empty if the spelling is the same.
         packaged: Whether a model package can contain it, as the entry ``session.KEY``.
     """
 
@@ -179,26 +178,26 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def device(self) -> str:
-        """The device that alone reads it, where its key names one; else ""."""
+        """The only device that reads it, if its key names one; else ""."""
         way = self.key.split("/")
         return way[1] if way[0] == "load_config" else ""
 
     @property
     def is_cache(self) -> bool:
-        """Whether the value is a folder in which an execution provider stores what it compiled."""
+        """Whether the value is a folder in which an execution provider stores compiled code."""
         return self.probe == "folder"
 
     @property
     def of_browsers(self) -> bool:
-        """Whether onnxruntime-web alone has it."""
+        """Whether only onnxruntime-web has it."""
         return self.channel in WEB or providers.find(self.provider).in_page
 
     def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
-        """Return the safety class of setting one value."""
+        """Return the safety class of one value."""
         return "exact" if self.is_strict(value) else self.safety
 
     def is_strict(self, value: Value) -> bool:
-        """Return whether a value keeps the provider to the model's own types."""
+        """Return whether a value makes the provider compute in the model's own types."""
         return bool(self.strict) and str(value) == self.strict
 
     def runs(self, text: str, provider: str) -> bool:
@@ -206,21 +205,21 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return provider in self.only.get(text, (provider,))
 
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
-        """Return the values to try on a model, placeholders not filled in, each with its prior by the model alone."""
+        """Return the values to try on a model, with unfilled placeholders, each with its prior by the model only."""
         if self.worth is not None:
             return self.worth(facts, ort_version)
         return dict.fromkeys(self.tries, self.prior) if self.applies.holds(facts) else {}
 
     def prior_for(self, objective: Objective, text: str, by_model: float) -> float:
-        """Return how likely a value pays, 0 to 1; ``by_model`` is its prior by the model alone."""
+        """Return the probability that a value helps, 0 to 1; ``by_model`` is its prior by the model only."""
         said = prior_of(self.priors, objective, text)
         if said is not None:
             return said
-        # What makes runs faster seldom makes loading faster or memory smaller.
+        # A change that makes runs faster seldom makes loading faster or memory smaller.
         return by_model / 2 if objective in _NOT_RUNS else by_model
 
     def applied(self, value: Value) -> Applied:
-        """Return the value as its channel wants it."""
+        """Return the value in the form of its channel."""
         if isinstance(value, bool) and self.channel not in _WITH_BOOLEANS:
             value = int(value)
         value = self.spelled.get(str(value), value)
@@ -234,7 +233,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def javascript(self, applied: Value) -> Value | list[str] | dict[str, int]:
-        """Return an applied value as a page is given it: lists and numbers by name in the place of their text."""
+        """Return an applied value in the form for a page: lists and numbers by name instead of their text."""
         if self.parts == "list":
             return str(applied).split(";")
         if self.parts == "numbers":
@@ -243,13 +242,13 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def numbers(applied: Value) -> dict[str, str]:
-    """Return the parts of an applied value of numbers by name, each number as it is written."""
+    """Return the parts of an applied value of numbers by name, with each number as text."""
     pairs = (part.rpartition("=") for part in str(applied).split(";"))
     return {name: number for name, _, number in pairs}
 
 
 def prior_of(priors: Priors, objective: Objective, text: str = "") -> float | None:
-    """Return what priors say of a value for an objective; None if they say nothing."""
+    """Return the prior of a value for an objective; None if there is none."""
     objectives: tuple[Objective, ...] = (objective,) if objective in _NOT_RUNS else (objective, "latency")
     for candidate in objectives:
         said = priors.get(candidate)

@@ -1,6 +1,6 @@
-"""Every setting, as the rows of the catalogue describe it.
+"""All settings, as described by the rows of the catalogue.
 
-``propose`` turns settings and what a model holds into the changes that tuning tries.
+``propose`` derives the changes that tuning tries from the settings and the facts of a model.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRIORS = {"often": OFTEN, "seldom": SELDOM}
 
 @cache
 def rows() -> dict[str, Knob]:
-    """Return every setting by name as its row has it, where only one of two settings that conflict names the other."""
+    """Return the settings by name, with conflicts as in the rows: only one of two settings names the other."""
     knobs = {knob.name: knob for knob in _read()}
     for info in pkgutil.iter_modules(computed.__path__):
         module = importlib.import_module(f"{computed.__name__}.{info.name}")
@@ -66,7 +66,7 @@ def _knob(file: str, row: dict[str, Any]) -> Knob:
 
 
 def _in_numbers(priors: Mapping[str, Any]) -> dict[str, Any]:
-    """Return priors as numbers, which a row may give in words."""
+    """Return priors as numbers; rows may give them in words."""
     return {
         name: _in_numbers(value) if isinstance(value, Mapping) else _PRIORS.get(value, value)
         for name, value in priors.items()
@@ -75,7 +75,7 @@ def _in_numbers(priors: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def all_knobs() -> dict[str, Knob]:
-    """Return every setting by name, where each of two settings that conflict names the other."""
+    """Return the settings by name, with symmetric conflicts."""
     knobs = rows()
     against = {name: set(knob.conflicts) for name, knob in knobs.items()}
     for name, knob in knobs.items():
@@ -88,15 +88,15 @@ def all_knobs() -> dict[str, Knob]:
 
 
 DEVICE = "device_type"
-"""The option of a provider that chooses its device."""
+"""The provider option that selects its device."""
 
 
 def find(name: str, where: str = "--set") -> Knob:
-    """Return the knob with that name or alias; UsageError names the nearest ones, by ONNX Runtime's own keys too.
+    """Return the setting with a name or alias; raise UsageError with the closest names, including ONNX Runtime's keys.
 
     Args:
-        name: Of a setting.
-        where: The option or the file that names it.
+        name: Name or alias of a setting.
+        where: The option or file that has it, for errors.
     """
     import difflib
 
@@ -118,7 +118,7 @@ def find(name: str, where: str = "--set") -> Knob:
 
 
 def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:
-    """Return text from the command line or a plan file as the knob's own type; UsageError says what is allowed."""
+    """Convert text to the type of a setting; raise UsageError with the allowed values if it is invalid."""
     value = text.strip()
     if knob.kind == "bool":
         yes, no = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
@@ -143,11 +143,11 @@ def parse_value(knob: Knob, text: str, where: str = "--set") -> Value:
 
 
 def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
-    """``KNOB=VALUE`` pairs as a plan's settings, names made canonical and conflicts refused.
+    """Convert ``KNOB=VALUE`` pairs to a plan's settings with canonical names; raise UsageError for conflicts.
 
     Args:
-        pairs: As they were written.
-        where: The option or the file that they are from, for errors.
+        pairs: The pairs as the user wrote them.
+        where: The option or file that has them, for errors.
     """
     settings: dict[str, Value] = {}
     for pair in pairs:
@@ -161,7 +161,7 @@ def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
 
 
 def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[str, Value]:
-    """Return the settings unchanged, or UsageError when two of them exclude each other."""
+    """Return the settings unchanged; raise UsageError if two of them are mutually exclusive."""
     for name in settings:
         for other in find(name).conflicts:
             if other in settings:
@@ -175,12 +175,12 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
 def check_devices(
     settings: dict[str, Value], chosen: Mapping[str, str], where: str = "--set"
 ) -> dict[str, Value]:
-    """Return the settings unchanged, or UsageError when one is of another device than the provider runs on.
+    """Return the settings unchanged; raise UsageError if one is for another device than the provider runs on.
 
     Args:
-        settings: Of a plan.
-        chosen: The device of each execution provider that was given one.
-        where: The option or the file that they are from, for errors.
+        settings: The settings of a plan.
+        chosen: The device of each execution provider for which one is set.
+        where: The option or file that has them, for errors.
     """
     for knob in map(find, settings):
         device = chosen.get(knob.provider, knob.device).upper()
@@ -198,11 +198,11 @@ def _refused(knob: Knob, where: str, text: str, allowed: str) -> UsageError:
 
 
 def lower_precisions(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
-    """Return settings with which a provider computes float models in fewer bits, each with a setting that is tried.
+    """Return the sets of settings with which a provider computes float models in fewer bits, one for each value to try.
 
     Args:
-        provider: By ONNX Runtime's name.
-        features: Instruction sets of the processor: values without effect there are left out. None is any processor.
+        provider: ONNX Runtime's name.
+        features: Instruction sets of the processor; values without effect on it are excluded. None for any processor.
     """
     strict = strict_settings(provider)
     return [
@@ -221,6 +221,6 @@ def takes_effect(knob: Knob, value: str, features: Collection[str]) -> bool:
 
 
 def strict_settings(provider: str) -> dict[str, Value]:
-    """Return the settings with which a provider computes in the model's own types, or {} if it always does."""
+    """Return the settings with which a provider computes in the model's own types; empty if it always does."""
     strict = (knob for knob in all_knobs().values() if knob.strict and knob.provider == provider)
     return {knob.name: parse_value(knob, knob.strict) for knob in strict}

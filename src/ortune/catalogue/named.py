@@ -1,4 +1,4 @@
-"""Settings that code is about; of all others it asks what is true of them."""
+"""Settings that code names directly; for all others, code queries their properties."""
 
 from ortune.catalogue.knobs import find
 

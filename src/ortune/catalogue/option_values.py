@@ -1,4 +1,4 @@
-"""The values that an option of an execution provider can have, by setting."""
+"""Checks of the values of execution provider options, by setting."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SWITCH = {"0": "0", "1": "1", "false": "0", "true": "1"}
 
 
 def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the first option with a value that it cannot have, as ``name=value``, and what is allowed; None for none.
+    """Return the first option with an invalid value, as ``name=value``, and the allowed values; None if all are valid.
 
-    A provider takes many such values without an error and runs without the option.
+    A provider accepts many invalid values without an error and ignores the option.
     """
     own = {
         k.key: k for k in all_knobs().values() if k.provider == provider and k.channel == "provider_option"
@@ -27,7 +27,7 @@ def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] 
 
 
 def _allowed(knob: Knob, value: str) -> str:
-    """Return what an option can be, where the value is not that; "" if it is."""
+    """Return the allowed values if a value is invalid; "" if it is valid."""
     if knob.kind == "int":
         if not re.fullmatch(r"-?\d+", value, re.ASCII):
             return "an integer"

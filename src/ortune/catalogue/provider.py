@@ -1,4 +1,4 @@
-"""What an execution provider is: all that is known of one, as plain data."""
+"""The record of an execution provider, as plain data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class DeviceFailure:
     """A message of a provider that its device or a library cannot be used.
 
     Attributes:
-        pattern: Regular expression that finds it in what ONNX Runtime says, in any case.
-        what: The same in one plain sentence.
-        do: What mends it.
+        pattern: Regular expression that matches the message in ONNX Runtime's output, ignoring case.
+        what: The message in one plain sentence.
+        do: The fix.
     """
 
     pattern: str
@@ -24,19 +24,19 @@ class DeviceFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """A build with the provider that ``ortune runtime add`` installs.
+    """A build with the provider that ``ortune runtime add`` can install.
 
     Attributes:
-        wheel: The wheel that brings the provider, a whole ONNX Runtime or a plug-in for a plain one.
-        releases: Its versions, newest first, each with the version of the library that it was built against.
-        what: What it is for, in words.
-        about_bytes: What an installation takes on disk.
-        beside: The version of the plain onnxruntime that a plug-in needs; "" for a whole one.
-        library: The wheel of the library, where the provider's own wheel brings it on Linux alone.
-        brings: Other wheels with their versions, without which the provider's library does not load.
-        vendor: The maker of the hardware that it takes alone, where its provider takes others' too.
-        cuda: The major version of CUDA that its wheels are for; 0 for none.
-        emulated_on: Machines, as ``platform.machine()`` calls them, on which its device is software: for tests alone.
+        wheel: The wheel with the provider: a whole ONNX Runtime, or a plug-in for a plain one.
+        releases: Versions of the wheel, newest first, each with the version of the library that it was built against.
+        what: Its purpose in words.
+        about_bytes: Approximate size of an installation on disk.
+        beside: Version of the plain onnxruntime that a plug-in needs; "" for a whole one.
+        library: The library's wheel, if the provider's wheel includes the library only on Linux.
+        brings: Other wheels with versions, without which the provider's library does not load.
+        vendor: The only hardware vendor that it supports, if its provider supports others too.
+        cuda: Major version of CUDA that its wheels are for; 0 for none.
+        emulated_on: Machines, as in ``platform.machine()``, on which its device is software, for tests only.
     """
 
     wheel: str
@@ -53,17 +53,17 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """What the bindings of other languages, and Triton, call the provider; "" if one cannot append it.
+    """Names of the provider in the bindings of other languages and in Triton; "" if one does not support it.
 
     Attributes:
-        by_name: The name that ONNX Runtime's C API appends it by; releases before 1.22 know no other.
-        options_class: The word in the name of its class of options, in C++, C# and Java.
-        java_map: Java's method that takes options by name.
-        java_device: Java's method that takes one option alone, with the name of that option.
-        java_flags: Java's method that takes flags, their enumeration, and what precedes its names in the options.
-        node: onnxruntime-node's name.
-        rust: The crate's name, where that passes any option.
-        triton: The kind of execution accelerator, with the name.
+        by_name: Name for ONNX Runtime's C API, the only one before release 1.22.
+        options_class: The provider's part of the name of its options class in C++, C# and Java.
+        java_map: Java method that takes options by name.
+        java_device: Java method that takes a single option, and the name of the option.
+        java_flags: Java method that takes flags, their enumeration, and the prefix of their names in the options.
+        node: Name in onnxruntime-node.
+        rust: Name in the Rust crate, if it passes any option.
+        triton: Kind of execution accelerator in Triton, and the name.
     """
 
     by_name: str = ""
@@ -81,45 +81,47 @@ class Provider:
     """An execution provider, and the target that runs models on it.
 
     Attributes:
-        name: Its name in ONNX Runtime.
-        target: What ``--target`` calls it: the name of its file, with hyphens; "" if models cannot be run on it.
-        place: The folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
-        aliases: Other words that people write for it.
-        in_profiles: What profiles call it, where that is another name; the usual one first.
-        wheel: The wheel whose build has it; "" when no wheel does.
-        extras: The wheel's extras that bring the libraries which the provider needs; "" if it brings them itself.
-        systems: Where that wheel exists, by ``platform.system()``.
-        plugin: A plugin wheel that adds it to a plain ``onnxruntime``.
-        device: The kind of device that its plugin wheel takes where a plan names none; "" is its first that is no CPU.
-        otherwise: Where it comes from when no wheel brings it.
-        builds: What ``ortune runtime add`` makes under the target's name, newest first; the first that works here.
-        by_hand: What to do where it makes nothing and a wheel exists.
-        failures: What it says where its device or a library cannot be used, the most precise first.
+        name: Name in ONNX Runtime.
+        target: Name for ``--target``: the name of its file, with hyphens; "" if models cannot be run on it.
+        place: Folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
+        aliases: Other names that users may write.
+        in_profiles: Names in profiles if they differ, the usual one first.
+        wheel: The wheel with the provider; "" if there is none.
+        extras: Extras of the wheel for the libraries that the provider needs; "" if they are included.
+        systems: Systems for which the wheel exists, as in ``platform.system()``.
+        plugin: A plug-in wheel that adds it to a plain ``onnxruntime``.
+        device: The kind of device that its plug-in uses if a plan names none; "" for the first that is not a CPU.
+        otherwise: Where to get it if there is no wheel.
+        builds: What ``ortune runtime add`` installs under the target's name, newest first; the first that works is
+            used.
+        by_hand: What to do if it installs nothing but a wheel exists.
+        failures: Messages if its device or a library cannot be used, most specific first.
         ships: Whether a bundle can be made for it.
-        options: What a plan file or a bundle may set of it: numbers, switches and words. Never what names a file, a
-            folder or a library, or holds an address in memory.
-        needs: Options without which it does not start.
-        bindings: What it is called elsewhere.
-        hardware: What computes; "" if that depends on its options.
-        vendor: The maker of that hardware, where it is one alone.
-        queues: It hands work to a device and goes on: a run waits for that at its end, outside of all nodes.
-        compiles: It makes one node of each part of the graph that it takes.
-        saves_compiled: ONNX Runtime saves those nodes with their compiled code in a model (EPContext).
-        layer_task: The task of the tool process by which the provider reports the layers that it compiled; "" for none.
-        static_int8: Parameters of ``static-int8`` that suit it, where they differ from those of the CPU provider.
-        standard_operators: It knows the operators of ONNX alone, none that ONNX Runtime's optimiser makes.
-        fixed_sizes: It leaves nodes whose shapes are not known to the CPU.
-        memory: What ``OrtValue`` calls its device's memory, where values can be made there; "" elsewhere.
-        graph_option: The option, of the provider or of the session, that replays runs from a captured graph, which is
-            right only with buffers on the device that keep their addresses; "" if there is none.
-        tracer: What times its kernels: NVIDIA's CUPTI; "" if nothing does, or ONNX Runtime itself.
-        float16: It computes faster in float16.
-        int32: It computes faster with 32-bit integers than with 64-bit ones.
-        web_builds: The builds of onnxruntime-web that have it, the one of the package's default import first.
-        web_alone: The build that has nothing else.
-        question: An expression of JavaScript that gives why a browser cannot run it, "" if it can, and ``EMULATED``
-            where the CPU emulates the GPU; "" for what every browser runs, or nobody asks.
-        browser_flags: Arguments of the browser without which it is not offered.
+        options: Options that a plan file or a bundle may set: numbers, switches and words, never names of files,
+            folders or libraries, nor memory addresses.
+        needs: Options without which it does not start, as (name, value).
+        bindings: Its names in other languages.
+        hardware: The kind of hardware that computes; "" if it depends on the options.
+        vendor: Vendor of the hardware, if there is only one.
+        queues: Whether it queues work on a device asynchronously, so a run waits for the device at its end, outside of
+            all nodes.
+        compiles: Whether it compiles each part of the graph that it takes into one node.
+        saves_compiled: Whether ONNX Runtime can save these nodes with their compiled code in a model (EPContext).
+        layer_task: Task of the tool process with which the provider reports its compiled layers; "" for none.
+        static_int8: Parameters of ``static-int8`` that suit it, if they differ from those of the CPU provider.
+        standard_operators: Whether it supports only ONNX operators and none that ONNX Runtime's optimizer creates.
+        fixed_sizes: Whether it leaves nodes with unknown shapes to the CPU.
+        memory: Name of its device memory for ``OrtValue``, if values can be created there; else "".
+        graph_option: Option of the provider or the session that replays runs from a captured graph, which is correct
+            only with device buffers at fixed addresses; "" if there is none.
+        tracer: Tool that times its kernels: NVIDIA's CUPTI; "" if there is none or ONNX Runtime itself does.
+        float16: Whether it computes faster in float16.
+        int32: Whether it computes faster with 32-bit integers than with 64-bit ones.
+        web_builds: Builds of onnxruntime-web that have it; the build of the package's default import first.
+        web_alone: The build that has only this provider.
+        question: JavaScript expression that returns why a browser cannot run it, "" if it can, or ``EMULATED`` if the
+            CPU emulates the GPU; "" if every browser runs it or it is not checked.
+        browser_flags: Browser arguments without which it is not available.
     """
 
     name: str
@@ -161,7 +163,7 @@ class Provider:
 
     @property
     def in_page(self) -> bool:
-        """Whether the provider runs in a page of a browser, by onnxruntime-web."""
+        """Whether the provider runs in a browser page, by onnxruntime-web."""
         return self.place == PAGE
 
     @property
@@ -170,25 +172,25 @@ class Provider:
         return self.place == NODE
 
     def emulated_by(self, devices: Sequence[str] | None) -> bool:
-        """Return whether a provider for a GPU or an NPU was offered the CPU alone: times there are no device's."""
+        """Return whether a GPU or NPU provider had only CPU devices, so its times are not those of a device."""
         return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
 
     @property
     def cpu_kernels(self) -> bool:
-        """Whether ONNX Runtime's own kernels for the CPU run its nodes: WebAssembly has the same."""
+        """Whether ONNX Runtime's CPU kernels run its nodes, which includes WebAssembly."""
         return "CPUExecutionProvider" in self.profiled_as
 
     @property
     def profiled_as(self) -> tuple[str, ...]:
-        """All that profiles call it."""
+        """All names of the provider in profiles."""
         return self.in_profiles or (self.name,)
 
 
 EMULATED = "emulated"
-"""What a page answers whose GPU is software: it runs there, and its times are no GPU's."""
+"""Answer of a page with a software GPU: the provider runs there, but its times are not those of a GPU."""
 SOFTWARE = "/swiftshader|llvmpipe|softpipe|software|basic render/i"
-"""A regular expression of JavaScript: the names of software renderers."""
+"""JavaScript regular expression for the names of software renderers."""
 PAGE = "browser"
-"""The place of what runs in a page."""
+"""The place of providers that run in a browser page."""
 NODE = "node"
-"""The place of what runs in Node.js."""
+"""The place of providers that run in Node.js."""

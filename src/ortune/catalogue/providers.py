@@ -1,7 +1,7 @@
-"""Every execution provider, as the files of the catalogue describe it: its names, its target, and what is true of it.
+"""All execution providers, as described by the files of the catalogue.
 
-Every room may import this, for nothing is started: ``targets`` makes of each what runs a trial. Code asks for what is
-true of a provider, not for its name; code for one provider alone uses its constant below.
+Every room may import this module, since it starts nothing; ``targets`` implements running trials. Code queries the
+properties of a provider, not its name; code for a single provider uses its constant below.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ortune.catalogue.files import provider_tables
 from ortune.catalogue.provider import SOFTWARE, Bindings, Build, DeviceFailure, Provider
 
 SUFFIX = "ExecutionProvider"
-"""How ONNX Runtime ends the names of its own."""
+"""Suffix of ONNX Runtime's provider names."""
 
 
 @cache
 def every() -> tuple[Provider, ...]:
-    """Return every provider, the CPU's first, then by target and name."""
+    """Return all providers: the CPU first, then sorted by target and name."""
     return tuple(sorted(_read(), key=lambda p: (p.target != "cpu", p.target, p.name)))
 
 
@@ -30,7 +30,7 @@ def _read() -> Iterator[Provider]:
 
 
 def _provider(row: Mapping[str, Any]) -> Provider:
-    # Built by hand: bundles load their sessions through this module, without msgspec.
+    # Without msgspec, since loading a bundle imports this module.
     fields = _in_tuples(row)
     fields["failures"] = tuple(DeviceFailure(**failure) for failure in row.get("failures", ()))
     fields["builds"] = tuple(Build(**_in_tuples(build)) for build in row.get("builds", ()))
@@ -42,7 +42,7 @@ def _provider(row: Mapping[str, Any]) -> Provider:
 
 
 def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with its lists, and their lists, as tuples."""
+    """Return a table with its lists, and lists in them, converted to tuples."""
     return {
         name: tuple(tuple(item) if isinstance(item, list) else item for item in value)
         if isinstance(value, list)
@@ -52,38 +52,38 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def that(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
-    """Return the providers of which something is true."""
+    """Return the providers that satisfy a predicate."""
     return tuple(p for p in every() if trait(p))
 
 
 def find(name: str) -> Provider:
-    """Return the provider with this name in ONNX Runtime; an unknown one has no facts."""
+    """Return the provider with a name in ONNX Runtime; for an unknown name, one without facts."""
     return next((p for p in every() if p.name == name), None) or Provider(name=name)
 
 
 def of_target(target: str) -> Provider:
-    """Return the provider of the target with this name; an unknown one has no facts."""
+    """Return the provider of a target; for an unknown target, one without facts."""
     return next((p for p in every() if target and p.target == target), None) or Provider(name="")
 
 
 def targets(trait: Callable[[Provider], object]) -> tuple[str, ...]:
-    """Return the names of the targets of which something is true."""
+    """Return the names of the targets with providers that satisfy a predicate."""
     return tuple(p.target for p in that(trait) if p.target)
 
 
 def of_profile(name: str) -> Provider:
-    """Return the provider with a target whose nodes a profile says to be run by this one."""
+    """Return the provider with a target that has this name in profiles; for an unknown name, one without facts."""
     runs = that(lambda p: p.target and name in p.profiled_as)
     return next((p for p in runs if p.name == name), runs[0] if runs else Provider(name=name))
 
 
 def profiled(trait: Callable[[Provider], object]) -> frozenset[str]:
-    """Return what profiles call the providers of which something is true."""
+    """Return all names in profiles of the providers that satisfy a predicate."""
     return frozenset(name for p in that(trait) for name in p.profiled_as)
 
 
 def short(name: str) -> str:
-    """Return a provider's name for people: "CUDA" of "CUDAExecutionProvider"."""
+    """Return a provider's short name: "CUDA" for "CUDAExecutionProvider"."""
     return name.removesuffix(SUFFIX)
 
 
@@ -99,10 +99,10 @@ WEB_WASM = of_target("web-wasm")
 WEB_WEBGPU = of_target("web-webgpu")
 WEBGPU = of_target("webgpu")
 XNNPACK = of_target("xnnpack")
-"""Providers that code is about."""
+"""Providers that code names directly."""
 
 COREML_NETWORK = "coreml-neuralnetwork"
-"""The format NeuralNetwork, as ``partition`` calls it and its table is named; MLProgram has the provider's own name."""
+"""The NeuralNetwork format, as named by ``partition`` and its table; MLProgram has the provider's own name."""
 
 ON_CPU = frozenset({CPU.name, ""})
-"""What a profile says of nodes that ONNX Runtime's own kernels for the CPU ran."""
+"""Provider names in a profile for nodes that ONNX Runtime's CPU kernels ran."""

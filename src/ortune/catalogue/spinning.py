@@ -1,4 +1,4 @@
-"""Whether threads go on spinning when a run is over, which several settings decide together."""
+"""Whether threads keep spinning after a run, which several settings decide together."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ortune.records import Plan
 
 
 def spins(plan: Plan) -> bool:
-    """Return whether the plan has threads that spin on when a run is over; settings not known here do not count."""
+    """Return whether the plan has threads that keep spinning after a run; settings unknown here are ignored."""
     settings = plan.settings
     if settings.get(STOP.name):
         return False
     inter = settings.get(MODE.name) == "parallel" and settings.get(INTER.name) != 1
     if inter and settings.get(INTER_SPIN.name, True):
         return True
-    # The caller is one of the threads: a pool of one has no other.
+    # The caller is one of the threads, so a pool of one has no other.
     pools = [name for name, knob in knobs.all_knobs().items() if knob.threads == "intra"]
     alone = any(settings.get(name) == 1 for name in pools)
     return not alone and bool(settings.get(SPIN.name, True)) and settings.get(SPIN_US.name) != 0

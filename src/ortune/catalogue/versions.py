@@ -1,4 +1,4 @@
-"""ONNX Runtime's versions, and which of them knows a setting."""
+"""Comparison of ONNX Runtime's versions with those that settings need."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ortune.catalogue.knob import Knob
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Return a version for comparing: "1.31.1" -> (1, 31, 1); an unreadable part ends it."""
+    """Return a version as a comparable tuple: "1.31.1" -> (1, 31, 1); stops at the first part without a number."""
     parts = []
     for part in text.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]
@@ -17,11 +17,11 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def too_old(knob: Knob, ort_version: str) -> str:
-    """Return why this version cannot take the setting, "" if it can.
+    """Return why a version does not support a setting; "" if it does.
 
     Args:
         knob: The setting.
-        ort_version: Of what runs it: ONNX Runtime, or onnxruntime-web. "" is unknown, and not taken for too old.
+        ort_version: Version of ONNX Runtime, or of onnxruntime-web; "" if unknown, which is not too old.
     """
     if not ort_version or version(ort_version) >= version(knob.since):
         return ""

@@ -1,1 +1,1 @@
-"""What a model is fed: what its inputs mean, their sizes and values, and what the user gives."""
+"""Inputs of a model: their meaning, sizes and values, and the user's own."""

@@ -1,4 +1,4 @@
-"""Which of the user's inputs a model can be calibrated and judged on: numbers, at least one row of them."""
+"""Checks of the user's inputs for calibration and output comparison: finite numbers, at least one row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["fault", "masks"]
 
 
 def masks(model: ir.Model) -> frozenset[str]:
-    """Return the names of a model's inputs that are masks, where minus infinity hides a position."""
+    """Return the names of a model's inputs that are masks, in which minus infinity hides a position."""
     return frozenset(spec.name for spec in inspect_inputs(model).inputs if spec.role == "mask")
 
 
 def fault(values: Mapping[str, FeedValue], hidden: Iterable[str]) -> str:
-    """Return why a set of inputs is useless for a range or an error, or "" if it is not.
+    """Return why a set of inputs cannot be used for ranges or errors; "" if it can be.
 
     Args:
-        values: By the name of the input.
-        hidden: Inputs where minus infinity is meant.
+        values: Values by input name.
+        hidden: Names of inputs in which minus infinity is valid.
     """
     for name, value in values.items():
         if not isinstance(value, np.ndarray):

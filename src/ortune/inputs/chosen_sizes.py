@@ -1,4 +1,4 @@
-"""Choosing a size for every dynamic dimension: the user's, the graph's, the name's, in this order."""
+"""Choice of a size for every dynamic dimension: by the user, the graph, or the name, in this order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LADDER: dict[str, tuple[int, ...]] = {
     "frames": (100, 3000, 76, 80, 64, 128, 1000, 1500, 96, 16, 1),
     "other": (64, 1, 16, 32, 128, 224, 256, 512, 3, 2, 10, 16000),
 }
-"""Sizes to try in turn, by kind of dimension, where the first choice does not work."""
+"""Sizes to try in turn, by kind of dimension, if the first choice does not work."""
 
 _FREE_KINDS = {"height": "image", "width": "image", "encoder": "seq", "points": "seq", "channels": "other"}
 _SHRINKABLE = frozenset({"seq", "past", "other", "frames", "samples", "encoder", ""})
@@ -33,10 +33,10 @@ class Sizes:
 
     Attributes:
         values: Symbol to size.
-        origin: Symbol to where the size comes from: "user", "constraint", "name" or "convention".
-        rows: Input name to the number of rows its values index.
+        origin: Origin of each symbol's size: "user", "constraint", "name", "convention" or "follows" (from guesses).
+        rows: Input name to the number of rows that its values index.
         contents: Values of inputs that are shapes, by input name.
-        clash: Why the graph cannot work at these sizes, "" when nothing speaks against them.
+        clash: Why the graph cannot run at these sizes; "" if no contradiction is known.
     """
 
     values: dict[str, int]
@@ -47,7 +47,7 @@ class Sizes:
 
     @property
     def guessed(self) -> set[str]:
-        """The symbols whose size is a guess and may be changed."""
+        """The symbols with guessed sizes, which may be changed."""
         return {s for s, origin in self.origin.items() if origin == "name"}
 
 
@@ -78,21 +78,21 @@ def choose(model: ir.Model, inputs: InputSet, user: Mapping[str, int]) -> Sizes:
 
 
 def with_contents(model: ir.Model, inputs: InputSet, sizes: Sizes) -> Sizes:
-    """Return the sizes with the values of those inputs that are shapes."""
+    """Return the sizes with the values of the inputs that are shapes."""
     names = [spec.name for spec in inputs.inputs if spec.role == "data"]
     shapes = {spec.name: tuple(max(0, d.at(sizes.values)) for d in spec.shape) for spec in inputs.inputs}
     return replace(sizes, contents=shape_values(model, shapes, names, sizes.values))
 
 
 def _by_convention(symbol: str, kind: str) -> bool:
-    """Return whether a size is what everybody takes, and so no guess."""
+    """Return whether a size is a universal convention and therefore not a guess."""
     if kind == "batch" and has_chosen_name(symbol):
-        return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is no batch
+        return kind_of_name(symbol) == "batch"  # the first axis of a graph's edges is not a batch
     return kind in {"batch", "total", "past", "heads"}
 
 
 def _first_that_works(model: ir.Model, inputs: InputSet, chosen: Sizes, derived: Mapping[str, Size]) -> Sizes:
-    """Return the chosen sizes, or the first of the ladder that the graph does not contradict."""
+    """Return the chosen sizes, or the first alternative that the graph does not contradict."""
     shapes: dict[str, tuple[Size, ...] | None] = {i.name: i.shape for i in inputs.inputs}
 
     def checked(values: dict[str, int]) -> SizeFacts:
@@ -130,12 +130,12 @@ def _default(model: ir.Model, inputs: InputSet, kind: str) -> int:
     if kind == "samples" and inputs.with_role("state"):
         return 512  # a streaming model is fed in short pieces
     if kind == "frames" and any("input_features" in i.name for i in inputs.with_role("mel")):
-        return 3000  # thirty seconds at 10 ms a frame, what speech recognisers of this name take
+        return 3000  # thirty seconds at 10 ms per frame, as in speech recognition models with this input name
     return DEFAULT_SIZES.get(kind, DEFAULT_SIZES["other"])
 
 
 def image_size(model: ir.Model, inputs: InputSet) -> tuple[int, int]:
-    """Height and width where the model leaves them open, from what kind of vision model it looks like."""
+    """Return height and width for dynamic image sizes, by the likely kind of vision model."""
     ops = {node.op_type for node in model.graph}
     names = " ".join(o.name or "" for o in model.graph.outputs).lower()
     images = inputs.with_role("image")
@@ -158,7 +158,7 @@ def image_size(model: ir.Model, inputs: InputSet) -> tuple[int, int]:
 
 
 def _dense_size(model: ir.Model, image: tuple[Size, ...]) -> tuple[int, int]:
-    """Detection and segmentation maps at 640; what returns an image (super-resolution) at 256."""
+    """Return 640x640 for detection and segmentation maps, and 256x256 for models that return an image."""
     channels = {d.value for d in image}
     for output in model.graph.outputs:
         if output.shape is not None and len(output.shape) == 4:
@@ -169,7 +169,7 @@ def _dense_size(model: ir.Model, image: tuple[Size, ...]) -> tuple[int, int]:
 
 
 def _fill_related(inputs: InputSet, values: dict[str, int], free: list[str]) -> None:
-    """Sizes that follow from others by meaning: a decoder's mask covers past and new tokens."""
+    """Set the sizes that follow from others by meaning, in place: a decoder's mask covers past and new tokens."""
     total = decoder_total(inputs, values)
     for symbol in free:
         if inputs.kinds.get(symbol) == "total" and total is not None:
@@ -180,7 +180,7 @@ def _fill_related(inputs: InputSet, values: dict[str, int], free: list[str]) -> 
 
 
 def decoder_lengths(inputs: InputSet, values: Mapping[str, int]) -> tuple[int, int] | None:
-    """(past, new) tokens of a decoder step; None for a model without a past."""
+    """Return the numbers of past and new tokens of a decoder step; None for a model without a past."""
     past = _axis_value(inputs, values, "past", "past")
     if past is None:
         return None
@@ -191,13 +191,13 @@ def decoder_lengths(inputs: InputSet, values: Mapping[str, int]) -> tuple[int, i
 
 
 def decoder_total(inputs: InputSet, values: Mapping[str, int]) -> int | None:
-    """Past and new tokens together; None for a model without a past."""
+    """Return the number of past and new tokens together; None for a model without a past."""
     lengths = decoder_lengths(inputs, values)
     return None if lengths is None else sum(lengths)
 
 
 def notes_on(inputs: InputSet, values: Mapping[str, int]) -> tuple[str, ...]:
-    """Return what people should know about the sizes chosen."""
+    """Return notes for users on the chosen sizes."""
     step = decoder_lengths(inputs, values)
     if step is None:
         return ()
@@ -219,7 +219,7 @@ def _axis_value(inputs: InputSet, values: Mapping[str, int], role: str, kind: st
 def _limited(
     inputs: InputSet, facts: SizeFacts, values: Mapping[str, int], free: list[str]
 ) -> list[tuple[str, int]]:
-    """Symbols to shrink so that no index reaches past its table."""
+    """Return the symbols to shrink, with new sizes, so that no index exceeds its table."""
     now = dict(values)
     limits = list(facts.limits)
     for spec in inputs.with_role("positions"):
@@ -239,6 +239,6 @@ def _limited(
         if able:
             # The largest part has the most room.
             _, symbol, factor = max(able)
-            # 500 past and 32 new tokens reach beyond 512 rows: the past becomes 512 - 32 = 480.
+            # 500 past and 32 new tokens exceed 512 rows: the past becomes 512 - 32 = 480.
             now[symbol] = max(1, (rows - (size.at(now) - factor * now[symbol])) // factor)
     return [(s, n) for s, n in now.items() if values[s] != n]

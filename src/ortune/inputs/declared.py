@@ -1,4 +1,4 @@
-"""The inputs of a model as the choice of sizes sees them: type, role, and what each dimension is."""
+"""Inputs of a model as needed to choose sizes: type, role, and the kind of each dimension."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ortune.inputs.semantics import Consumers, axis_kinds, classify, dtype_of
 _LOOKED_THROUGH = frozenset({"Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "QuantizeLinear"})
 
 KEEP = {"total": 0, "": 1, "other": 1, "channels": 2, "frames": 3, "samples": 3, "encoder": 5, "seq": 6}
-"""Of two equal symbols the lower kind is expressed by the higher; kinds not named here are 7."""
+"""Of two equal symbols, the one with the lower number is expressed by the other; kinds not listed have 7."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputSpec:
-    """One input that must be fed.
+    """An input that must be fed.
 
     Attributes:
-        shape: Declared sizes; symbols where dynamic.
-        kinds: What each axis is ("batch", "seq", "height", ...).
-        rank_known: False if the file declares no shape and the rank is a guess.
+        shape: Declared sizes, with symbols for dynamic ones.
+        kinds: Kind of each axis ("batch", "seq", "height", ...).
+        rank_known: False if the file declares no shape, so the rank is a guess.
     """
 
     name: str
@@ -41,11 +41,11 @@ class InputSet:
     kinds: dict[str, str]
 
     def with_role(self, role: str) -> list[InputSpec]:
-        """Return the inputs of one role."""
+        """Return the inputs with a role."""
         return [i for i in self.inputs if i.role == role]
 
     def keep(self, symbol: str) -> int:
-        """Return how much a symbol should stay free when it equals another."""
+        """Return the priority with which a symbol stays free if it equals another."""
         return 2 * KEEP.get(self.kinds.get(symbol, ""), 7) + (1 if kind_of_name(symbol) else 0)
 
 
@@ -53,12 +53,12 @@ def inspect_inputs(model: ir.Model) -> InputSet:
     """Classify every input of a model.
 
     Raises:
-        InputError: An input is of a type that no value can be made for.
+        InputError: No value can be generated for the type of an input.
     """
     specs = [_spec(value) for value in feedable(model)]
     roles = {s.role for s in specs}
     if "sample-rate" in roles:
-        # Beside a sample rate, the one large float input is a waveform whatever it is called.
+        # With a sample rate, the only large float input is a waveform, whatever its name.
         specs = [_with_role(s, "audio") if s.role == "data" and s.dtype == "float" else s for s in specs]
     if "past" in roles:
         specs = _mark_totals(specs)
@@ -82,7 +82,7 @@ def _with_role(spec: InputSpec, role: str) -> InputSpec:
 
 
 def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
-    """(operator, argument index) of a value's uses, with casts and reshapes looked through."""
+    """Return (operator, input position) for each use of a value, also through casts and reshapes."""
     uses: list[tuple[str, int]] = []
     for use in value.uses():
         uses.append((use.node.op_type, use.idx))
@@ -92,7 +92,7 @@ def consumers_of(value: ir.Value, depth: int = 3) -> Consumers:
 
 
 def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Size, ...]:
-    """Return a shape of unknown sizes for an input whose rank the file does not declare."""
+    """Return a shape of unknown sizes for an input without a declared rank."""
     rank = 2
     for use in value.uses():
         weight = use.node.inputs[1] if len(use.node.inputs) > 1 else None
@@ -104,7 +104,10 @@ def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Siz
 
 
 def _mark_totals(specs: list[InputSpec]) -> list[InputSpec]:
-    """A decoder's mask covers past and new tokens, unless it shares its symbol with the token ids."""
+    """Return the specs with the last axis of a decoder's mask marked as past and new tokens, or as encoder length.
+
+    A mask that shares its symbol with the token ids is not changed.
+    """
     new = {s for i in specs if i.role == "token-ids" for d in i.shape for s, _ in d.terms}
     out = []
     for spec in specs:
@@ -121,7 +124,7 @@ def _symbol_kinds(specs: list[InputSpec]) -> dict[str, str]:
     for spec in specs:
         for dim, kind in zip(spec.shape, spec.kinds, strict=True):
             for symbol, _ in dim.terms:
-                # In a sum each symbol is what its own name says; alone it is what its axis is for.
+                # In a sum, each symbol has the kind of its own name; a single symbol has that of its axis.
                 own = kind if len(dim.terms) == 1 and not dim.add else kind_of_name(symbol) or "other"
                 if kinds.get(symbol, "other") == "other" or (
                     own == "total" and kind_of_name(symbol) != "past"

@@ -1,7 +1,7 @@
-"""Feeds on disk: ``.npy`` files and a ``feeds.json`` that names them, readable with numpy alone, no pickle.
+"""Feeds on disk: ``.npy`` files and a ``feeds.json`` index, readable with numpy only and without pickle.
 
-What numpy's format cannot hold is stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers two to a
-byte, low half first. ``feeds.json`` has the true shape if the array's differs.
+Types that numpy's format does not support are stored as bits: bfloat16 as uint16, float8 as uint8, 4-bit numbers in
+pairs per byte, low half first. ``feeds.json`` has the true shape if it differs from the array's.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _HALF_BYTES = {t.name.lower(): t.numpy() for t in (ir.DataType.INT4, ir.DataType
 
 
 def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
-    """Write feeds to a folder, made if needed.
+    """Write feeds to a folder, which is created if needed.
 
-    Each entry of ``feeds.json`` has a name, a kind ("tensor", "sequence" or "none"), the ONNX element type, the
-    files in order, and with packed 4-bit numbers the shapes.
+    Each entry of ``feeds.json`` has a name, a kind ("tensor", "sequence" or "none"), the ONNX element type, the files
+    in order, and the shapes of packed 4-bit numbers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     entries: list[dict[str, Any]] = []
@@ -56,32 +56,32 @@ def write_feeds(folder: Path, feeds: dict[str, FeedValue]) -> None:
 
 
 def not_finite(array: Array) -> tuple[int, int]:
-    """Return the numbers of NaN and of infinite elements; 0 for types that cannot hold them."""
+    """Return the numbers of NaN and of infinite elements; 0 for types without them."""
     if "float" not in array.dtype.name:
         return 0, 0
     return int(np.isnan(array).sum()), int(np.isinf(array).sum())
 
 
 LABEL = "label"
-"""Name of what is right for a set of inputs, among its arrays; where a model has no input that is called so."""
+"""Array name of the expected result of a set of inputs, unless the model has an input with this name."""
 
 
 def write_label(folder: Path, label: Array) -> None:
-    """Write the expected values for the feeds of a folder into that folder."""
+    """Write the expected result for the feeds of a folder into the folder."""
     np.save(folder / f"{LABEL}.npy", label, allow_pickle=False)
 
 
 def read_label(folder: Path) -> Array | None:
-    """Return what is right for the feeds of a folder; None if that is not known."""
+    """Return the expected result for the feeds of a folder; None if there is none."""
     path = folder / f"{LABEL}.npy"
     return np.asarray(load_array(path)) if path.is_file() else None
 
 
 def read_feeds(folder: Path) -> dict[str, FeedValue]:
-    """Read what ``write_feeds`` wrote.
+    """Read the feeds that ``write_feeds`` wrote.
 
     Raises:
-        InputError: The folder holds no feeds of this version, or a file is missing or damaged.
+        InputError: The folder has no feeds of this version, or a file is missing or damaged.
     """
     feeds: dict[str, FeedValue] = {}
     for value in read_index(folder, "feeds"):
@@ -116,7 +116,7 @@ def _stored(array: Array, element: str) -> Array:
         if halves.size % 2:
             halves = np.append(halves, np.uint8(0))
         return np.asarray(halves[0::2] | (halves[1::2] << 4), np.uint8)
-    if array.dtype.kind == "V" or array.dtype.num >= 256:  # numpy knows an ml_dtypes type only by its bits
+    if array.dtype.kind == "V" or array.dtype.num >= 256:  # numpy stores an ml_dtypes type only as bits
         return array.view(np.uint16 if array.dtype.itemsize == 2 else np.uint8)
     return array
 
@@ -125,7 +125,7 @@ def _restored(array: Array, element: str, shape: tuple[int, ...]) -> Array:
     if element == "string":
         return array
     if element in _HALF_BYTES:
-        # ONNX packs two to a byte, the first into the lower four bits.
+        # ONNX packs two per byte, the first in the lower four bits.
         halves = np.stack([array & 0x0F, array >> 4], axis=-1).ravel()
         return halves[: math.prod(shape)].view(_HALF_BYTES[element]).reshape(shape)
     wanted = np.dtype(ir.DataType[element.upper()].numpy())

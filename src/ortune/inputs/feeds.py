@@ -1,4 +1,4 @@
-"""Making the values of the inputs: valid by role, from a seed, the same for every trial."""
+"""Generation of input values: valid for each role, from a seed, the same for every trial."""
 
 from __future__ import annotations
 
@@ -19,38 +19,39 @@ from ortune.records import Case, InputChoice
 
 Array = NDArray[Any]
 FeedValue = Array | list[Array] | None
-"""One input's value: a tensor, a sequence of tensors, or None for an optional input left empty."""
+"""The value of an input: a tensor, a sequence of tensors, or None for an optional input left empty."""
 
 Kind = Literal["usual", "zeros", "extreme"]
 
 _BYTES = {"float": 4, "double": 8, "int64": 8, "uint64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1,
           "bool": 1, "string": 8192}  # fmt: skip
-"""Approximate bytes of an element; texts take longer to make than their length suggests."""
+"""Approximate bytes per element; strings count more, since they take longer to generate."""
 _WORDS = ("the", "quick", "model", "runs", "faster", "on", "a", "warm", "cache", "today")
 SEQUENCE_LENGTH = 3
-"""Elements of a generated sequence."""
+"""Number of elements of a generated sequence."""
 MOST_DIMENSIONS = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
-"""What an array of numpy can have."""
-_TEXT_BYTES = 64  # of a made text
+"""Maximum rank of a numpy array."""
+_TEXT_BYTES = 64  # approximate bytes of a generated string
 
 MOST_ELEMENTS = 1 << 28
-"""Of one generated input; a picture of 8192 x 8192 has fewer. A few bytes in a file can ask for any number."""
+"""Maximum elements of one generated input; an image of 8192 x 8192 has fewer. A few bytes in a file can declare any
+size."""
 MOST_BYTES = 8 << 30
-"""Of all inputs of all cases: a decoder's cache of some gigabytes is no mistake."""
+"""Maximum bytes of all inputs of all cases; a decoder's cache of several gigabytes is valid."""
 
 
 def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual") -> dict[str, FeedValue]:
-    """Make a value for every input of a case.
+    """Generate a value for every input of a case.
 
     Args:
         ir_model: The model; its inputs must be those of the case.
-        case: The shapes, roles and ranges chosen.
-        seed: Equal seeds give equal values; each input has its own stream, so adding one changes no other.
-        kind: "usual" is realistic; "zeros" the smallest valid values; "extreme" the largest. All are valid by
+        case: The chosen shapes, roles and ranges.
+        seed: Equal seeds give equal values; each input has its own stream, so adding one does not change others.
+        kind: "usual" is realistic, "zeros" the smallest valid values, "extreme" the largest. All are valid for the
             role, so a latency that differs between them depends on values.
 
     Raises:
-        InputError: The case was made for another model.
+        InputError: The case was made for another model, or is too large.
     """
     wanted = [v.name or "" for v in feedable(ir_model)]
     missing = sorted(set(wanted) ^ {c.name for c in case.inputs})
@@ -65,10 +66,10 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
 
 
 def require_holdable(cases: Sequence[Case]) -> None:
-    """Refuse shapes for which no values should be made, before memory is allocated.
+    """Reject shapes that are too large to generate values for, before memory is allocated.
 
     Raises:
-        InputError: A size is negative, or there are more elements than any model is measured with.
+        InputError: A rank or size is invalid, or there are too many elements or bytes.
     """
     total = 0
     for choice in (choice for case in cases for choice in case.inputs):
@@ -103,7 +104,7 @@ def require_holdable(cases: Sequence[Case]) -> None:
 
 
 def make_some(case: Case, names: Collection[str], *, seed: int) -> dict[str, FeedValue]:
-    """Return the values that ``make_feeds`` makes for some inputs of a case."""
+    """Return the values that ``make_feeds`` generates for some inputs of a case."""
     some = tuple(choice for choice in case.inputs if choice.name in names)
     require_holdable([msgspec.structs.replace(case, inputs=some)])
     return {choice.name: _value(choice, seed, "usual") for choice in some}
@@ -142,7 +143,7 @@ def numpy_dtype(element: str, name: str = "") -> np.dtype[Any]:
     """Return the numpy type of an ONNX element type; small floats and 4-bit integers are ml_dtypes types.
 
     Raises:
-        InputError: numpy cannot hold the type.
+        InputError: numpy has no such type.
     """
     try:
         return np.dtype(ir.DataType[element.upper()].numpy())
@@ -164,13 +165,13 @@ def _strings(shape: Sequence[int], rng: np.random.Generator, kind: Kind) -> Arra
         texts = ["a"] * count
     else:
         words = 8 if kind == "usual" else 64
-        drawn = rng.integers(0, len(_WORDS), (count, words)).tolist()  # at once: a million of them took 12 s
+        drawn = rng.integers(0, len(_WORDS), (count, words)).tolist()  # at once: a million draws take 12 s
         texts = [" ".join([_WORDS[i] for i in row]) for row in drawn]
     return np.array(texts, dtype=np.str_).reshape(shape)
 
 
 def _mask(choice: InputChoice, kind: Kind) -> Array:
-    """Return one value all over; of "zeros" only the first position is let through, since nothing is no valid mask."""
+    """Return a mask that passes all positions; for "zeros" only the first one, since an empty mask is not valid."""
     passing = 1 if choice.low is None else int(choice.low)
     mask = np.full(choice.shape, passing, np.int8)
     if kind == "zeros" and mask.ndim >= 2:
@@ -189,7 +190,7 @@ def _between(choice: InputChoice, rng: np.random.Generator, kind: Kind, *, integ
     if kind == "zeros":
         return np.full(choice.shape, low)
     if integral:
-        # The largest ids alone would repeat one row; the upper half keeps them distinct and different.
+        # The largest ids alone would repeat one row; the upper half gives distinct ids.
         first = low if kind == "usual" else low + (high - low) // 2
         return rng.integers(int(first), int(high), choice.shape, endpoint=True)
     if kind == "extreme":
@@ -200,15 +201,16 @@ def _between(choice: InputChoice, rng: np.random.Generator, kind: Kind, *, integ
 def _floats(choice: InputChoice, rng: np.random.Generator, kind: Kind) -> Array:
     shape, role = choice.shape, choice.role
     if role == "scales":
-        # Noise, length and noise of length of a VITS voice. The length stays: it decides how much is computed.
+        # Noise, length and length noise of a VITS voice. The length stays, since it decides the amount of
+        # work.
         noise = {"usual": 0.667, "zeros": 0.0, "extreme": 1.0}[kind]
         return np.resize([noise, 1.0, noise], shape)
     if kind == "zeros":
         return np.zeros(shape)
     if role == "image":
-        # Smooth gradients with some noise, 0 to 1: closer to a photograph than white noise is.
+        # Smooth gradients with some noise, 0 to 1: closer to a photograph than white noise.
         values = np.asarray(rng.standard_normal(shape))
-        values *= 0.1  # in place, here and below: a large picture takes gigabytes
+        values *= 0.1  # in place, here and below, since a large image takes gigabytes
         values += _gradient(shape)
         np.clip(values, 0.0, 1.0, out=values)
         return values if kind == "usual" else np.round(values, out=values)

@@ -1,4 +1,4 @@
-"""Images of a folder as the inputs of a model: JPEG and PNG, resized and normalised as the model was trained."""
+"""Images of a folder as inputs of a model: JPEG and PNG, resized and normalized as in training."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ Layout = Literal["nchw", "nhwc"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageInput:
-    """How an image becomes the input of a model; each value is (pixel / scale - mean) / std.
+    """Conversion of an image to a model's input; each value is (pixel / scale - mean) / std.
 
     Attributes:
-        name: The input.
+        name: Name of the input.
         height, width: Pixels.
-        layout: Where the channels are.
+        layout: "nchw" or "nhwc".
         colours: "rgb", "bgr" or "gray".
-        fit: An image of another form is cropped at its centre, padded at right and bottom, or stretched.
-        scale: What pixels of 0 to 255 are divided by.
-        mean, std: One number, or one a channel.
-        guessed: Parts that nobody said.
+        fit: "crop" at the centre, "pad" at right and bottom, or "stretch", for images of another aspect ratio.
+        scale: Divisor of pixels from 0 to 255.
+        mean, std: One number, or one per channel.
+        guessed: Names of the parts that were not given.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ImageInput:
         return (1, n, *sides) if self.layout == "nchw" else (1, *sides, n)
 
     def describe(self) -> str:
-        """Return it in words, for one line, with what was guessed."""
+        """Format the conversion in one line, including what was guessed."""
         numbers = f"pixels / {self.scale:g}"
         if any(self.mean):
             numbers += f", mean {_listed(self.mean)}"
@@ -75,7 +75,7 @@ class ImageInput:
 
 
 def listed(folder: Path, most: int = MOST) -> list[Path]:
-    """Return the images of a folder by name, at most ``most`` of them; [] if it has none or holds other inputs."""
+    """Return at most ``most`` images of a folder by name; empty if it has none or has other inputs."""
     if any(folder.glob("*.np[yz]")) or any(folder.glob("*.pb")) or any(folder.glob("test_data_set_*")):
         return []
     found = sorted(file for file in folder.iterdir() if file.suffix.lower() in SUFFIXES and file.is_file())
@@ -83,16 +83,16 @@ def listed(folder: Path, most: int = MOST) -> list[Path]:
 
 
 def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> str:
-    """Return how the images of a folder are read, for one line; "" if it has none.
+    """Format how the images of a folder are read in one line; "" if it has none.
 
     Args:
         folder: The folder.
         ir_model: The model.
         text: The options of ``--image``.
-        most: The most images that are read.
+        most: Maximum number of images to read.
 
     Raises:
-        UsageError, InputError: As ``image_input``.
+        UsageError, InputError: See ``image_input``.
     """
     images = listed(folder, most) if folder.is_dir() else []
     if not images:
@@ -105,17 +105,17 @@ def describe(folder: Path, ir_model: ir.Model, text: str, most: int = MOST) -> s
 def load(
     folder: Path, ir_model: ir.Model, text: str, most: int = MOST
 ) -> list[tuple[Path, dict[str, Array]]]:
-    """Read the images of a folder, each as one value of the model's image input; [] if it has none.
+    """Read the images of a folder, each as a value of the model's image input; empty if it has none.
 
     Args:
         folder: The folder.
         ir_model: The model.
         text: The options of ``--image``.
-        most: The most images that are read.
+        most: Maximum number of images to read.
 
     Raises:
-        UsageError: Pillow is not installed, or the options cannot be read.
-        InputError: An image cannot be read, or the model has no input for images.
+        UsageError: Pillow is not installed, or the options are invalid.
+        InputError: An image cannot be read, the model has no input for images, or they need too much memory.
     """
     images = listed(folder, most)
     if not images:
@@ -133,11 +133,11 @@ def load(
 
 
 def image_input(ir_model: ir.Model, text: str) -> ImageInput:
-    """Return how images become the input of a model: by the options, and by its shape for the rest.
+    """Return how images are converted to a model's input, by the options and otherwise the input's shape.
 
     Raises:
-        UsageError: The options cannot be read, or leave the size open.
-        InputError: The model has no input for images.
+        UsageError: The options are invalid, or the size is unknown.
+        InputError: The model has no input for images, or the channels do not fit.
     """
     said = _said(text)
     name, sizes, layout = _place(
@@ -188,17 +188,17 @@ _KEYS = ("size", "mean", "std", "scale", "layout", "channels", "fit", "input")
 
 
 def check(text: str) -> str:
-    """Return the options of ``--image`` as they were written, if they can be read.
+    """Return the options of ``--image`` unchanged if they are valid.
 
     Raises:
-        UsageError: They cannot.
+        UsageError: They are invalid.
     """
     _said(text)
     return text
 
 
 def _said(text: str) -> dict[str, str]:
-    """Read "size=224,mean=0.5,0.5,0.5": a part without = goes on with the list before it."""
+    """Parse "size=224,mean=0.5,0.5,0.5"; a part without "=" continues the list before it."""
     said: dict[str, str] = {}
     key = ""
     for part in filter(None, text.split(",")):
@@ -221,7 +221,7 @@ def _said(text: str) -> dict[str, str]:
 
 
 def _pair(text: str) -> tuple[int, int]:
-    """Height and width of "224" or "640x480" (width x height)."""
+    """Parse height and width from "224" or "640x480" (width x height)."""
     width, _, height = text.partition("x")
     try:
         pair = int(height or width), int(width)
@@ -246,7 +246,7 @@ def _numbers(key: str, text: str, most: int) -> tuple[float, ...]:
 
 
 def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str, tuple[Size, ...], Layout]:
-    """Return the input that takes images, its sizes and its layout: of four dimensions, with 1 or 3 channels."""
+    """Return the image input, its sizes and its layout: rank 4, with 1 or 3 channels unless given by name."""
     names = []
     for value in feedable(ir_model):
         sizes, name = input_sizes(value), value.name or ""
@@ -273,7 +273,7 @@ def _place(ir_model: ir.Model, wanted: str, layout: Layout | None) -> tuple[str,
 
 
 def _parts(sizes: Sequence[Size], layout: Layout) -> tuple[int | None, int | None, int | None]:
-    """Channels, height and width that the model fixes."""
+    """Return channels, height and width; None for dynamic ones."""
     channels, height, width = (sizes[i] for i in ((1, 2, 3) if layout == "nchw" else (3, 1, 2)))
     return channels.value, height.value, width.value
 
@@ -294,7 +294,7 @@ def _pillow() -> Any:
 
 
 def _values(pillow: Any, path: Path, wanted: ImageInput, dtype: np.dtype[Any]) -> Array:
-    """Return one image as a batch of one."""
+    """Read one image as a batch of one."""
     image_of, operations = pillow
     size = (wanted.width, wanted.height)
     try:

@@ -1,7 +1,7 @@
-"""From a recording of an application to the steps of its processes, played again: the order, the gaps, the threads.
+"""Conversion of an application's recording to steps for a replay, with the order, gaps and threads.
 
-Time in which no process of the application is in ONNX Runtime is shortened to ``IDLE_NS``: threads that spin have
-given up by then, and nothing else of ONNX Runtime happens. What remains keeps its order and its overlap.
+Time in which no process of the application is in ONNX Runtime is shortened to ``IDLE_NS``: spinning threads have
+stopped by then, and nothing else happens in ONNX Runtime. The rest keeps its order and overlap.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ortune.records import PlayedStep, RecordedProcess, RecordedSession, Recordi
 
 IDLE_NS = 100_000_000
 _LIST = "list of "
-"""Begins the recorded type of an input that was a Python list."""
+"""Prefix of the recorded type of an input that was a Python list."""
 BURST_NS = 1_000_000
-"""Calls of one thread with shorter gaps could be one call."""
+"""Maximum gap between calls of one thread that could be one call."""
 MOST_BATCH = 8
 
 
@@ -27,12 +27,12 @@ class Feed:
     """Inputs of a call.
 
     Attributes:
-        model: Its index in the recording.
-        shapes: Their shapes.
-        number: Which of the recorded values they have.
+        model: Index of the model in the recording.
+        shapes: Shapes of the inputs.
+        number: Index of the recorded values with these shapes.
         lists: Names of inputs that are Python lists.
         strided: Whether arrays are not contiguous.
-        batch: How many of the recorded calls are one call.
+        batch: Number of recorded calls that are merged into one.
     """
 
     model: int
@@ -44,20 +44,20 @@ class Feed:
 
     @property
     def values(self) -> tuple[int, Shapes, int]:
-        """What decides their values."""
+        """The key of the input values."""
         return self.model, self.shapes, self.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What one process does.
+    """The steps of one process.
 
     Attributes:
-        process: Its index in the recording.
-        sessions: Indices of its sessions in the recording; steps name them by their place here.
-        before: Those of them that existed when it began.
-        feeds: Inputs of its calls; steps name them by their place here.
-        steps: In the order in which they started.
+        process: Index of the process in the recording.
+        sessions: Indices of its sessions in the recording; steps refer to them by position in this tuple.
+        before: Positions of the sessions that existed when it began.
+        feeds: Inputs of its calls; steps refer to them by position.
+        steps: The steps, by start time.
     """
 
     process: int
@@ -69,14 +69,14 @@ class Script:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What is played of a recording.
+    """The part of a recording that is replayed.
 
     Attributes:
-        scripts: The processes that create or call sessions.
-        span_ns: From the first step to the end of the last one, as recorded, with shortened idle time.
-        cut_ns: Idle time that is left out.
-        calls, of_calls: Calls that are played, and that were recorded.
-        without_shapes: Calls whose shapes are not known, and that are left out.
+        scripts: Scripts of the processes that create or call sessions.
+        span_ns: Time from the first step to the end of the last one, as recorded but with shortened idle time.
+        cut_ns: Idle time that was removed.
+        calls, of_calls: Numbers of calls that are replayed, and that were recorded.
+        without_shapes: Number of calls that are omitted because their shapes are unknown.
     """
 
     scripts: tuple[Script, ...]
@@ -98,11 +98,11 @@ class _Event:
 
 
 class _Warp:
-    """The time without what is idle in all processes."""
+    """Maps recorded times to times without the periods in which all processes are idle."""
 
     def __init__(self, events: Iterable[_Event]) -> None:
-        self.ends: list[int] = []  # of the busy stretches before a cut
-        self.cuts: list[int] = []  # what is cut until then, this one included
+        self.ends: list[int] = []  # ends of busy periods before a cut
+        self.cuts: list[int] = []  # total time cut up to each of them, inclusive
         busy_until = None
         for event in sorted(events, key=lambda event: event.start_ns):
             if busy_until is not None and event.start_ns - busy_until > IDLE_NS:
@@ -112,7 +112,7 @@ class _Warp:
             busy_until = event.end_ns if busy_until is None else max(busy_until, event.end_ns)
 
     def at(self, time_ns: int) -> int:
-        """Return the time without the cuts before it."""
+        """Return a time without the cuts before it."""
         n = bisect.bisect_left(self.ends, time_ns)
         return time_ns - (self.cuts[n - 1] if n else 0)
 
@@ -120,13 +120,13 @@ class _Warp:
 def scripts_of(
     recording: Recording, models: frozenset[int], most_ns: float, *, open_loop: bool = False
 ) -> Played:
-    """Return what the processes of an application do, from its first session on.
+    """Return the steps of an application's processes, beginning with its first session.
 
     Args:
-        recording: What was recorded.
-        models: Models that can be opened, by their index; sessions of others are left out.
-        most_ns: The recorded time that is played, without idle time.
-        open_loop: Whether calls start at their recorded times, and not after a gap.
+        recording: The recording.
+        models: Indices of the models that can be opened; sessions of others are omitted.
+        most_ns: Recorded time to replay, without idle time.
+        open_loop: Whether calls start at their recorded times instead of after a gap.
     """
     events, without_shapes = {}, 0
     for number, process in enumerate(recording.processes):
@@ -159,7 +159,7 @@ def scripts_of(
 def _events(
     recording: Recording, number: int, process: RecordedProcess, models: frozenset[int]
 ) -> tuple[list[_Event], int]:
-    """Return what a process did, in the order of the starts, and how many calls have no known shapes."""
+    """Return the events of a process by start time, and the number of calls with unknown shapes."""
     own = [
         (index, session)
         for index, session in enumerate(recording.sessions)
@@ -198,14 +198,14 @@ def _events(
             last[index] = event
     for index, session in own:
         if session.end_ns is not None:
-            # By the thread that used it last: which one released it is not known.
+            # Closed by the thread that used the session last, since the thread that released it is unknown.
             thread = last[index].thread if index in last else session.thread
             events.append(_Event(session.end_ns, session.end_ns, thread, "close", index))
     return sorted(events, key=lambda event: (event.start_ns, event.do == "close")), missing
 
 
 def _is_created(session: RecordedSession) -> bool:
-    """Return whether the creation was seen; an inherited session and one from before the recording exist already."""
+    """Return whether the creation was recorded; inherited and earlier sessions exist already."""
     return not session.inherited and session.creation_ns > 0
 
 
@@ -247,16 +247,16 @@ def _script(
 
 
 def batched(script: Script, models: Collection[int]) -> Script:
-    """Return a script in which calls that follow each other closely are one call of a larger batch.
+    """Return a script in which closely following calls are merged into calls with larger batches.
 
     Args:
-        script: What a process does.
-        models: Models whose inputs and outputs have a free first dimension.
+        script: The steps of a process.
+        models: Indices of the models with a free first dimension of inputs and outputs.
     """
     steps: list[PlayedStep] = []
     feeds = list(script.feeds)
     places = {feed: place for place, feed in enumerate(feeds)}
-    open_by_thread: dict[int, tuple[int, int]] = {}  # the step that further calls join, and how many did
+    open_by_thread: dict[int, tuple[int, int]] = {}  # step that calls join, and its calls
     for step in script.steps:
         at, count = open_by_thread.get(step.thread, (-1, 0))
         feed = script.feeds[step.feed] if step.do == "call" else None

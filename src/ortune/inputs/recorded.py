@@ -1,4 +1,4 @@
-"""The part of one model in the recording of an application, as a workload."""
+"""One model's part of an application's recording, as a workload."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ortune.inputs.recording_file import Shapes, case_name, shapes_of, value_nam
 from ortune.records import Arrival, ArrivalSchedule, Case, RecordedSession, Recording, Workload
 
 MOST_CASES = 8
-"""Shapes that are kept, those of the most calls; a mix of hundreds would take a trial for each."""
+"""Maximum shapes to keep, those with the most calls; each needs a trial."""
 _OFTEN = 0.05
-"""Share of the calls during which so many callers must have been active to count."""
+"""Minimum share of calls during which a number of callers must have been active to count."""
 
 
 def of_model(
@@ -34,17 +34,17 @@ def of_model(
     seed: int,
     most_cases: int = MOST_CASES,
 ) -> Workload:
-    """Return how an application uses one model: its shapes by their share of the calls, gap and callers.
+    """Return an application's use of one model as a workload: shapes by share of the calls, gap and callers.
 
-    Of shapes with recorded values, each of these is a case.
+    Shapes with recorded values have one case for each of these.
 
     Args:
-        recording: What was recorded.
-        model: The model, which is found by its sha256.
-        number: The session, counted from 1 in the file; None for all sessions of the model.
+        recording: The recording.
+        model: The model, identified by its sha256.
+        number: Number of the session in the file, from 1; None for all sessions of the model.
         where: The file, or one session of it as ``FILE#N``.
         seed: Seed of the generated values.
-        most_cases: Shapes that are kept, those of the most calls.
+        most_cases: Maximum shapes to keep, those with the most calls.
 
     Raises:
         InputError: No session of the model was recorded or called, or the shapes do not fit.
@@ -103,14 +103,14 @@ def _with_values(case: Case, values: Mapping[str, Mapping[str, FeedValue]]) -> l
 
 
 def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
-    """Return when an application called one model, and with which of the cases of ``of_model``, by their index.
+    """Return when an application called one model, and with which shapes, as indices of the cases of ``of_model``.
 
     Args:
         path: The file, or one session of it as ``FILE#N``.
         model: The model.
 
     Raises:
-        InputError: It is no recording, or has fewer than two calls of this model one by one.
+        InputError: The file is not a recording, or has times of fewer than two calls of the model.
     """
     file, number = recording_file.split(path)
     try:
@@ -134,7 +134,7 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
                 called.append((call.start_ns, shown.index(by_key[call.key])))
     found: list[tuple[int, int]] = []
     turns: Counter[int] = Counter()
-    for start_ns, place in sorted(called):  # the values of one combination of shapes by turns
+    for start_ns, place in sorted(called):  # recorded values of equal shapes are used in turn
         found.append((start_ns, sum(n_cases[:place]) + turns[place] % n_cases[place]))
         turns[place] += 1
     if len(found) < 2 or found[0][0] == found[-1][0]:
@@ -150,7 +150,7 @@ def arrivals_of(path: Path, model: OpenModel) -> ArrivalSchedule:
 
 
 def _counted(sessions: Sequence[RecordedSession]) -> Counter[Shapes]:
-    """Return how often each combination of shapes was called."""
+    """Return the number of successful calls by shapes."""
     counted: Counter[Shapes] = Counter()
     for calls in (calls for session in sessions for calls in session.calls):
         if calls.method.startswith("run") and shapes_of(calls):
@@ -184,7 +184,7 @@ def _sessions(
 
 
 def _file_digest(path: Path) -> str:
-    """Return the sha256 of the file alone, which a recording has also for a model with external data."""
+    """Return the sha256 of the file only, which a recording has even for a model with external data."""
     try:
         return hashlib.sha256(files.read(path)).hexdigest()
     except OSError:
@@ -192,7 +192,7 @@ def _file_digest(path: Path) -> str:
 
 
 def _load(recording: Recording, sessions: Sequence[RecordedSession]) -> tuple[int, int]:
-    """Return the median gap between calls, and how many calls were in flight."""
+    """Return the median gap between calls in nanoseconds (0 with several callers), and the number of callers."""
     gaps: list[int] = []
     active: Counter[int] = Counter()
     for number in {session.process for session in sessions}:

@@ -24,11 +24,11 @@ _DTYPES = frozenset(
 ) | {"bool"}  # fmt: skip
 Shapes = tuple[tuple[str, tuple[int, ...]], ...]
 Placed = dict[str, tuple[str, dict[str, FeedValue]]]
-"""Inputs by the names of their cases, each with its place for errors."""
+"""Place for errors, and values of the inputs, by the names of their cases."""
 
 
 def split(path: Path) -> tuple[Path, int | None]:
-    """Return the file and the number of the session in ``FILE#N``; None without a number."""
+    """Split ``FILE#N`` into the file and the session number; the number is None if there is none."""
     match = re.fullmatch(r"(.+)#(\d+)", str(path))
     if match is None or files.exists(path):
         return path, None
@@ -36,11 +36,11 @@ def split(path: Path) -> tuple[Path, int | None]:
 
 
 def read(path: Path) -> Recording | None:
-    """Read the recording in a workload file; None if it is the workload of one model, or none at all.
+    """Read the recording in a workload file; None if the file is not a recording.
 
     Raises:
         OSError: The file cannot be read.
-        InputError: It has a recording that is damaged.
+        InputError: The recording is damaged.
     """
     text = files.read(path)
     try:
@@ -54,13 +54,13 @@ def read(path: Path) -> Recording | None:
 
 
 class _Part(msgspec.Struct):
-    """The part of a workload file that shows its kind."""
+    """The part of a workload file that identifies a recording."""
 
     recording: msgspec.Raw = msgspec.Raw(b"null")
 
 
 def _has_recording(text: bytes) -> bool:
-    """Return whether a file is JSON with a recording, whatever is in that."""
+    """Return whether a file is JSON with a recording, valid or not."""
     try:
         return bytes(read_json(text, _Part).recording) != b"null"
     except msgspec.DecodeError:
@@ -68,7 +68,7 @@ def _has_recording(text: bytes) -> bool:
 
 
 def shapes_of(calls: RecordedCalls) -> Shapes:
-    """Return the known shapes of the inputs by their names."""
+    """Return the known shapes of the inputs by name."""
     return tuple((value.name, value.shape) for value in calls.inputs if value.shape is not None)
 
 
@@ -78,22 +78,22 @@ def case_name(shapes: Shapes) -> str:
 
 
 def value_name(case: str, number: int) -> str:
-    """Return the name of the case with the recorded values of this number."""
+    """Return the name of the case with the recorded values of an index."""
     return f"{case} #{number + 1}" if number else case
 
 
 def counted_values(recording: Recording) -> Counter[tuple[str, Shapes]]:
-    """Return how many different inputs were recorded of each model, by its sha256, and combination of shapes."""
+    """Return the number of different recorded inputs by the model's sha256 and the shapes."""
     return Counter((recording.models[v.model].sha256, _shapes_of_values(v)) for v in recording.values)
 
 
 def values_in(path: Path, ir_model: ir.Model) -> Placed | None:
-    """Return the recorded inputs of the model of one session, ``FILE#N``: as ``values_of`` does.
+    """Return the recorded inputs of the model of a session ``FILE#N`` as from ``values_of``.
 
-    None if the path is not that of a session.
+    None if the path contains no session number.
 
     Raises:
-        InputError: They cannot be read, or are damaged.
+        InputError: The file cannot be read, has no such session, or its inputs are damaged.
     """
     file, number = split(path)
     if number is None:
@@ -111,13 +111,13 @@ def values_of(recording: Recording, number: int, ir_model: ir.Model, where: str)
     """Return the recorded inputs of the model of a session by the names of their cases, with their places.
 
     Args:
-        recording: What was recorded.
-        number: The session, counted from 1.
-        ir_model: Its model.
+        recording: The recording.
+        number: Number of the session, from 1.
+        ir_model: The session's model.
         where: The file, for errors.
 
     Raises:
-        InputError: They are damaged.
+        InputError: The inputs are damaged.
     """
     sha256 = recording.models[recording.sessions[number - 1].model].sha256
     dtypes = {value.name or "": dtype_of(value) for value in feedable(ir_model)}
@@ -137,7 +137,7 @@ def _shapes_of_values(values: RecordedValues) -> Shapes:
 
 
 def _arrays(values: RecordedValues, dtypes: dict[str, str], where: str) -> dict[str, FeedValue]:
-    """Return recorded values with the types of the model's inputs."""
+    """Convert recorded values to the types of the model's inputs."""
     found: dict[str, FeedValue] = {}
     for value in values.inputs:
         place = f"{where}, input {value.name!r}"
@@ -148,7 +148,7 @@ def _arrays(values: RecordedValues, dtypes: dict[str, str], where: str) -> dict[
             raise InputError("its recorded values are damaged", where=place)
         array = np.frombuffer(value.data, dtype).reshape(value.shape).astype(value.dtype)
         wanted = numpy_dtype(dtypes.get(value.name, value.dtype))
-        # A list of whole numbers has 64 bits here, and in ONNX Runtime those of the model's input.
+        # A list of integers has 64 bits here, but in ONNX Runtime the bits of the model's input.
         same_kind = np.issubdtype(wanted, np.integer) == np.issubdtype(array.dtype, np.integer)
         found[value.name] = array.astype(wanted) if same_kind else array
     return found

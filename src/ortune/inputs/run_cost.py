@@ -1,4 +1,4 @@
-"""The work of a run with the inputs that were chosen."""
+"""Work of a run with the chosen inputs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ortune.records import Case, ModelCost, Workload
 def run_cost(
     model: ir.Model, work: Workload, stop: Callable[[], bool] = lambda: False
 ) -> tuple[float, ModelCost]:
-    """Floating-point operations of one run, and what they are made of.
+    """Return the floating-point operations of one run, and the cost of the first case node by node.
 
     Args:
         model: The model.
-        work: Its inputs, at least one case.
-        stop: Asked at each node whether there is no time for more.
+        work: The workload, with at least one case.
+        stop: Called at each node; returns True to stop for lack of time.
 
     Raises:
-        CountingStopped: ``stop`` said so.
+        CountingStopped: ``stop`` returned True.
 
     Returns:
-        The weighted mean over the shapes; and the first shape's cost, node by node.
+        The operations as the weighted mean over the cases, and the first case's cost.
     """
     numbers_of_cases = zip(work.cases, workload.whole_numbers(model, work), strict=True)
     costs = [
@@ -37,5 +37,5 @@ def run_cost(
 
 
 def _shapes(case: Case) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors among the inputs; a sequence has a length and no shape."""
+    """Return the shapes of the tensors among the inputs; sequences are omitted."""
     return {choice.name: choice.shape for choice in case.inputs if "(" not in choice.dtype}

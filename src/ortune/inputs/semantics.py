@@ -1,4 +1,4 @@
-"""What an input is for, judged by its name, type, rank and the operators that read it."""
+"""The purpose of an input, judged by its name, type, rank and the operators that read it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLOATS = frozenset({"float", "double", "float16", "bfloat16"})
 _INDEXING = frozenset({("Gather", 1), ("GatherElements", 1), ("OneHot", 0), ("EmbedLayerNormalization", 0)})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
-# Tried in order; the types are those the role makes sense for ("" any).
+# Tried in order; the types are those that are valid for the role ("" for any).
 _BY_NAME: tuple[tuple[str, str, str], ...] = (
     ("sample-rate", r"^sr$|sample_?rate|sampling_?rate", ""),
     ("past-flag", r"use_cache|cache_branch|is_first|use_past", "b"),
@@ -44,10 +44,10 @@ _BY_NAME: tuple[tuple[str, str, str], ...] = (
 
 
 def dtype_of(value: ir.Value) -> str:
-    """Return the type of a graph input as InputChoice writes it: "float", "int64", "seq(float)", "optional(float)".
+    """Return the type of a graph input as in InputChoice: "float", "int64", "seq(float)", "optional(float)".
 
     Raises:
-        InputError: The type is a map, or not declared; ortune cannot make such a value.
+        InputError: The type is a map or not declared, so no value can be generated.
     """
     return _type_name(value.type, value.name or "")
 
@@ -67,17 +67,17 @@ def _type_name(kind: ir.TypeProtocol | None, name: str) -> str:
 
 
 def element_type(dtype: str) -> str:
-    """Return the element type inside "seq(...)" and "optional(...)"."""
+    """Return the element type inside of "seq(...)" and "optional(...)"."""
     while "(" in dtype:
         dtype = dtype[dtype.index("(") + 1 : -1]
     return dtype
 
 
 def classify(name: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers) -> str:
-    """Return the role of an input.
+    """Return the role of an input; "data" if unknown.
 
     Returns:
-        One of the roles that ``feeds`` knows how to fill; "data" if unknown.
+        One of the roles that ``feeds`` can generate values for.
     """
     element = element_type(dtype)
     if element == "string":
@@ -112,26 +112,26 @@ _RANKS: dict[str, tuple[int, int]] = {
     "positions": (0, 3),
     "token-types": (0, 3),
 }
-"""Smallest and largest rank that a role makes sense for; names lie."""
+"""Valid ranks of a role, since names may mislead."""
 
 
 _BINS = frozenset({10, 13, 20, 26, 32, 39, 40, 64, 80, 96, 128})
-"""Of spectrograms: mel bands and cepstral coefficients, as front ends make them."""
+"""Usual numbers of mel bands and cepstral coefficients."""
 _FRAMES_TO_BINS = 1.5
 _BINS_FIRST = {40: _FRAMES_TO_BINS, 80: _FRAMES_TO_BINS, 64: 8, 128: 8}
-"""The same where they stand above the frames, and how many times the frames are at least as many: lines of text are
-images of 32, 48 and 64 rows."""
+"""Bins that may come before the frames, with the minimum ratio of frames to bins, since lines of text are images with
+32, 48 and 64 rows."""
 
 
 def _rows_of_features(shape: tuple[Size, ...]) -> bool:
-    """Return whether an input of sound is frames of features (batch, frames, features), and no channel of samples."""
+    """Return whether an audio input is frames of features (batch, frames, features) rather than samples."""
     if len(shape) != 3 or shape[1].value is not None:
         return False
     return shape[2].value is not None and 8 < shape[2].value <= 640
 
 
 def _spectrogram(shape: tuple[Size, ...], consumers: Consumers) -> bool:
-    """Return whether a float tensor is a spectrogram and no image or plain data: one channel, bins, and frames."""
+    """Return whether a float tensor is a spectrogram: one channel, bins and frames."""
     if len(shape) == 3:
         return shape[1].value == 80 and any(op == "Conv" for op, _ in consumers)
     if len(shape) != 4 or (shape[1].value, shape[3].value).count(1) != 1:
@@ -198,11 +198,11 @@ def channels_last(shape: tuple[Size, ...], consumers: Consumers) -> bool:
 def axis_kinds(
     name: str, role: str, dtype: str, shape: tuple[Size, ...], consumers: Consumers
 ) -> tuple[str, ...]:
-    """Return what each axis of an input is: "batch", "seq", "past", "height", ... ("other" if unknown)."""
+    """Return the kind of each axis of an input: "batch", "seq", "past", "height", ... ("other" if unknown)."""
     named = [kind_of_name(d.terms[0][0]) if len(d.terms) == 1 else "" for d in shape]
     expected = _expected_axes(role, dtype, shape, consumers)
     if role in {"image", "audio", "mel"}:
-        # The role knows better than a name such as "sequence_length" on a waveform.
+        # The role is more reliable than a name such as "sequence_length" of a waveform.
         return tuple(n if n and e in {"batch", "other"} else e for n, e in zip(named, expected, strict=True))
     if role == "past" and re.search(r"\.encoder\.|cross", name.lower()):
         expected = tuple("encoder" if e == "past" else e for e in expected)
@@ -221,9 +221,9 @@ def _expected_axes(  # noqa: PLR0911 -- one return a role
         tail = ("height", "width", "channels") if last else ("channels", "height", "width")
         return ("batch", "frames")[: rank - 3] + tail
     if role == "mel":
-        # The bins are fixed by the front end, the frames follow the length of the sound.
+        # The bins are fixed by the front end; the frames follow the length of the audio.
         fixed = [i for i in range(1, rank) if shape[i].value not in (None, 1)]
-        # Of two the bins: frames are more, where they are fixed too.
+        # If both are fixed, the last usual number of bins is the bins.
         fixed = [i for i in fixed if shape[i].value in _BINS][-1:] or fixed
         bins = fixed[0] if fixed else rank - 2
         kinds = ["frames"] * rank
@@ -258,6 +258,6 @@ _AXES: dict[str, dict[int, tuple[str, ...]]] = {
     "audio": {1: ("samples",), 2: ("batch", "samples"), 3: ("batch", "channels", "samples")},
     "state": {1: ("other",), 2: ("batch", "other"), 3: ("other", "batch", "other")},
 }
-"""What the axes of a role usually are, by rank."""
+"""Usual axes of a role, by rank."""
 
 _BATCHED = frozenset({"lengths", "past-length", "total-length", "image-size", "timestep"})

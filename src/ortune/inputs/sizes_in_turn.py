@@ -1,4 +1,4 @@
-"""Several sizes of a workload in turn: an arena grows when sizes change between calls."""
+"""Several sizes of a workload in turn, since an arena grows when sizes change between calls."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ortune.records import Case, Workload
 
 
 def sizes_in_turn(ir_model: ir.Model, workload: Workload, *, batch: bool = False) -> list[Workload]:
-    """Return the workload with its guessed sizes halved and doubled, all in turn, then with one of them alone.
+    """Return workloads with the guessed sizes halved and doubled: all three in turn, then pairs.
 
-    All sizes change together, so the largest case has all of them at their largest: the peak belongs to it.
+    All sizes change together, so the largest case has all of them at their largest and determines the peak.
 
     Args:
         ir_model: The model.
-        workload: With one case.
-        batch: Whether a batch of 1 that nobody chose is varied with them; what runs with it comes first.
+        workload: A workload with one case.
+        batch: Whether to vary a batch that is 1 by convention too; these workloads come first.
 
     Returns:
-        The first to try first; none where no size was guessed.
+        The workloads in the order to try them; empty if no size was guessed or the inputs are the user's own.
     """
     if workload.inputs_path or len(workload.cases) != 1:
         return []
@@ -33,7 +33,7 @@ def sizes_in_turn(ir_model: ir.Model, workload: Workload, *, batch: bool = False
 
 
 def _batches_of_one(inputs: InputSet, case: Case) -> set[str]:
-    """Return the symbols that are 1 because a batch is by convention."""
+    """Return the symbols that are 1 because they are batches by convention."""
     users = _user_symbols(inputs, case)
     return {
         symbol

@@ -1,4 +1,4 @@
-"""What follows from token ids: inputs of a language model that the user's files may leave out."""
+"""Inputs of a language model that follow from token ids, which the user's files may omit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FOLLOW = frozenset({"mask", "past", "past-flag", "positions", "token-types"})
 def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValue]:
     """Add the missing inputs of a set that follow from its token ids.
 
-    The past is empty, every token is attended to, positions count from the past on, and token types are 0. Anything
-    else stays left out.
+    The past is empty, every token is attended to, positions continue the past, and token types are 0. Other missing
+    inputs stay missing.
     """
     ids = [raw.get(spec.name) for spec in inputs.with_role("token-ids")]
     if len(ids) != 1 or not isinstance(ids[0], np.ndarray) or ids[0].ndim != 2:
@@ -34,7 +34,7 @@ def filled(raw: Mapping[str, FeedValue], inputs: InputSet) -> dict[str, FeedValu
 
 
 def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
-    """Return the positions of the past that the user gave, 0 if that is none; None if a part of it is missing."""
+    """Return the length of the past that the user gave, 0 if none; None if a part of it is missing."""
     specs = inputs.with_role("past")
     values = [raw[spec.name] for spec in specs if spec.name in raw]
     if not values:
@@ -46,7 +46,7 @@ def _past(raw: Mapping[str, FeedValue], inputs: InputSet) -> int | None:
 
 
 def _value(spec: InputSpec, sizes: Mapping[str, int]) -> Array | None:
-    """Return the values of one input; None if a size of it is not known."""
+    """Return the values of one input; None if one of its sizes is unknown."""
     shape = list[int]()
     for dim, kind in zip(spec.shape, spec.kinds, strict=True):
         size = _size(dim, kind, sizes)
@@ -66,7 +66,7 @@ def _size(dim: Size, kind: str, sizes: Mapping[str, int]) -> int | None:
         return dim.value
     if len(dim.terms) == 1 and not dim.add:
         return sizes.get(kind)
-    # "past_sequence_length + sequence_length": each symbol is what its own name says.
+    # "past_sequence_length + sequence_length": each symbol has the kind of its own name.
     parts = [(factor, sizes.get(kind_of_name(symbol))) for symbol, factor in dim.terms]
     known = [factor * size for factor, size in parts if size is not None]
     return dim.add + sum(known) if len(known) == len(parts) else None

@@ -1,7 +1,7 @@
-"""What to try next when the first run failed: sizes read from the error text, else a short ladder.
+"""Changes to try after the first run failed: sizes read from the error text, else a short list.
 
-A trial may change only what was guessed (``InputChoice.guessed_axes`` and guessed ranges of ids), except where
-ONNX Runtime says outright which size or range it wants.
+A trial may change only what was guessed (``InputChoice.guessed_axes`` and guessed ranges of ids), unless ONNX Runtime
+explicitly reports the size or range that it needs.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _RESHAPED = re.compile(r"Input shape:\s*\{([\d,]+)\}, requested shape:\s*\{([-\d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """One thing to change: sizes of symbols, or the upper end of ids."""
+    """One change: sizes of symbols, or the upper end of ids."""
 
     sizes: dict[str, int]
     high: int | None = None
 
 
 def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Workload | None:
-    """Return the next workload to try after a first run failed.
+    """Return the next workload to try after the first run failed.
 
     Returns:
-        None when out of ideas, or when the inputs are the user's own.
+        The workload; None if there is nothing left to try, or the inputs are the user's own.
     """
     if workload.inputs_path or not workload.cases:
         return None
@@ -74,18 +74,18 @@ def alternatives(ir_model: ir.Model, workload: Workload, error_text: str) -> Wor
 
 
 def _changes(inputs: InputSet, workload: Workload, error: str) -> list[_Change]:
-    """Return what the error suggests, best first, then the rest of the ladder."""
+    """Return the changes that the error suggests, best first, then the rest of the ladder."""
     case = workload.cases[0]
     steps = [_Change(sizes=step) for step in ladder(inputs, _free_symbols(inputs, case))]
     return _suggested(inputs, case, error) + steps[workload.tries :]
 
 
 def _suggested(inputs: InputSet, case: Case, error: str) -> list[_Change]:
-    """Return what the error suggests, best first."""
+    """Return the changes that the error suggests, best first."""
     free = _free_symbols(inputs, case)
     changes = [*_declared(inputs, error), *_bounds(inputs, case, free, error)]
     if not _tried_by_trial(case):
-        # Such hints may swap two sizes to and fro, so they are followed once.
+        # Such hints may swap two sizes forever, so they are followed once.
         changes += [
             *_channels(inputs, free, error),
             *_broadcast(case, free, error),
@@ -99,7 +99,7 @@ def _tried_by_trial(case: Case) -> bool:
 
 
 def _free_symbols(inputs: InputSet, case: Case) -> set[str]:
-    """Return the symbols of axes that were guessed."""
+    """Return the symbols of guessed axes."""
     by_name = {choice.name: choice for choice in case.inputs}
     return {
         symbol
@@ -110,7 +110,7 @@ def _free_symbols(inputs: InputSet, case: Case) -> set[str]:
 
 
 def _declared(inputs: InputSet, error: str) -> list[_Change]:
-    """ONNX Runtime compared a feed with the declared shape."""
+    """Return the sizes that ONNX Runtime expected if it compared a feed with the declared shape."""
     match = _DECLARED.search(error)
     if match is None:
         return []
@@ -124,7 +124,7 @@ def _declared(inputs: InputSet, error: str) -> list[_Change]:
 
 
 def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
-    """An index was outside its table: smaller ids, or a shorter sequence where positions are counted."""
+    """Return changes for an index outside of its table: smaller ids, or a shorter sequence if positions are counted."""
     match = next((found for form in _BOUNDS if (found := form.search(error))), None)
     if match is None:
         return []
@@ -133,7 +133,7 @@ def _bounds(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_C
     changes = []
     if any(_has_ids(choice) and (choice.high or 0) >= index for choice in case.inputs):
         changes.append(_Change(sizes={}, high=top))
-    # Positions count from 0, so a table whose last index is top holds top + 1 of them.
+    # Positions count from 0, so a table with the last index top has top + 1 rows.
     counted = {s: top + 1 for s in free if case.dims.get(s, 0) > top}
     step = decoder_lengths(inputs, case.dims)
     if not counted and step is not None and sum(step) > top + 1:
@@ -159,7 +159,7 @@ def _channels(inputs: InputSet, free: set[str], error: str) -> list[_Change]:
 
 
 def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
-    """Return two sizes that ought to be one: give the guessed one the other's size."""
+    """Return changes for two sizes that should be equal: the guessed one gets the other's size."""
     match = _BROADCAST.search(error)
     if match is None:
         return []
@@ -173,24 +173,24 @@ def _broadcast(case: Case, free: set[str], error: str) -> list[_Change]:
 
 
 def _scaled(inputs: InputSet, case: Case, free: set[str], error: str) -> list[_Change]:
-    """Too many or too few elements behind the convolutions: scale the image or the length."""
+    """Return changes for a wrong number of elements after the convolutions: scale the image or the length."""
     ratio = _ratio(error)
     if ratio is None or ratio == 1:
         return []
     image = sorted(s for s in free if inputs.kinds.get(s) in {"height", "width"})
     line = sorted(s for s in free if s not in image)
     if len(image) == 2:
-        # Both sides of an image change, each by the root of the ratio.
+        # Both sides of an image change by the square root of the ratio.
         return [_Change(sizes={s: max(1, round(case.dims[s] * math.sqrt(ratio))) for s in image})]
     return [_Change(sizes={s: max(1, round(case.dims[s] * ratio)) for s in (image + line)[:1]})]
 
 
 def _ratio(error: str) -> float | None:
-    """Return elements wanted over elements there."""
+    """Return the ratio of expected to actual elements; None if the error does not have them."""
     inner = _INNER.search(error)
     if inner is not None:
         rows, columns, got = (int(inner[i]) for i in (1, 2, 3))
-        # W is listed as stored, so either side may be the inner one; the other is the output's width.
+        # W is printed as stored, so either side may be the inner one; the other is the output's width.
         wanted = rows if f"N:{rows}" not in error.replace(" ", "") else columns
         return wanted / got if got else None
     shapes = _RESHAPED.search(error)
@@ -202,7 +202,7 @@ def _ratio(error: str) -> float | None:
 
 
 def _changed(model: ir.Model, inputs: InputSet, case: Case, change: _Change) -> Case:
-    """Return the case with a change made; what follows from the changed sizes follows again."""
+    """Return the case with a change, and with the sizes that depend on it recomputed."""
     free = _free_symbols(inputs, case)
     user = {s: case.dims[s] for s in _user_symbols(inputs, case)}
     first = choose(model, inputs, user)
@@ -235,7 +235,7 @@ def _user_symbols(inputs: InputSet, case: Case) -> set[str]:
 
 
 def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> InputChoice:
-    """Return the choice with a range found by earlier trials, narrowed further to ``high``."""
+    """Return the choice with the range found by earlier trials, narrowed further to ``high``."""
     if choice.values:
         return choice
     top = before.high if choice.low != choice.high else choice.high
@@ -258,7 +258,7 @@ def _narrowed(choice: InputChoice, before: InputChoice, high: int | None) -> Inp
 
 
 def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> InputError | ModelError:
-    """Return the error for a model that no workload could be found for; names the node, or the input and the flag."""
+    """Return the error if no working workload was found; it names the node, or the input and the option to pass."""
     case = workload.cases[0] if workload.cases else None
     named = _DECLARED.search(error_text)
     if case is not None and (wrong := wrong_sizes(ir_model, case.dims)):
@@ -301,7 +301,7 @@ def cannot_feed(ir_model: ir.Model, workload: Workload, error_text: str) -> Inpu
 
 
 def node_at_fault(model: ir.Model, case: Case, error_text: str) -> tuple[str, str] | None:
-    """Return what is wrong and what to do if a node fails whatever is fed; None if another input may help."""
+    """Return what is wrong and the fix if a node fails with any inputs; None if other inputs may help."""
     failing = named_node(error_text)
     if failing is None or _DECLARED.search(error_text) or _open(model, case):
         return None
@@ -318,13 +318,13 @@ def node_at_fault(model: ir.Model, case: Case, error_text: str) -> tuple[str, st
 
 
 def why_not(model: ir.Model, dims: Mapping[str, int], error_text: str) -> str:
-    """Return why a model does not run at these sizes: what its graph shows, else the first line of the error."""
+    """Return why a model does not run at these sizes: by its graph, else the first line of the error."""
     wrong = wrong_sizes(model, dims)
     return "; ".join(held.sentence for held in wrong) or first_line(error_text)
 
 
 def _open(model: ir.Model, case: Case) -> bool:
-    """Return whether other inputs could be passed: a dimension is dynamic, or values were guessed or chosen by role."""
+    """Return whether other inputs are possible: a dimension is dynamic, or values were guessed or set by role."""
     static = all(
         value.shape is not None and all(isinstance(size, int) for size in value.shape)
         for value in feedable(model)
@@ -342,7 +342,7 @@ def _open(model: ir.Model, case: Case) -> bool:
 
 
 def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: str) -> str:
-    """Return the shape that the error asks for in place of one that the user gave; "" where it names none."""
+    """Return the shape that the error suggests for one that the user gave; "" if it suggests none."""
     if culprit.origin != "user":
         return ""
     inputs, case = inspect_inputs(model), workload.cases[0]
@@ -362,6 +362,6 @@ def _wanted(model: ir.Model, workload: Workload, culprit: InputChoice, error: st
 
 
 def first_line(text: str) -> str:
-    """Return the first line of an error, shortened."""
+    """Return the first line of an error, truncated to 300 characters."""
     line = next((part.strip() for part in text.splitlines() if part.strip()), "nothing")
     return line if len(line) <= 300 else line[:299] + "…"

@@ -1,4 +1,4 @@
-"""The user's own inputs: an ``.npz``, an ``.npy`` for a single input, ONNX ``test_data_set_*`` folders, or images."""
+"""The user's own inputs: ``.npz``, ``.npy`` for a single input, ONNX ``test_data_set_*`` folders, or images."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ortune.inputs.value_files import HEADER_ERRORS, load_array
 _UNREADABLE = (
     OSError, ValueError, *HEADER_ERRORS, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, RuntimeError,
 )  # fmt: skip
-"""What a damaged file ends in; RuntimeError where an archive wants a password."""
+"""Errors from damaged files; RuntimeError from an archive with a password."""
 
 _TENSOR_TYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 _OF_TENSORS = ("name", "elem_type", "tensor_values")
@@ -44,11 +44,11 @@ def load(
     image: str = "",
     most: int = input_folders.MEASURED,
 ) -> list[dict[str, FeedValue]]:
-    """Load the user's inputs for runs that are timed, and check them against the model.
+    """Load the user's inputs for timed runs, and check them against the model.
 
     Args:
-        path: An ``.npz``, ``.npy``, a folder of them, a folder of ``input_N.pb`` or a folder holding
-            ``test_data_set_*`` folders, a folder that ``feed_files.write_feeds`` wrote, or a folder of images.
+        path: An ``.npz`` or ``.npy``, a folder of them, a folder of ``input_N.pb`` or of ``test_data_set_*`` folders, a
+            folder that ``feed_files.write_feeds`` wrote, or a folder of images.
         ir_model: The model.
         option: What named it, as errors say.
         image: How images are read, as ``--image`` has it.
@@ -63,7 +63,7 @@ def load(
 def labelled(
     path: Path, ir_model: ir.Model, option: str = "--inputs", image: str = "", most: int | None = None
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
-    """Read inputs with what is right for each: the array "label" of an .npz that is no input; None without one.
+    """Read inputs, each with its expected result or None: the array "label" of an .npz that is not an input.
 
     ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` files in a folder, as many at
     equal distances are read; None is ``images.MOST`` images, and all files of arrays.
@@ -88,10 +88,10 @@ def labelled(
 
 
 def recorded(of_calls: recording_file.Placed, ir_model: ir.Model) -> dict[str, dict[str, FeedValue]]:
-    """Return what ``recording_file.values_of`` does, checked, and in the order of the model's inputs.
+    """Check recorded inputs and return them by case, in the order of the model's inputs.
 
     Raises:
-        InputError: They do not fit the model.
+        InputError: The inputs do not fit the model.
     """
     values = feedable(ir_model)
     return {name: _checked(_named(raw, values, at), values, at) for name, (at, raw) in of_calls.items()}
@@ -100,19 +100,19 @@ def recorded(of_calls: recording_file.Placed, ir_model: ir.Model) -> dict[str, d
 def _images(
     path: Path, ir_model: ir.Model, option: str, image: str, most: int
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Return every image of a folder as a set by name; [] where it has none."""
+    """Return the images of a folder as sets of inputs, with their names for errors; empty if it has none."""
     if not files.is_folder(path):
         return []
     return [(f"{option} {file}", dict(values)) for file, values in images.load(path, ir_model, image, most)]
 
 
 def middle_shapes(path: Path, ir_model: ir.Model, option: str, image: str = "") -> dict[str, tuple[int, ...]]:
-    """Return the shapes by input of the user's set that is in the middle, by the number of its elements.
+    """Return the shapes by input of the user's set with the median number of elements.
 
     Raises:
-        InputError: As ``load``.
+        InputError: See ``load``.
     """
-    if files.is_folder(path) and images.listed(path):  # all alike, and not worth reading twice
+    if files.is_folder(path) and images.listed(path):  # all have one shape, so they need not be read twice
         wanted = images.image_input(ir_model, image)
         return {wanted.name: wanted.shape}
     sets = [
@@ -147,10 +147,10 @@ def _raw_sets(
 
 
 def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedValue]:
-    """Return the arrays of an ``.npz`` by name, or the one of an ``.npy``.
+    """Return the arrays of an ``.npz`` by name, or the single one of an ``.npy`` as a list.
 
     Raises:
-        InputError: It cannot be read, holds objects, or unpacks to more than memory should hold.
+        InputError: The file cannot be read, has objects, or unpacks to too many bytes.
     """
     try:
         with files.open_file(path) as file:
@@ -179,7 +179,7 @@ def read_arrays(path: Path, where: str) -> Mapping[str, FeedValue] | list[FeedVa
 
 
 def _require_holdable(path: Path, where: str) -> None:
-    """Refuse an archive that unpacks to more than memory should hold: zeros pack a thousand to one."""
+    """Reject an archive that unpacks to too many bytes, since zeros compress a thousand to one."""
     with zipfile.ZipFile(path) as archive:
         unpacked = sum(member.file_size for member in archive.infolist())
     if unpacked > max(MOST_BYTES, path.stat().st_size):
@@ -195,7 +195,7 @@ def _from_protobuf(folder: Path) -> list[FeedValue]:
 
 
 def _value_of(path: Path) -> FeedValue:
-    """Return one ``input_N.pb``: a tensor, or else a sequence of tensors."""
+    """Read an ``input_N.pb``: a tensor, or else a sequence of tensors."""
     try:
         raw = files.read(path)
     except OSError as error:
@@ -226,11 +226,11 @@ def _value_of(path: Path) -> FeedValue:
 
 
 def _array(tensor: onnx.TensorProto, path: Path) -> Array:
-    """Return the values of a tensor, all of which it must hold itself: a name of another file is never followed.
+    """Return the values of a tensor that contains them itself; references to other files are rejected.
 
     Raises:
-        InputError: They lie elsewhere.
-        ValueError and others: It makes no sense.
+        InputError: The values are in another file.
+        ValueError: The tensor is invalid; other errors of onnx are possible.
     """
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise InputError(
@@ -295,10 +295,10 @@ def _checked(raw: dict[str, FeedValue], values: list[ir.Value], where: str) -> d
 
 
 def _typed(array: Array, dtype: str, where: str) -> Array:
-    """Return an array of the type that the model takes, as this machine has it.
+    """Convert an array to the type of the model's input, in the byte order of this machine.
 
     Raises:
-        InputError: It is of another type, or of one that no model has.
+        InputError: The array is too large or of another type.
     """
     if array.nbytes > MOST_BYTES:
         raise InputError(
@@ -306,7 +306,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
             where=where,
             do="pass fewer values",
         )
-    if not array.dtype.isnative:  # as a machine of the other byte order saved it
+    if not array.dtype.isnative:  # saved on a machine with the other byte order
         array = array.astype(array.dtype.newbyteorder("="))
     array = _same_bits(_text(array, where), dtype)
     _check_type(array, dtype, where)
@@ -314,7 +314,7 @@ def _typed(array: Array, dtype: str, where: str) -> Array:
 
 
 def _text(array: Array, where: str) -> Array:
-    """Texts as numpy holds them, from bytes or objects too; all else as it is."""
+    """Convert bytes and objects to numpy strings; return other arrays unchanged."""
     if array.dtype.kind not in "SOU":
         return array
     try:
@@ -329,7 +329,7 @@ def _text(array: Array, where: str) -> Array:
 
 
 def _same_bits(array: Array, dtype: str) -> Array:
-    """Return bits that numpy stored in place of bfloat16 or float8 (an .npz cannot hold these types) get their type."""
+    """Reinterpret bits that numpy stored for bfloat16 or float8, which an .npz does not support, as their type."""
     element = element_type(dtype)
     stored = {"bfloat16": "uint16"}.get(element, "uint8" if element.startswith("float8") else "")
     plain = array.dtype.kind in "Vu" and not array.dtype.names and not array.dtype.subdtype
@@ -342,7 +342,7 @@ def _check_type(array: Array, dtype: str, where: str) -> None:
     wanted = element_type(dtype)
     try:
         actual = onnx_type(array)
-    except TypeError:  # dates, records and others that no model has
+    except TypeError:  # dates, records and other types that no model has
         actual = str(array.dtype)
     if actual == wanted:
         return
@@ -364,7 +364,7 @@ def _check_shape(
         if dim.value is not None:
             fits = fits and dim.value == size
         elif len(dim.terms) == 1 and dim.terms[0][1] == 1 and not dim.add:
-            # Checked for the message only: ONNX Runtime would name the operator where it breaks, not the input.
+            # Checked for the message only: ONNX Runtime would name the operator that fails, not the input.
             fits = fits and symbols.setdefault(dim.terms[0][0], size) == size
     if not fits:
         declared = "x".join(dim_text(d) for d in sizes) or "scalar"
@@ -378,7 +378,7 @@ def _check_shape(
 
 
 def dim_text(dim: Size) -> str:
-    """Return a size as people write it: a number, a name, or ? where it has none."""
+    """Format a size: a number, symbols, or "?" for one without a name."""
     if dim.value is not None:
         return str(dim.value)
     names = [s if f == 1 else f"{f}*{s}" for s, f in dim.terms]
@@ -387,7 +387,7 @@ def dim_text(dim: Size) -> str:
 
 
 def value_range(value: FeedValue) -> tuple[float | None, float | None]:
-    """Return smallest and largest element of integers and booleans; None for all else (and for nothing)."""
+    """Return the smallest and largest element of integers and booleans; None for other types and empty values."""
     arrays = [a for a in (value if isinstance(value, list) else [value]) if a is not None]
     numbers = [a for a in arrays if a.dtype.kind in "iub" and a.size]
     if not numbers or len(numbers) != len(arrays):

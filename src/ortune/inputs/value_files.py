@@ -1,7 +1,7 @@
-"""Feeds and outputs as ONNX's own test data: one ``.pb`` a value, and an ``.npz`` where that can hold them.
+"""Feeds and outputs as ONNX test data: one ``.pb`` per value, and an ``.npz`` if it supports them.
 
-They come from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). Only the index's element
-type defines the bits of such a file, so tensors are written as raw bytes and never pass through a cast.
+The values come from folders of ``.npy`` files with an index (``feeds.json``, ``outputs.json``). Only the element type
+in the index defines the meaning of a file's bits, so tensors are written as raw bytes and never converted.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class StoredValue:
     """One value of an index.
 
     Attributes:
-        kind: "tensor", "sequence" (a file an element), "none" (an optional left empty) or "json" (maps).
+        kind: "tensor", "sequence" (one file per element), "none" (an optional left empty) or "json" (maps).
         onnx_type: Element type in lower case.
-        files: The files that hold it, in order.
-        shapes: True shape of each file's tensor where the file's own differs (4-bit numbers), else empty.
+        files: Files with the value, in order.
+        shapes: True shape of each file's tensor if the file's own differs (4-bit numbers), else empty.
     """
 
     name: str
@@ -48,16 +48,18 @@ HEADER_ERRORS = (
     EOFError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError, RecursionError, SyntaxError,
     tokenize.TokenError,
 )  # fmt: skip
-"""What numpy ends in, besides OSError and ValueError, where a header is damaged or claims anything."""
+"""Errors of numpy for a damaged header, in addition to OSError and ValueError."""
 
 
 def load_array(path: Path) -> NDArray[Any]:
-    """The array of an ``.npy``, mapped: the file must be as long as its header says, and is read when it is needed.
+    """Return the array of an ``.npy``, memory-mapped.
+
+    The file must be as long as its header says.
 
     Raises:
-        OSError, ValueError: It cannot be read, or holds records, or objects that only their own code could read.
+        OSError, ValueError: The file cannot be read, or has records or Python objects.
     """
-    files.open_file(path).close()  # a pipe would be waited for
+    files.open_file(path).close()  # opening a pipe would block
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except HEADER_ERRORS as error:
@@ -68,7 +70,7 @@ def load_array(path: Path) -> NDArray[Any]:
 
 
 def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredValue]:
-    """Return the values in a folder, in the model's order.
+    """Return the values of a folder, in the model's order.
 
     Raises:
         InputError: ``<what>.json`` is missing, damaged or of another version.
@@ -84,9 +86,9 @@ def read_index(folder: Path, what: Literal["feeds", "outputs"]) -> list[StoredVa
 
 
 def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> None:
-    """Write ``<prefix>_0.pb``, ``<prefix>_1.pb`` … into a new folder; a map as ``<prefix>_N.json``.
+    """Write ``<prefix>_0.pb``, ``<prefix>_1.pb`` … into a new folder; a map becomes ``<prefix>_N.json``.
 
-    A tensor is a TensorProto, a sequence a SequenceProto, an optional left empty an OptionalProto.
+    A tensor is a TensorProto, a sequence a SequenceProto, and an empty optional an OptionalProto.
 
     Raises:
         InputError: A file is damaged, or a value is larger than protobuf's 2 GiB.
@@ -108,9 +110,9 @@ def write_protobufs(values: list[StoredValue], folder: Path, prefix: str) -> Non
 
 
 def write_npz(values: list[StoredValue], path: Path) -> bool:
-    """Write the values by name into one ``.npz``; False, and no file, where it cannot hold them.
+    """Write the values by name into one ``.npz``; return False without a file if the format does not support them.
 
-    It holds tensors of any type but the 4-bit ones; bfloat16 and float8 as their bits.
+    The format supports tensors of any type except the 4-bit ones; bfloat16 and float8 are stored as bits.
 
     Raises:
         OSError: The file cannot be written.

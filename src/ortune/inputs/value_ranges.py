@@ -1,4 +1,4 @@
-"""From sizes to the choice for each input: shape, range of values, and how sure that is."""
+"""Choice of shape and value range of each input for given sizes, and whether they are guesses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.records import InputChoice
 Origin = Literal["model", "constraint", "name", "trial", "user"]
 
 _UNKNOWN_ROWS = 100
-"""Upper bound of drawn ids if no table gives their number."""
+"""Number of ids to draw from if no table gives it."""
 
 _FIXED: dict[str, float] = {
     "sample-rate": 16000,
@@ -26,7 +26,7 @@ _FIXED: dict[str, float] = {
     "labels": 1,
     "mask": 1,
 }
-"""The one value that fits a role, whatever the model."""
+"""The only value that fits a role, for any model."""
 
 
 def choices(inputs: InputSet, sizes: Sizes) -> tuple[InputChoice, ...]:
@@ -85,7 +85,7 @@ def _note(spec: InputSpec, guessed: tuple[int, ...], unsure: bool, low: float | 
 
 
 def axis_label(spec: InputSpec, axis: int) -> str:
-    """Return an axis in words: its symbol if that says something, H or W of an image, else its number."""
+    """Return a name for an axis: H or W of an image, its symbol if that is a name, its kind, or its number."""
     short = {"height": "H", "width": "W"}.get(spec.kinds[axis])
     if short and spec.role == "image":
         return short
@@ -98,7 +98,7 @@ def axis_label(spec: InputSpec, axis: int) -> str:
 def _range(
     inputs: InputSet, spec: InputSpec, shape: tuple[int, ...], sizes: Sizes
 ) -> tuple[float | None, float | None, bool]:
-    """Return smallest and largest value of an input, and whether that is a guess."""
+    """Return the smallest and largest value of an input, and whether they are a guess."""
     rows = sizes.rows.get(spec.name)
     if spec.role == "positions":
         past, _ = decoder_lengths(inputs, sizes.values) or (0, 0)
@@ -113,25 +113,25 @@ def _range(
 
 
 def _role_value(inputs: InputSet, spec: InputSpec, sizes: Sizes) -> float | None:
-    """Return the one value that fits the role at these sizes; None if a range of values does."""
+    """Return the only value that fits the role at these sizes; None if a range of values does."""
     past, new = decoder_lengths(inputs, sizes.values) or (0, 0)
     match spec.role:
         case "total-length":
             return past + new
         case "past-length":
-            # GroupQueryAttention counts up to the last key: one less than there are.
+            # GroupQueryAttention takes the index of the last key: one less than their number.
             return past + new - 1 if "seqlens_k" in spec.name else past
         case "lengths":
             return _longest(inputs, sizes)
         case "image-size":
             return max((_axis(inputs, sizes, k) for k in ("height", "width")), default=0) or 640
         case "mask" if "pad" in spec.name.lower() and element_type(spec.dtype) == "bool":
-            return 0  # a padding mask is true where nothing may be seen
+            return 0  # a padding mask is true for positions to ignore
     return _FIXED.get(spec.role)
 
 
 def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, float | None, bool]:
-    """Return the range that type and table allow, and whether it is a guess."""
+    """Return the range that the type and the table allow, and whether it is a guess."""
     element = element_type(spec.dtype)
     if element == "bool":
         return 1, 1, False
@@ -147,7 +147,7 @@ def _element_range(spec: InputSpec, rows: int | None) -> tuple[float | None, flo
 
 
 def _longest(inputs: InputSet, sizes: Sizes) -> int:
-    """Return the length that a "lengths" input counts: the longest time axis among the other inputs."""
+    """Return the length for a "lengths" input: the longest time axis of the other inputs."""
     lengths = [_axis(inputs, sizes, kind) for kind in ("seq", "samples", "frames", "encoder")]
     return max(lengths) or 1
 

@@ -1,4 +1,4 @@
-"""Ids that every side of a comparison has a row for: another side's vocabulary may be smaller than the base's."""
+"""Limits of ids that are valid for every side of a comparison, since vocabularies may differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ortune.records import Case, InputChoice, Workload
 
 
 def rows_of(model: ir.Model) -> Mapping[str, int]:
-    """Return the number of rows that the values of an input index, of each input that indexes any."""
+    """Return, for each input with values that index a table, the number of rows."""
     inputs = inspect_inputs(model)
     return study(model, {spec.name: spec.shape for spec in inputs.inputs}, {}, inputs.keep).rows
 
 
 def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
-    """Return the workload with values generated below so many rows, by input."""
+    """Return the workload with generated values limited to these numbers of rows, by input."""
 
     def limited(choice: InputChoice) -> InputChoice:
         last = rows.get(choice.name, 0) - 1
@@ -30,5 +30,5 @@ def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
     def of(case: Case) -> Case:
         return msgspec.structs.replace(case, inputs=tuple(map(limited, case.inputs)))
 
-    # Inputs of the user's stay what they are.
+    # The user's own inputs are not changed.
     return work if work.inputs_path else msgspec.structs.replace(work, cases=tuple(map(of, work.cases)))

@@ -1,4 +1,4 @@
-"""Proposing how a model is used: input shapes and values with no configuration, or as the user says."""
+"""Proposal of a workload: input shapes and values without configuration, or as the user specifies."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_COUNTS = 4096
-"""Elements of an input, up to which its values may decide sizes."""
+"""Maximum elements of an input with values that may decide sizes."""
 
 _NAMED = 6
-"""Cases of equal weight that are named one by one."""
+"""Maximum cases of equal weight that are named individually."""
 
-MOST_SEED = 1 << 31  # of numpy's generators and ONNX Runtime's alike
+MOST_SEED = 1 << 31  # limit of both numpy's generators and ONNX Runtime
 
 
 def propose(
@@ -49,22 +49,22 @@ def propose(
     gap_ns: int = 0,
     custom_ops: tuple[str, ...] = (),
 ) -> Workload:
-    """Return the best workload that can be told without running the model.
+    """Return the best workload that can be derived without running the model.
 
     Args:
         ir_model: The model; its weights are not read.
-        shapes: Whole shapes by input name, as ``--shape`` gives them.
-        dims: Sizes with weights by dimension name, as ``--dim`` gives them; several sizes make several cases.
-        kept: Whole shapes by input name that an earlier run had; they count for dimensions that the others leave open,
-            as far as the model takes them.
-        inputs_path: The user's own feeds; they decide the shapes.
-        image: How images are read, as ``--image`` has it.
+        shapes: Whole shapes by input name, as from ``--shape``.
+        dims: Weighted sizes by dimension name, as from ``--dim``; several sizes make several cases.
+        kept: Whole shapes by input name of an earlier run; used for dimensions that the others leave dynamic, as far as
+            the model accepts them.
+        inputs_path: The user's own feeds, which decide the shapes.
+        image: Options of ``--image``.
         seed: Seed of the generated feeds.
-        gap_ns: Pause between calls.
+        gap_ns: Pause between calls in nanoseconds.
         custom_ops: Shared libraries with custom operators.
 
     Raises:
-        InputError: A name or size does not fit the model, or an input is of a type that cannot be made.
+        InputError: A name or size does not fit the model, or no value can be generated for an input's type.
     """
     inputs = inspect_inputs(ir_model)
     if inputs_path is not None:
@@ -90,7 +90,7 @@ def propose(
 
 
 def _kept(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """The symbols that shapes of an earlier run decide; none where the inputs changed so that they do not fit."""
+    """Return the sizes of symbols from the shapes of an earlier run; empty if the inputs no longer fit."""
     names = {i.name for i in inputs.inputs}
     try:
         return _from_shapes(inputs, {name: shape for name, shape in shapes.items() if name in names})
@@ -120,7 +120,7 @@ def _proposed(
                         do="remove one of the two",
                     )
         sizes = choose(model, inputs, {**kept, **user})
-        # Sizes of an earlier run give way where they contradict what is asked for now.
+        # Sizes of an earlier run are dropped if they contradict the requested ones.
         if kept and sizes.clash:
             sizes = choose(model, inputs, user)
         label = ",".join(f"{name}={size}" for name, (size, _) in zip(mixes, combination, strict=True))
@@ -136,7 +136,7 @@ def _proposed(
 
 
 def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the symbols that ``--shape`` decides."""
+    """Return the sizes of symbols that ``--shape`` decides."""
     by_name = {i.name: i for i in inputs.inputs}
     user: dict[str, int] = {}
     for name, shape in shapes.items():
@@ -161,7 +161,7 @@ def _from_shapes(inputs: InputSet, shapes: Mapping[str, tuple[int, ...]]) -> dic
                         where=f"--shape {name}",
                         do="pass the same size for both inputs there",
                     )
-    for name, shape in shapes.items():  # sums last, when their symbols may be known from other inputs
+    for name, shape in shapes.items():  # sums last, since other inputs may give their symbols
         _check_sums(by_name[name], shape, user)
     return user
 
@@ -173,7 +173,7 @@ def _check_sums(spec: InputSpec, shape: tuple[int, ...], user: dict[str, int]) -
             raise _wrong_shape(spec, shape)
         if unknown:
             symbol, factor = unknown[-1]
-            # One size settles one symbol: of several that are open all but the last become 1.
+            # One size determines one symbol: of several unknown ones, all but the last become 1.
             rest = sum(f * user.setdefault(s, 1) for s, f in dim.terms if s != symbol) + dim.add
             if (size - rest) % factor or (size - rest) // factor < 0:
                 raise _wrong_shape(spec, shape)
@@ -191,7 +191,7 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
 
 
 def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
-    """Return which dimensions a ``--dim`` name was taken for, where none is spelled so."""
+    """Yield a note for each ``--dim`` name that is not a symbol itself, with the symbols that it stands for."""
     for name in dims:
         symbols = _symbols_named(inputs, name)
         if symbols != [name]:
@@ -199,7 +199,7 @@ def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
 
 
 def _symbols_named(inputs: InputSet, name: str) -> list[str]:
-    """Return the symbols that a ``--dim`` name means: the exact one, or all of the kind that it names."""
+    """Return the symbols that a ``--dim`` name refers to: the exact one, or all of the kind that it names."""
     symbols = list(inputs.kinds)
     if name in symbols:
         return [name]
@@ -225,7 +225,7 @@ def _listed(names: Mapping[str, object]) -> str:
 
 
 def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[Case, ...]:
-    """Return one case for each set of the user's feeds, equally weighted."""
+    """Return one case for each set of the user's feeds, with equal weights."""
     roles = {i.name: (i.role, i.dtype) for i in inputs.inputs}
     cases = []
     for number, feeds_ in enumerate(all_feeds):
@@ -246,10 +246,10 @@ def _cases_of(inputs: InputSet, all_feeds: list[dict[str, FeedValue]]) -> tuple[
 def feeds(
     ir_model: ir.Model, workload: Workload, kind: Kind = "usual"
 ) -> list[tuple[Case, dict[str, FeedValue]]]:
-    """Return the feeds of every case: the user's own where given (kind "usual"), else generated.
+    """Return the feeds of every case: the user's own if given and ``kind`` is "usual", else generated.
 
     Raises:
-        InputError: The seed is none, the user's feeds cannot be read, or the shapes ask for too much.
+        InputError: The seed is invalid, the user's feeds cannot be read, or the shapes are too large.
     """
     if not 0 <= workload.seed < MOST_SEED:
         raise InputError(
@@ -280,9 +280,9 @@ def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
 
 
 def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Array]]:
-    """Return what the small inputs of integers and flags hold, for each case: lengths, counts, switches.
+    """Return the values of small integer and boolean inputs for each case, such as lengths, counts and flags.
 
-    They decide what other sizes are, and how much work there is.
+    They decide other sizes and the amount of work.
     """
     from_user = bool(workload.inputs_path)
     wanted = [
@@ -304,7 +304,7 @@ def whole_numbers(ir_model: ir.Model, workload: Workload) -> list[dict[str, Arra
 
 
 def _counts(choice: InputChoice, from_user: bool) -> bool:
-    """Return whether an input is small, of integers or flags, and its values are given or can be made."""
+    """Return whether an input is small, of integers or booleans, and its values are given or can be generated."""
     can_make = choice.dtype == "bool" or choice.role in ("mask", "positions")
     ranged = choice.low is not None and choice.high is not None
     small = math.prod(choice.shape) <= _MOST_COUNTS
@@ -312,7 +312,7 @@ def _counts(choice: InputChoice, from_user: bool) -> bool:
 
 
 def describe(workload: Workload) -> str:
-    """Return what was chosen, in one line; guesses are named as guesses."""
+    """Describe the workload in one line, with guesses marked."""
     if not workload.cases:
         return "inputs: none"
     parts = [_group_text(group) for group in _grouped(workload.cases[0].inputs)]
@@ -331,7 +331,7 @@ def describe(workload: Workload) -> str:
 
 
 def _grouped(inputs: tuple[InputChoice, ...]) -> list[list[InputChoice]]:
-    """Return inputs that were chosen alike (a decoder's many past tensors) together."""
+    """Group inputs with equal choices, such as a decoder's many past tensors."""
     groups: dict[tuple[object, ...], list[InputChoice]] = {}
     for choice in inputs:
         groups.setdefault((choice.dtype, choice.shape, choice.role, choice.note), []).append(choice)
@@ -361,16 +361,16 @@ def save(path: Path, workload: Workload) -> None:
 
 
 def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) -> Workload:
-    """Load a saved workload; a relative path of its inputs refers to its folder, if the inputs are there.
+    """Load a saved workload; a relative path of its inputs is resolved from its folder if the inputs are there.
 
     Args:
         path: The file.
-        custom_ops: The libraries that the user names: those that a file names are never loaded.
-        inside: Its inputs must be in its own folder, as those of a bundle, which comes from elsewhere.
+        custom_ops: The libraries that the user names; those that the file names are never loaded.
+        inside: Whether its inputs must be in its own folder, as for a bundle, which comes from elsewhere.
 
     Raises:
-        InputError: The file cannot be read, is no workload, has no shapes, wants libraries and none is named, or has
-            inputs elsewhere.
+        InputError: The file cannot be read, is not a workload, has no shapes, needs libraries that the user does not
+            name, or has inputs elsewhere.
     """
     try:
         saved = read_json(files.read(path), Workload)
@@ -392,7 +392,7 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
     inputs = saved.inputs_path and path.parent / saved.inputs_path
     if inputs and inside and not inputs.resolve().is_relative_to(path.parent.resolve()):
         raise InputError(f"its inputs are in another folder: {saved.inputs_path!r}", where=str(path))
-    # What comes with a file from elsewhere is read beside it or not at all.
+    # A file from elsewhere may only refer to inputs in its own folder.
     exists = inputs and files.exists(recording_file.split(inputs)[0])
     inputs_path = str(inputs) if inputs and (inside or exists) else saved.inputs_path
     return msgspec.structs.replace(saved, inputs_path=inputs_path, custom_ops=tuple(custom_ops))

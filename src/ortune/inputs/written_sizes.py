@@ -1,4 +1,4 @@
-"""Shapes and sizes of dimensions, as people write them on a command line."""
+"""Parsing of shapes and dimension sizes from the command line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from ortune.errors import InputError
 
 Mix = tuple[tuple[int, float], ...]
-"""Sizes of one dimension with their weights."""
+"""Sizes of one dimension, with weights."""
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """``NAME:1x3x320x320`` of ``--shape``; the name may hold colons, ``NAME:`` alone is a scalar."""
+    """Parse ``NAME:1x3x320x320`` of ``--shape``; the name may contain colons, and ``NAME:`` is a scalar."""
     name, colon, sizes = text.rpartition(":")
     try:
         shape = tuple(int(s) for s in sizes.split("x")) if sizes else ()
@@ -23,7 +23,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def parse_dim(text: str) -> tuple[str, Mix]:
-    """``seq=128``, ``seq=16,128,512`` or, weighted, ``seq=16:3,128:1`` of ``--dim``."""
+    """Parse ``seq=128``, ``seq=16,128,512`` or, weighted, ``seq=16:3,128:1`` of ``--dim``."""
     name, equals, listed = text.rpartition("=")
     try:
         pairs = [item.partition(":") for item in listed.split(",")]
@@ -43,11 +43,11 @@ def normalised(name: str, mix: Mix) -> Mix:
     """Return the sizes with weights that add up to 1.
 
     Args:
-        name: Of the dimension.
-        mix: Its sizes, weighted as the user says.
+        name: Name of the dimension, for errors.
+        mix: Sizes with the user's weights.
 
     Raises:
-        InputError: There are none, one is negative, or a weight is not above 0.
+        InputError: There are no sizes, one is negative, or a weight is not above 0.
     """
     total = sum(weight for _, weight in mix)
     if not mix or any(size < 0 or weight <= 0 for size, weight in mix) or not math.isfinite(total):

@@ -1,1 +1,1 @@
-"""Scheduling of blocks and reading of evidence; never sees ONNX Runtime."""
+"""Scheduling of blocks and evaluation of evidence, independent of ONNX Runtime."""

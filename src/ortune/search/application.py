@@ -1,6 +1,6 @@
-"""What is tried on a recorded application, in the order of what usually helps most, and what its blocks say.
+"""Search for changes to a recorded application, most promising first, and evaluation of its blocks.
 
-A block is one play of each arm, in random order; ratios are of the same block, candidate / recorded.
+A block is one replay of each arm, in random order; ratios are candidate / recorded within a block.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from ortune.stats.pairs import wilcoxon_interval
 from ortune.stats.student import t_quantile
 
 SCREEN_BLOCKS = 2
-"""Of a stage: what it keeps is only kept for the confirmation."""
+"""Blocks of a stage, which only selects what to confirm."""
 LEAST_BLOCKS = 6
-"""Of a confirmation: fewer reach no 95 % without assumptions."""
+"""Minimum blocks of a confirmation; fewer cannot give a 95 % interval without assumptions."""
 MOST_BLOCKS = 20
 WORTH = 0.02
-"""A change that saves less is not recommended."""
+"""Minimum saving to recommend a change."""
 NOT_WORSE = 0.05
-"""A figure that does not decide may rise by so much."""
+"""Maximum increase of a metric that is not the deciding one."""
 MEMORY_WORSE = 0.10
-"""Memory that rises by more is named."""
+"""Increase of memory above which it is reported."""
 
 Verdict = Literal["faster", "not-shown", "inconclusive"]
 Form = Literal["lists", "strides", "batches"]
-"""What a program does with its inputs, and only its developers can change."""
+"""Forms of a program's inputs that only its developers can change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a search needs to know of an application and its machine.
+    """Facts about an application and its machine that the search needs.
 
     Attributes:
-        cpus: CPUs of the machine.
-        processes: Processes that run at once.
+        cpus: Number of CPUs of the machine.
+        processes: Number of processes that run in parallel.
         shareable: Whether a process creates equal sessions several times.
-        pools: Whether a session has threads of its own.
+        pools: Whether a session has its own threads.
         arena_off: Whether a session was created without the arena.
         many_shapes: Whether a session is called with several shapes.
-        forms: What else of the calls a replay can change.
-        models: For each stage of one model, its execution providers or its rewrites, the number of candidates.
+        forms: Forms of the calls that a replay can change.
+        models: Number of candidates for each stage of one model: its execution providers or its rewrites.
     """
 
     cpus: int
@@ -65,7 +65,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A ratio with its 95 % interval; without ends if there are too few blocks for one."""
+    """A ratio with its 95 % interval; the ends are None if there are too few blocks."""
 
     value: float
     low: float | None = None
@@ -74,9 +74,9 @@ class Ratio:
 
 
 def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
-    """Return what is tried: each stage on top of what the stage before kept.
+    """Return the changes to try: each stage adds to what the previous stage kept.
 
-    Sharing is spelled ``{"share": "share"}``; all else are settings of every session.
+    Sharing sessions is ``{"share": "share"}``; all else are settings of every session.
     """
     found: list[list[dict[str, Value | Literal["share"]]]] = []
     if seen.shareable:
@@ -93,7 +93,7 @@ def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
 
 
 def n_plays(seen: Seen) -> int:
-    """Return the number of plays that a budget should hold: a pilot, the stages, a confirmation, and the forms."""
+    """Return the number of replays that a budget should allow: a pilot, the stages, a confirmation, and the forms."""
     sizes = [*map(len, stages(seen)), *seen.models]
     stages_plays = sum(SCREEN_BLOCKS * (1 + size) for size in sizes)
     return 2 + stages_plays + 3 * LEAST_BLOCKS + 2 * LEAST_BLOCKS * len(seen.forms)
@@ -105,11 +105,11 @@ KINDS: Mapping[str, ReplayedKind] = {
     ARENA.name: "arena",
     PATTERNS.name: "patterns",
 }
-"""What a setting says of an application that was recorded without it."""
+"""The kind of gain by setting."""
 
 
 def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
-    """Return the ratio of paired figures, one of each block."""
+    """Return the ratio of paired values, one pair per block."""
     logs = np.log(np.asarray(new, dtype=float) / np.asarray(base, dtype=float))
     n = len(logs)
     if n >= LEAST_BLOCKS:
@@ -130,20 +130,20 @@ def ratio_of(new: Sequence[float], base: Sequence[float]) -> Ratio:
 
 
 def score(cpu: Ratio, wall: Ratio, *, busy: bool) -> float:
-    """Return what a stage compares: CPU time where other programs use the CPUs, else both alike."""
+    """Return the value that a stage minimizes: CPU time if other programs use the CPUs, else the mean of both."""
     return cpu.value if busy else math.sqrt(cpu.value * wall.value)
 
 
 def same(again: Sequence[float], base: Sequence[float]) -> bool:
-    """Return whether the recorded settings do not differ from themselves."""
+    """Return whether the A/A check passes: the recorded settings do not differ from themselves."""
     return identical_control(np.log(np.asarray(again, dtype=float) / np.asarray(base, dtype=float))).ok
 
 
 def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
-    """Return what a confirmation says.
+    """Return the verdict of a confirmation.
 
-    On a busy machine CPU time decides alone, unless the time in ONNX Runtime is known to rise. Elsewhere one of the two
-    must fall, and the other must not rise.
+    On a busy machine only CPU time decides, unless the time in ONNX Runtime is known to increase. Otherwise one of the
+    two must decrease, and the other must not increase.
     """
     if cpu.n_blocks < LEAST_BLOCKS or cpu.high is None or wall.high is None:
         return "inconclusive"
@@ -159,5 +159,5 @@ def judged(cpu: Ratio, wall: Ratio, *, busy: bool) -> Verdict:
 
 
 def _without(ratio: Ratio) -> Verdict:
-    """Return whether an interval excludes a gain that is worth having."""
+    """Return "not-shown" if an interval excludes a saving worth recommending, else "inconclusive"."""
     return "not-shown" if ratio.low is not None and ratio.low > 1 - WORTH else "inconclusive"

@@ -1,4 +1,4 @@
-"""Pruning and confirmation: only what is said here may be called a speed-up."""
+"""Pruning and confirmation: only a confirmed difference may be claimed as a speed-up."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from ortune.stats import detect, intervals, pairs
 
 LEAST_PRUNE = 6
 CONTROL_EVERY = 8
-"""Fresh blocks of which one holds the identical plan too."""
+"""One in so many blocks of a confirmation includes the A/A control."""
 
 
 def ablation_blocks(n_parts: int) -> int:
-    """Return blocks after which a part can be shown to pay: the smallest p is 2**-n, and Holm's limit 0.05 / parts."""
+    """Return the blocks after which a part's gain can be significant.
+
+    The smallest p is 2**-n, and Holm's limit is 0.05 / parts.
+    """
     # Example: five parts need 2**-n <= 0.05 / 5, so n >= log2(100) = 6.6: seven blocks.
     return max(LEAST_PRUNE, math.ceil(math.log2(20 * max(1, n_parts))))
 
@@ -31,13 +34,13 @@ def ablate(race: Halving, winner: Entry, without: Sequence[Entry]) -> Steps[dict
     """Yield blocks that compare the winner with itself without each of its parts.
 
     Returns:
-        Arm of the smaller plan -> log(smaller / winner) a block; fewer blocks when the time ran out.
+        Log(smaller / winner) of each block, by the arm of the smaller plan; fewer blocks if time ran out.
     """
     first = len(race.blocks)
     for _ in range(ablation_blocks(len(without))):
         for i in range(0, len(without), 4):
             live = [e for e in without[i : i + 4] if e.live]
-            # The winner is in each of these blocks: a part's ratio is to it, in the same block.
+            # The winner is in each of these blocks: a part's ratio is to it, within the block.
             if live and winner.live and not (yield from race.block([winner, *live])):
                 break
     mine = race.blocks[first:]
@@ -53,36 +56,36 @@ def confirm(
     others: Sequence[Entry] = (),
     beyond_ns: float = 0.0,
 ) -> Steps[None]:
-    """Yield fresh blocks of baseline, winner (and current), their number fixed beforehand.
+    """Yield fresh blocks of baseline, winner and current plan; their number is fixed in advance.
 
-    If a stop is requested, it ends with the ninth block, or with the one that runs; where blocks take longer than
-    was thought, with the ninth that ends in time, and ``beyond_ns`` after that in any case. That choice cannot follow
-    the figures: nobody is shown any before the last block, and how long a block takes does not tell which side of it is
-    called B.
+    If a stop is requested, the confirmation ends with the ninth block or the current one. If blocks take longer than
+    expected, it ends with the ninth block within the time, and at the latest ``beyond_ns`` after it. This choice cannot
+    depend on the results: none are shown before the last block, and the duration of a block does not depend on which
+    side is called B.
 
     Args:
-        race: Whose plan is confirmed.
-        winner: What is to be confirmed.
-        n_blocks: How many.
-        blocks: Gets them.
-        others: Further plans of the same blocks, which count without them.
-        beyond_ns: By how much the time may be overrun for the ninth block.
+        race: The race with the plans.
+        winner: The plan to confirm.
+        n_blocks: Number of blocks.
+        blocks: The list that the blocks are appended to.
+        others: Further plans in the same blocks; a block counts even if they fail.
+        beyond_ns: Maximum overrun in nanoseconds for the ninth block.
     """
     needed = [BASE, winner.arm, *([CURRENT] if race.with_current else [])]
     attempts = 0
-    # The race's last block had other arms, so its time says nothing about the first block here.
+    # The race's last block had other arms, so its duration does not predict the first block here.
     race.took_ns = 0
     while True:
         left = race.left
-        # A stop, or blocks that became dearer: nine blocks are the fewest that may be called a claim.
+        # After a stop, or if blocks became slower: nine blocks are the fewest that allow a claim.
         hurried = left.stop or race.took_ns > left.ns
         wanted = min(n_blocks, LEAST_CONFIRM) if hurried else n_blocks
-        # Three more than wanted, for blocks that are dropped; what fails more often than that is no plan to ship.
+        # Up to three more for dropped blocks; a plan that fails more often is not shipped.
         if sum(not b.dropped for b in blocks) >= wanted or attempts >= wanted + 3:
             break
         if race.took_ns > left.ns + beyond_ns:
             break
-        # In the first of every eight, so that the fewest blocks of a confirmation hold two.
+        # In the first of every eight, so the shortest confirmation has two.
         control = [IDENTICAL] if (attempts + 1) % CONTROL_EVERY == 1 else []
         arms = (*needed, *(entry.arm for entry in others), *control)
         index = len(race.blocks) + len(blocks)
@@ -101,19 +104,19 @@ def confirm(
 
 
 def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]) -> Steps[None]:
-    """Yield blocks of the winner and its baseline, one process at a time, as the winner will be shipped.
+    """Yield blocks of the winner and its reference with one process at a time, as the winner will be used.
 
-    Taking turns could hide what a process alone gains or loses: warm caches, higher clocks. As many blocks as the
-    time left holds, none below ``LEAST_ALONE``.
+    Taking turns could hide a gain or loss of a process that runs alone (warm caches, higher clock rates). As many
+    blocks run as fit into the time left, or none below ``LEAST_ALONE``.
 
     Args:
-        race: Whose plan it is.
-        winner: What was confirmed.
-        first: Number of the first block.
-        trial_ns: What a trial takes.
-        blocks: Gets them.
+        race: The race with the plan.
+        winner: The confirmed plan.
+        first: Index of the first block.
+        trial_ns: Duration of a trial in nanoseconds.
+        blocks: The list that the blocks are appended to.
     """
-    # Against what the user would leave: today's plan where there is one.
+    # The reference is what the user would replace: the current plan if there is one.
     arms = (CURRENT if race.with_current else BASE, winner.arm)
     takes_ns = len(arms) * trial_ns
     fits = int(race.left.ns / takes_ns)
@@ -136,9 +139,9 @@ def compare(
     delta: float = 0.01,
     controlled: bool = True,
 ) -> Comparison | None:
-    """Return exact Wilcoxon signed-rank over blocks, Hodges-Lehmann and its interval; None without blocks.
+    """Compare two arms by the exact Wilcoxon signed-rank test with the Hodges-Lehmann interval; None without blocks.
 
-    Fewer blocks than a confirmation has, and blocks of which no controls are known, show a difference and claim none.
+    With fewer blocks than a confirmation has, or blocks without controls, the verdict is "inconclusive".
     """
     d = log_ratios(blocks, arm, statistic, base=base)
     if len(d) == 0:

@@ -1,4 +1,4 @@
-"""Calibration: what the controls say, and which statistic and scale follow from them."""
+"""Calibration: evaluation of the controls, and the choice of statistic and scale."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from ortune.stats import calibration
 
 CALIBRATION_BLOCKS = 9
 LEAST_BLOCKS = 6
-"""Of a calibration that time cuts short."""
-SPIKE_RATIO = 0.05  # the known wait, as a share of each run
+"""Minimum blocks of a calibration that runs out of time."""
+SPIKE_RATIO = 0.05  # the injected wait, as a share of each run
 BASE_FAILURES_ALLOWED = 1
 LEAST_FOR_P10 = 30
-"""Runs of a trial: of fewer the tenth percentile is one run or two, and luck whether a neighbour was there: 8.8 % from
-block to block where the median of rounds had 1.7 %, of a model of 200 ms."""
-INVALID = "invalid"  # the error's code when the controls failed: no verdict, exit 3
+"""Minimum runs per trial for the tenth percentile. With fewer it is one or two runs, and depends on chance: for a model
+of 200 ms it varied by 8.8 % between blocks, and the median of rounds by 1.7 %."""
+INVALID = "invalid"  # error code if the controls failed: no verdict, exit code 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a calibration's blocks say.
+    """The result of a calibration.
 
     Attributes:
-        statistic: What counts: fixed by the objective, else what "latency" means here.
-        scale: Robust scale of what does not differ, log units.
-        within, between: Variance of a round's log ratio within a block, and of blocks beyond that, log units squared.
+        statistic: Statistic to compare: fixed by the objective, or the steadiest for latency.
+        scale: Robust scale of log ratios without a difference.
+        within, between: Variance of a round's log ratio within a block, and of blocks in addition to that.
     """
 
     statistic: str
@@ -52,35 +52,40 @@ class Judgement:
 
     @property
     def ok(self) -> bool:
-        """True where every control holds."""
+        """Whether every control passed."""
         return all(c.ok for c in self.controls)
 
     @property
     def blind(self) -> bool:
-        """True where a known slowdown was run and did not show: what shows all the same must be plain."""
+        """Whether an injected slowdown was not detected, so only clear differences can be claimed."""
         return any(c.detected is False for c in self.controls)
 
 
 def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
-    """Read the controls off the blocks of one calibration."""
-    # A wait within runs shows in nothing else; what remains when it is taken off is noise like the identical plan's.
+    """Evaluate the controls in the blocks of one calibration.
+
+    If ``fixed`` is None, choose the statistic too.
+    """
+    # A wait within runs affects only these statistics; without it, the remaining difference is noise, as in
+    # the A/A check.
     statistics = [fixed] if fixed else list(_tellable(blocks))
     spikes = {e: log_ratios(blocks, SPIKE, e) for e in statistics if e in WAITED}
     waits = {e: recorded_waits(blocks, SPIKE, e) for e in spikes}
     noise = {e: log_ratios(blocks, IDENTICAL, e) for e in statistics}
-    # Four sessions on two CPUs: 5 % of waiting took 27 % of the throughput, again and again.
+    # Not with several callers: with four sessions on two CPUs, a wait of 5 % took 27 % of the throughput,
+    # repeatedly.
     alone = all(t.done.n_callers == 1 for t in measured(blocks, SPIKE))
     if alone:
         noise = {e: np.concatenate([d, spikes[e] - waits[e]]) if e in spikes else d for e, d in noise.items()}
-    # Chosen on what does not differ, so that the choice cannot favour a side.
+    # Chosen on arms without a difference, so the choice cannot favour a side.
     statistic = calibration.choose_statistic(noise)
     controls = [calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))]
     if statistic in spikes:
         controls.append(calibration.spike_control(spikes[statistic], waits[statistic], alone=alone))
     scale = calibration.null_scale(noise[statistic])
     within, n_rounds = round_variance(blocks, statistic if statistic in PAIRED else LATENCIES[0])
-    # What rounds alone explain is taken off the variance of blocks; the rest is how processes differ.
-    # The median of n rounds varies by pi / 2 n of what one does.
+    # The variance of blocks beyond that of rounds is between processes. The median of n rounds has a variance
+    # of pi / 2n times that of one.
     between = max(0.0, scale**2 - 0.5 * np.pi * within / max(1.0, n_rounds))
     return Judgement(
         statistic=statistic, controls=tuple(controls), scale=scale, within=within, between=between
@@ -88,37 +93,37 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
 
 
 def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
-    """Judge without controls: the usual statistic, of whose figures none is a claim."""
+    """Return a calibration result without controls: the usual statistic, which allows no claims."""
     return Judgement(statistic=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
 def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
-    """List the statistics that latency may mean here: the tenth percentile needs at least 30 runs a trial."""
+    """Return the statistics that may be chosen for latency; the tenth percentile needs at least 30 runs per trial."""
     few = any(t.done.n_runs < LEAST_FOR_P10 for t in measured(blocks, IDENTICAL))
     return tuple(PAIRED) if few else LATENCIES
 
 
 def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, float]:
-    """Robust variance of one round's log(identical / baseline) about its block's middle, and the rounds of a block."""
+    """Return the robust variance of a round's log(identical / base) within its block, and the rounds per block."""
     off: list[float] = []
     counts = []
     for ours, theirs in pairs(blocks, IDENTICAL):
         a, b = turns(ours, statistic), turns(theirs, statistic)
         n = min(len(a), len(b))
         rounds = np.log(a[:n] / b[:n])
-        # About their own middle few rounds scatter less than they should.
+        # The deviations of few rounds from their own median are too small by this factor.
         off += list((rounds - np.median(rounds)) * (n / (n - 1)) ** 0.5) if n > 1 else []
         counts.append(n)
     return float((1.4826 * np.median(np.abs(off))) ** 2) if off else 0.0, float(np.mean(counts or [0]))
 
 
 def dropped(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks of a calibration that failed: kept on record, counted, and out of every figure."""
+    """Return the blocks of a failed calibration marked as dropped, so they stay on record but are not used."""
     return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
 
 
 def failed(*, again: bool) -> MeasurementError:
-    """Return the error after a failed calibration: ``again``, the second, or the only one that the budget holds."""
+    """Return the error after a failed calibration; ``again`` if it was the second one."""
     which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"
     if again:
@@ -128,10 +133,10 @@ def failed(*, again: bool) -> MeasurementError:
 
 
 def late_controls(ratios: np.ndarray) -> list[Control]:
-    """Return the identical plan once more, over the whole session; nothing if it only ran in the calibration.
+    """Return the A/A control over the whole session; empty if it ran only in the calibration.
 
     Raises:
-        MeasurementError: It does not look identical: the machine turned bad on the way.
+        MeasurementError: The control failed, so the machine became too noisy during the session.
     """
     if len(ratios) <= CALIBRATION_BLOCKS:
         return []
@@ -146,7 +151,7 @@ def late_controls(ratios: np.ndarray) -> list[Control]:
 
 
 def raise_if_base_fails(blocks: Sequence[Block], references: Sequence[str] = (BASE,)) -> None:
-    """Raise MeasurementError when the baseline, under whatever name, or another reference failed twice."""
+    """Raise MeasurementError if the baseline, its copies, or another reference failed twice."""
     failed = [
         t.outcome
         for b in blocks

@@ -1,6 +1,6 @@
-"""New sides against one base: how many blocks a budget holds, and what blocks say of each side.
+"""Comparison of new sides with one base: the number of blocks within a budget, and the verdicts.
 
-Several new sides stand in the same blocks, each with its share of the error, until each is decided.
+Several new sides run in the same blocks until each is decided, and share the error rate.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ CONTROLS = (IDENTICAL, SPIKE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What counts, and how many blocks there are at most.
+    """Parameters of the verdict, and the maximum number of blocks.
 
     Attributes:
-        max_blocks: Never more blocks than this, controls included.
-        alpha: One minus the level of the interval; of all new sides together.
-        delta_ratio: Half-width of "equivalent", as a share.
-        threshold_ratio: The regression that a gate must find, as a share; None without a gate.
-        control_every: One block in so many carries an identical arm after calibration.
-        statistic: Fixed by the objective, or None for what the calibration finds steadiest.
+        max_blocks: Maximum number of blocks, including those with controls.
+        alpha: One minus the confidence level, for all new sides together.
+        delta_ratio: Half-width of the equivalence range, as a share.
+        threshold_ratio: Regression that a gate must detect, as a share; None without a gate.
+        control_every: After calibration, one in so many blocks includes the A/A control.
+        statistic: Statistic fixed by the objective; None to let the calibration choose.
     """
 
     max_blocks: int = 60
@@ -44,18 +44,18 @@ class Rules:
     statistic: str | None = None
 
     def share(self, n_new: int) -> float:
-        """Return each of several new sides' part of ``alpha``: their intervals then hold together (Bonferroni)."""
+        """Return the ``alpha`` of each of several new sides, so their intervals hold together (Bonferroni)."""
         return self.alpha / n_new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """What the budget holds, decided before the first block.
+    """The design of a comparison, decided before the first block.
 
     Attributes:
-        sequential: Watched after every block; False is a fixed number of blocks and an exact test.
-        n_blocks: Blocks at most (sequential) or exactly (fixed).
-        controlled: The first blocks carry the controls. What is found without them passes no gate.
+        sequential: Whether evidence is checked after every block; False for a fixed number of blocks and an exact test.
+        n_blocks: Maximum (sequential) or exact (fixed) number of blocks.
+        controlled: Whether the first blocks include the controls; without them, no gate passes.
     """
 
     sequential: bool
@@ -64,27 +64,27 @@ class Design:
 
 
 def least_blocks(alpha: float) -> int:
-    """Return the fewest blocks with which an exact test can find anything: its smallest p is 2 in 2**n."""
-    # At 0.05 six: 2/2^5 is 0.063, and 2/2^6 is 0.031.
+    """Return the fewest blocks with which an exact test can be significant: its smallest p is 2 / 2**n."""
+    # At 0.05 it is six: 2/2^5 is 0.063, and 2/2^6 is 0.031.
     return math.ceil(math.log2(2.0 / alpha))
 
 
 def overrun_s(total_s: float) -> float:
-    """Return the seconds by which the one block without which there is no answer may end after a budget."""
+    """Return the seconds by which the only block without which there is no answer may exceed a budget."""
     return max(OVERRUN_SHARE * total_s, LEAST_OVERRUN_S)
 
 
 def design(trials: float, rules: Rules, n_new: int = 1, *, late_trials: float = 0.0) -> Design:
-    """Return how many blocks fit into a number of trials.
+    """Return the design for a number of trials.
 
-    If too few fit for any test in addition to the controls, or ``max_blocks`` is too few for any, the controls are left
-    out: an exact test comes before its checks. If the fewest blocks of a test do not fit either, as many as do: their
-    figures are reported.
+    If too few trials fit for a test with controls, or ``max_blocks`` is too small for any test, the controls are
+    omitted, since the test has priority over its checks. If not even the fewest blocks of a test fit, as many as fit
+    are run and reported.
 
     Args:
-        trials: Trials that fit into the time left.
-        rules: What counts.
-        n_new: New sides.
+        trials: Number of trials that fit into the time left.
+        rules: Parameters of the verdict.
+        n_new: Number of new sides.
         late_trials: Trials by which a single block may end late; if it would end later, none runs.
     """
     full, plain = 1 + n_new + len(CONTROLS), 1 + n_new
@@ -93,28 +93,29 @@ def design(trials: float, rules: Rules, n_new: int = 1, *, late_trials: float = 
         n = min(rules.max_blocks, int(trials / plain))
         least_one = 1 if plain <= trials + late_trials else 0
         return Design(sequential=False, n_blocks=max(least_one, n), controlled=False)
-    # With a margin, which holds the late controls that one in ten of these blocks carries.
-    # Example: one new side, 60 trials. Nine controlled blocks of four leave 24, which hold 24 / 2.2
-    # = 10.9 plain ones: 19 blocks, watched from the first on.
+    # With a margin for the controls that one in ten later blocks includes. Example: one new side, 60 trials.
+    # Nine controlled blocks of four leave 24, enough for 24 / 2.2 = 10.9 plain ones: 19 blocks, checked from
+    # the first on.
     later = max(0.0, trials - controls.CALIBRATION_BLOCKS * full) / (1.1 * plain)
     n = min(rules.max_blocks, int(controls.CALIBRATION_BLOCKS + later))
-    # The sequential test needs eight blocks to say anything; where few more fit, an exact test says more.
+    # The sequential test needs eight blocks to show anything; if few more fit, an exact test is more
+    # powerful.
     if trials >= controls.CALIBRATION_BLOCKS * full and n >= least + 8:
         return Design(sequential=True, n_blocks=n)
-    # In a fixed design every block carries the controls, so each has the full price.
+    # In a fixed design every block includes the controls, so each has the full cost.
     few = min(rules.max_blocks, max(least, controls.CALIBRATION_BLOCKS), int(trials / full))
     return Design(sequential=False, n_blocks=few)
 
 
 @dataclass(slots=True, kw_only=True)
 class Duel:
-    """The state of a running comparison; ``ended`` says why it stopped.
+    """The state of a running comparison; ``ended`` is the reason why it stopped.
 
     Attributes:
         arms: The new sides.
-        live: Those that are neither decided nor failed.
-        failed: The last failure of each that failed too often.
-        block_ns: What a block of the base and one new side took, of each block so far.
+        live: New sides that are neither decided nor failed.
+        failed: Last failure of each side that failed too often.
+        block_ns: Duration of each block so far, scaled to the base and one new side.
     """
 
     arms: tuple[str, ...] = (NEW,)
@@ -130,9 +131,9 @@ class Duel:
     _series: dict[tuple[str, str, int], tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def ratios(self, arm: str) -> np.ndarray:
-        """log(arm / base) of the blocks that count; each block is read once, however often this is called."""
-        # A failed calibration drops blocks that may have been read before, and the next one may choose
-        # another statistic. Both are part of the key, so a stale series is never extended.
+        """Return log(arm / base) of the counted blocks; cached, so each block is evaluated once."""
+        # A failed calibration drops blocks that were evaluated before, and the next one may choose another
+        # statistic. Both are part of the key, so a stale series is never extended.
         key = arm, self.statistic, self.calibrations
         n_read, values = self._series.get(key, (0, np.empty(0)))
         values = np.concatenate([values, log_ratios(self.blocks[n_read:], arm, self.statistic)])
@@ -140,13 +141,13 @@ class Duel:
         return values
 
     def scale(self, arm: str) -> float:
-        """Return robust scale of a new side's log ratios; with few of them, of what does not differ."""
+        """Return the robust scale of a new side's log ratios; of the controls' if there are few."""
         d = self.ratios(arm)
         return intervals.robust_scale(d) if len(d) >= 5 else (self.prior_scale or 0.0)
 
 
 def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
-    """Return whether the evidence answers the question, that of the gate if there is one."""
+    """Return whether the evidence decides the verdict, or that of the gate if there is one."""
     d, alpha = duel.ratios(arm), rules.share(len(duel.arms))
     if not len(d):
         return False
@@ -155,12 +156,12 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
         if answer == "undecided":
             return False
         interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-        # The one-sided proof can come first; a gate that fails should not stand beside "no difference shown", nor one
-        # that passes beside no interval at all.
+        # The one-sided test can decide first, but a failed gate should not be reported with "inconclusive",
+        # nor a passed one without an interval.
         slower = intervals.verdict(interval, rules.delta_ratio) == "slower"
         return slower if answer == "fail" else math.isfinite(interval.high)
-    # The interval costs a hundred times what three of its points cost, and it is asked for after every block.
-    # A verdict needs 0 rejected (faster, slower), or both ends of the band of ±delta (equivalent).
+    # The interval is a hundred times more expensive than three of its points, and this runs after every
+    # block. A verdict needs 0 rejected (faster, slower), or both ends of the range of ±delta (equivalent).
     limit = -np.log(alpha)
     none, low, high = (
         evidence.log_evidence(d, theta, duel.prior_scale) >= limit
@@ -173,23 +174,23 @@ def decided(duel: Duel, rules: Rules, plan: Design, arm: str = NEW) -> bool:
 
 
 def _method(duel: Duel, plan: Design, arm: str, alpha: float) -> Literal["sequence", "sign-flip"]:
-    """Choose the test: an exact one also where time ended a sequence before it could have shown anything."""
+    """Choose the test: exact also if time ended a sequential design before it could have shown anything."""
     n = len(duel.ratios(arm))
-    # Changing the test afterwards is honest here, since time or the number of blocks ended the session,
-    # whatever the figures were.
+    # Changing the test afterwards is valid here, since time or the number of blocks ended the session,
+    # independent of the results.
     short = duel.ended in ("budget", "blocks") and n < evidence.least_blocks(alpha)
     return "sequence" if plan.sequential and not short else "sign-flip"
 
 
 def _missing(duel: Duel, plan: Design, arm: str, alpha: float) -> int:
-    """Return blocks that are still needed before any difference could be found; 0 if there are enough."""
+    """Return the number of further blocks before any difference could be significant; 0 if there are enough."""
     exact = _method(duel, plan, arm, alpha) == "sign-flip"
     least = least_blocks(alpha) if exact else evidence.least_blocks(alpha)
     return max(0, least - len(duel.ratios(arm)))
 
 
 def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -> float:
-    """Return the smallest effect that so many blocks find."""
+    """Return the smallest effect that a number of blocks detects."""
     method = _method(duel, plan, arm, alpha)
     return detect.smallest_effect(
         duel.scale(arm), n_blocks, alpha, method=method, prior_scale=duel.prior_scale
@@ -199,9 +200,9 @@ def _smallest(duel: Duel, plan: Design, arm: str, n_blocks: int, alpha: float) -
 def gate(
     duel: Duel, rules: Rules, plan: Design, undecided: Literal["pass", "fail"] = "pass", *, arm: str = NEW
 ) -> Gate:
-    """fail: a regression beyond the threshold is proven; pass: it is ruled out; else undecided.
+    """Return the answer of the gate: "fail" for a proven regression beyond the threshold, "pass" if it is ruled out.
 
-    No answer at all where there are fewer blocks than any claim needs, and no pass without controls.
+    Otherwise "undecided"; "no-answer" with too few blocks for any claim, and instead of a pass without controls.
     """
     assert rules.threshold_ratio is not None
     theta = float(np.log1p(rules.threshold_ratio))
@@ -221,8 +222,8 @@ def gate(
         answer = "fail" if interval.low > theta else "pass" if interval.high < theta else "undecided"
     if not plan.controlled and answer in ("pass", "undecided"):
         answer, reason = "no-answer", "controls-not-run"
-    # What the whole design can show, not what the blocks so far do: it tells the user before the end whether
-    # the gate can fail at all.
+    # What the whole design can detect, not the blocks so far, so users learn before the end whether the gate
+    # can fail at all.
     provable = _smallest(duel, plan, arm, plan.n_blocks, alpha) if plan.controlled else math.inf
     return Gate(
         threshold_ratio=rules.threshold_ratio,
@@ -236,14 +237,14 @@ def gate(
 def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison]:
     """Return the comparison of every new side that was measured.
 
-    The intervals are simultaneous: all of them cover at the level of the session. Holm's correction tests each further
-    difference with a larger share of the error once the first ones are proven. A difference that is significant only by
-    that correction has the interval at the level of its test.
+    The intervals are simultaneous: all of them cover at the level of the session. Holm's correction tests further
+    differences with a larger share of the error rate once the first ones are proven. A difference that is significant
+    only by this correction has the interval at the level of its test.
     """
     measured_arms = [arm for arm in duel.arms if len(duel.ratios(arm))]
     share = rules.share(len(duel.arms))
     p_values = {arm: _p(duel, plan, arm, share) for arm in measured_arms}
-    # A side that was not measured can prove nothing: it counts among those that were tested all the same.
+    # A side that was not measured cannot be significant, but counts as tested.
     adjusted = multiplicity.holm([*p_values.values()] + [1.0] * (len(duel.arms) - len(measured_arms)))
     comparisons = {}
     for arm, by_holm in zip(measured_arms, adjusted, strict=False):
@@ -258,7 +259,7 @@ def conclude_all(duel: Duel, rules: Rules, plan: Design) -> dict[str, Comparison
 
 
 def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
-    """Return the p-value of "no difference". An e-value's inverse is one that may be read after every block."""
+    """Return the p-value of "no difference"; for a sequential test, the inverse of the e-value."""
     d = duel.ratios(arm)
     if _method(duel, plan, arm, alpha) == "sequence":
         return min(1.0, float(np.exp(-evidence.log_evidence(d, 0.0, duel.prior_scale))))
@@ -268,13 +269,13 @@ def _p(duel: Duel, plan: Design, arm: str, alpha: float) -> float:
 def conclude(
     duel: Duel, rules: Rules, plan: Design, *, arm: str = NEW, alpha: float | None = None
 ) -> Comparison:
-    """Return the comparison that the blocks support. Guards are added by the caller, who has the trials."""
+    """Return the comparison that the blocks support; the caller adds the guards."""
     d, alpha = duel.ratios(arm), rules.alpha if alpha is None else alpha
     p = e_value = None
     method, missing = _method(duel, plan, arm, alpha), _missing(duel, plan, arm, alpha)
     if method == "sequence":
         interval = evidence.confidence_sequence(d, alpha, duel.prior_scale)
-        # exp(710) is no double any more.
+        # exp(710) exceeds the range of doubles.
         e_value = float(np.exp(min(700.0, evidence.log_evidence(d, 0.0, duel.prior_scale))))
     elif not missing:
         interval = pairs.sign_flip_interval(d, 1 - alpha)
@@ -310,13 +311,13 @@ def conclude(
 def of_blocks(
     duel: Duel, rules: Rules, plan: Design, blocks: Sequence[Block], statistic: str, *, arm: str, alpha: float
 ) -> Comparison | None:
-    """Return the comparison of a new side that other blocks would support; None if none of them holds it."""
+    """Return the comparison of a new side by other blocks; None if none of them includes it."""
     other = dataclasses.replace(duel, blocks=list(blocks), statistic=statistic, _series={})
     return conclude(other, rules, plan, arm=arm, alpha=alpha) if len(other.ratios(arm)) else None
 
 
 def _n_dropped(duel: Duel, arm: str) -> int:
-    """Return blocks that do not count for a new side: dropped whole, or without it because its own trial failed."""
+    """Return the number of blocks that do not count for a new side: dropped, or with its own trial failed."""
     return sum(
         bool(b.dropped) or any(t.arm == arm and isinstance(t.outcome, Failed) for t in b.trials)
         for b in duel.blocks

@@ -1,6 +1,6 @@
-"""One number a trial: what an statistic means, read off a measured trial.
+"""One figure per trial: definition of the statistics, computed from a measured trial.
 
-A number over several input shapes is their weighted mean, with the workload's weights.
+A figure over several input shapes is their mean with the workload's weights.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ Statistic = Literal[
 ]
 
 PAIRED = {"paired": 0.5, "paired-low": 0.25}
-"""Statistics that compare turns of the same round, by a quantile of each turn's runs."""
+"""Statistics that compare turns of the same round, with the quantile of each turn's runs."""
 
 LATENCIES: tuple[Statistic, ...] = ("paired", "paired-low", "p10")
-"""What "latency" may mean, the usual one first; calibration takes the steadier. Where neighbours come and go, runs that
-are close in time are best compared with each other; where one holds a core all the time each run is either disturbed
-or not, and the undisturbed ones are best."""
+"""Statistics for latency, the usual one first; calibration chooses the steadiest. If interference comes and goes, runs
+that are close in time are compared best. If another program uses a core all the time, each run is either disturbed or
+not, and undisturbed runs are compared best."""
 
 WAITED = (*LATENCIES, "median", "mean", "p95")
-"""Statistics made of the times of runs, that a wait within each shows in."""
+"""Statistics of run times, in which a wait within each run is visible."""
 
 WORDS: dict[str, str] = {
     "paired": "p50 latency (median over rounds of the ratio of p50s within a round)",
@@ -63,7 +63,7 @@ WORDS: dict[str, str] = {
 }
 
 STATISTICS: dict[Objective, Statistic | None] = {
-    "latency": None,  # one of LATENCIES, as the calibration finds
+    "latency": None,  # one of LATENCIES, chosen by the calibration
     "p95": "p95",
     "throughput": "mean",
     "cold-start": "cold-start",
@@ -77,38 +77,38 @@ STATISTICS: dict[Objective, Statistic | None] = {
 }
 
 TIMES = ("latency", "p95", "throughput")
-"""Objectives that a profile of the steady runs says something about."""
+"""Objectives that a profile of steady runs can explain."""
 
 
 OF_PAGES = ("first-result", "main-thread")
-"""Objectives that a page alone has."""
+"""Objectives that only pages have."""
 
 OF_PLACES = (*OF_PAGES, "event-loop")
-"""Objectives that only a page, or only Node.js, has."""
+"""Objectives that only pages, or only Node.js, have."""
 
 FROM_START = ("cold-start", "first-result")
-"""Objectives that are measured of a trial alone; the second is a page's."""
+"""Objectives that are measured with one process at a time; the second is for pages."""
 
 
 def require_objective(name: str) -> None:
-    """UsageError for what is no objective."""
+    """Raise UsageError if a name is not an objective."""
     if name not in OBJECTIVES:
         raise UsageError(f"unknown objective {name!r}", do=f"one of {', '.join(OBJECTIVES)}")
 
 
 LEAST_PROCESSES = 6
-"""With fewer, no interval of 95 % over processes exists."""
+"""Minimum processes for a 95 % interval."""
 
 
 _QUANTILES = {"p10": 0.1, "median": 0.5, "p90": 0.9, "p95": 0.95}
 
 
 class CaseFigures(CaseTimes, frozen=True, kw_only=True):
-    """A case's times of which only the figures are kept; ``latency_ns`` is empty.
+    """A case's times reduced to figures; ``latency_ns`` is empty.
 
     Attributes:
-        by_name: Quantiles and mean, nanoseconds.
-        turns_ns: Of each turn, by statistic of ``PAIRED``.
+        by_name: Quantiles and mean in nanoseconds, by statistic.
+        turns_ns: Quantile of each turn in nanoseconds, by statistic of ``PAIRED``.
     """
 
     n_runs: int
@@ -117,10 +117,10 @@ class CaseFigures(CaseTimes, frozen=True, kw_only=True):
 
 
 def without_latencies(block: Block) -> Block:
-    """Return the block with its trials' figures in the place of their latencies.
+    """Return the block with its trials' latencies reduced to figures.
 
     A trial of a fast model makes twenty thousand runs, and a long race has thousands of trials. ``figure`` and
-    ``describe`` read the same off both; ``samples`` and ``recorded_waits`` need the latencies themselves.
+    ``describe`` give the same results for both; ``samples`` and ``recorded_waits`` need the latencies.
     """
     trials = []
     for trial in block.trials:
@@ -134,24 +134,23 @@ def without_latencies(block: Block) -> Block:
 
 
 KEPT = {"memory:idle": "idle_bytes", "memory:released": "released_bytes"}
-"""Statistics of the memory that is held when the runs are over, by field."""
+"""Field by statistic of the memory after the runs."""
 
 
 def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
-    """Return the trial's number in nanoseconds (bytes for memory), or None if it was not measured.
+    """Return the trial's figure in nanoseconds (bytes for memory); None if it was not measured.
 
-    Of one input shape, or of the weighted mix; memory, cold start and CPU time are of the whole trial.
+    It is that of one input shape, or of the weighted mix; memory and CPU time are always of the whole trial.
     """
     done = trial.done
     if statistic == "memory" or statistic in KEPT:
         held = done.peak_bytes if statistic == "memory" else getattr(done.kept, KEPT[statistic], None)
         return None if held is None else float(held)
     if statistic == "mean" and case is None and done.n_callers > 1:
-        # Callers overlap, so the sum of their latencies is longer than the time that the process took for all
-        # runs.
+        # Callers overlap, so the sum of their latencies exceeds the time of the process for all runs.
         return done.wall_ns / done.n_runs if done.n_runs else None
     if statistic == "cpu":
-        # A browser elsewhere tells none.
+        # A browser on another host does not report it.
         return done.cpu_ns / done.n_runs if done.n_runs and done.cpu_ns else None
     cases = [c for c in done.cases if case is None or c.case == case]
     if statistic in (*FROM_START, *OF_PLACES):
@@ -162,13 +161,13 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
 
 
 def compared(ours: Measured, theirs: Measured, statistic: str, case: str | None = None) -> float | None:
-    """log(ours / theirs) of two trials of one group; None if one was not measured.
+    """Return log(ours / theirs) of two trials of one group; None if one was not measured.
 
-    What is paired is compared round by round: each turn of one with the other's turn of the same round.
+    Paired statistics compare each turn with the other trial's turn of the same round.
     """
     if statistic in PAIRED:
         a, b = turns(ours, statistic, case), turns(theirs, statistic, case)
-        # A trial that was cut short lacks the last rounds: only those that both have are paired.
+        # A trial that was cut short lacks the last rounds: only rounds of both are paired.
         n = min(len(a), len(b))
         return float(np.median(np.log(a[:n] / b[:n]))) if n else None
     new, old = figure(ours, statistic, case), figure(theirs, statistic, case)
@@ -176,7 +175,7 @@ def compared(ours: Measured, theirs: Measured, statistic: str, case: str | None 
 
 
 def turns(trial: Measured, statistic: str, case: str | None = None) -> np.ndarray:
-    """The quantile of each turn (of one case), nanoseconds, in order; over several shapes their weighted mean."""
+    """Return the quantile of each turn in nanoseconds, in order; over several shapes, the weighted mean."""
     cases = [c for c in trial.done.cases if case is None or c.case == case]
     of_cases = [_turns(c, statistic) for c in cases]
     n = min((len(of_case) for of_case in of_cases), default=0)
@@ -185,7 +184,7 @@ def turns(trial: Measured, statistic: str, case: str | None = None) -> np.ndarra
 
 
 def samples(trial: Measured) -> np.ndarray:
-    """All timed runs of a trial, nanoseconds, in order."""
+    """Return all timed runs of a trial in nanoseconds, in order."""
     parts = [c.latency_ns for c in trial.done.cases]
     return np.concatenate([np.asarray(p, dtype=float) for p in parts]) if parts else np.empty(0)
 
@@ -198,11 +197,11 @@ def describe(
 ) -> Figures:
     """Return medians over the trials of one side, with the interquartile range.
 
-    The latency is always the median, whatever the objective; the figure of the objective is a separate field. The
-    trials of a block load at the same time, so load and first run are taken from the trials in ``alone`` if there are
-    any. If starts are compared, each trial of a block is alone already. Trials of pages that logged every step are used
-    only if there are no others. If the first load wrote a cache to disk, load and first run are those of trials that
-    read it.
+    The latency is always the median, for any objective; the objective's figure is a separate field. The trials of a
+    block load at the same time, so load and first run are taken from the trials in ``alone`` if there are any. If
+    starts are compared, each trial of a block runs alone already. Trials of pages that logged every step are used only
+    if there are no others. If the first load wrote a cache to disk, load and first run are those of trials that read
+    it.
     """
     starts = trials if statistic in FROM_START else alone or trials
     starts = [t for t in starts if not _logged(t)] or starts
@@ -216,7 +215,7 @@ def describe(
         else (None, None, None)
     )
     memory = {name: [v for t in trials if (v := figure(t, name)) is not None] for name in ("memory", *KEPT)}
-    # One value a process: runs within one are not independent of each other.
+    # One value per process, since runs within one are not independent.
     of_trials = [[np.log(_spread(c)) for c in t.done.cases if _n_runs(c) >= 8] for t in trials]
     spreads = np.asarray([np.mean(of_trial) for of_trial in of_trials if of_trial])
     spread = pairs.wilcoxon_interval(spreads) if len(spreads) >= LEAST_PROCESSES else None
@@ -248,12 +247,12 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 def _logged(trial: Measured) -> bool:
-    """True for a page that reported its placement, which requires verbose logging."""
+    """Return whether a page reported its placement, which requires verbose logging."""
     return trial.done.page is not None and bool(trial.done.placement)
 
 
 def _middle_half(trials: Sequence[Measured], statistic: str) -> tuple[float, float, float]:
-    """Lower quartile, median and upper quartile over trials."""
+    """Return lower quartile, median and upper quartile over trials."""
     values = np.asarray([figure(t, statistic) or np.nan for t in trials])
     low, middle, high = np.nanquantile(values, [0.25, 0.5, 0.75])
     return float(low), float(middle), float(high)
@@ -277,20 +276,20 @@ def _turns(case: CaseTimes, statistic: str) -> np.ndarray:
     values = np.asarray(case.latency_ns, dtype=float)
     runs = [n for n in case.turn_runs if n] or [values.size]
     if values.size == runs[0] * len(runs) and len(set(runs)) == 1:
-        # As a rule all turns are of one length.
+        # Usually all turns have the same length.
         return _quantile(values.reshape(len(runs), -1), PAIRED[statistic]) if values.size else np.empty(0)
     parts = [part for part in np.split(values, np.cumsum(case.turn_runs)[:-1]) if part.size]
     return np.asarray([_quantile(part, PAIRED[statistic]) for part in parts])
 
 
 def _quantile(values: NDArray[np.float64], level: float) -> NDArray[np.float64]:
-    """What ``np.quantile`` gives over the last axis, to the last bit, in a quarter of its time; no value is nan."""
+    """Compute ``np.quantile`` over the last axis, bit for bit, in a quarter of the time; values must not be NaN."""
     place = level * (values.shape[-1] - 1)
     below = int(place)
     above, share = min(below + 1, values.shape[-1] - 1), place - below
     ordered = np.partition(values, (below, above), axis=-1)
     low, high = ordered[..., below], ordered[..., above]
-    # From the nearer neighbour, as numpy does it.
+    # Interpolate from the nearer neighbour, like numpy.
     return np.asarray(low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share))
 
 
@@ -339,5 +338,5 @@ def _mix(cases: Sequence[CaseTimes], values: Sequence[float]) -> float:
 
 
 def _spread(case: CaseTimes) -> float:
-    """p90 over p10 within one process: the "variance" that users feel."""
+    """Return p90 over p10 within one process: the "variance" that users notice."""
     return _of_case(case, "p90") / _of_case(case, "p10")

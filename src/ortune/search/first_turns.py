@@ -1,4 +1,4 @@
-"""The first turns of the plans to try, in the calibration's own blocks, and which of them a repeat still holds."""
+"""First turns of the plans in the calibration's blocks, and the plans for which a repeated calibration has time."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from ortune.search.figures import LATENCIES
 from ortune.search.halving import Entry, Halving
 
 PLAINLY_SLOWER = 1.25
-"""Times the default's latency in the first turns of the calibration, after which a plan gets no second ones there."""
+"""Ratio to the default's latency in the first turns of the calibration, above which a plan gets no second ones
+there."""
 
 
 @dataclass(slots=True, kw_only=True)
 class FirstTurns:
-    """Chooses the plans that take their turns in the calibration's next block.
+    """Chooses the plans that run in the calibration's next block.
 
     Attributes:
-        race: Whose plans they are.
-        room: Number of plans that fit in a block in addition to the references and the controls.
+        race: The race with the plans.
+        room: Number of plans that fit into a block in addition to the references and the controls.
     """
 
     race: Halving
     room: int
-    _turns: dict[str, int] = field(default_factory=dict)  # blocks that a plan stood in
+    _turns: dict[str, int] = field(default_factory=dict)  # number of blocks that a plan ran in
     _ruled_out: set[str] = field(default_factory=set)
 
     def __call__(self) -> list[str]:
-        """Plans for the next block: of those that ran least the first in the race, which are the likeliest to pay.
+        """Return the plans for the next block: those with the fewest turns, in the order of the race.
 
-        The plan that is only timed is in each block, in a place of its own.
+        The plan that is only timed is in each block, in addition to the others.
         """
-        # Sorting is stable: among plans with equally few turns, the order of the race (best prior first)
-        # remains.
+        # The sort is stable: plans with equally few turns keep the order of the race (best prior first).
         candidates = (e for e in self.race.entries.values() if e.live and e.arm not in self._ruled_out)
         live = [e for e in candidates if self._turns.get(e.arm, 0) < trial_counts.ROUNDS[0]]
         chosen = sorted(live, key=lambda e: self._turns.get(e.arm, 0))[
@@ -45,22 +45,22 @@ class FirstTurns:
         return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
     def see(self, block: Block) -> None:
-        """Take note of who had a turn, and of what is plainly slower."""
+        """Count the turns of a block's plans, and rule out those that are clearly slower."""
         for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
             self._turns[arm] = self._turns.get(arm, 0) + 1
-            # The calibration has not chosen its statistic yet, so the usual one decides.
+            # The calibration has not chosen its statistic yet, so the usual one is used.
             if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
                 self._ruled_out.add(arm)
 
     def again(self, trial_ns: float) -> tuple[list[Entry], float]:
-        """The calibration is repeated, and with it every turn: out of the race, as its figures do not count.
+        """Reset the turns for a repeated calibration, and remove the plans that no longer fit from the race.
 
         Args:
-            trial_ns: What a trial takes.
+            trial_ns: Duration of a trial in nanoseconds.
 
         Returns:
-            The plans for which the budget has no room any more, which leave the race, the last proposed first; and the
-            nanoseconds by which the controls and the shortest confirmation go beyond it.
+            The removed plans, last proposed first; and the
+            nanoseconds by which the controls and the shortest confirmation exceed the budget.
         """
         race = self.race
         trials = race.left.ns / trial_ns - len(race.only_timed(CALIBRATION_BLOCKS)) * CALIBRATION_BLOCKS

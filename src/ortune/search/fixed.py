@@ -1,4 +1,4 @@
-"""The fixed schedule: a calibration, then so many blocks of all arms, decided beforehand. For diagnose and history."""
+"""The fixed schedule: a calibration, then a fixed number of blocks of all arms, for diagnose and history."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 LEAST_BLOCKS, MOST_BLOCKS = 9, 40
 LEAST_EXPLORED = 6
-"""Blocks without controls: fewer give no interval."""
+"""Minimum blocks without controls; fewer give no interval."""
 CONTROLS = 3
-"""Trials of a block of the calibration: the base, its double, and the one with a wait."""
+"""Trials per block of the calibration: the base, its copy, and the base with a wait."""
 REPEATED = controls.LEAST_BLOCKS * CONTROLS
 """Trials of the shortest calibration."""
 
 
 def least_trials(n_changes: int, *, controlled: bool = True) -> int:
-    """Return the trials of the shortest session of so many changes: calibration and blocks, or blocks alone."""
+    """Return the trials of the shortest session with a number of changes; without controls, of the blocks only."""
     if not controlled:
         return LEAST_EXPLORED * (1 + n_changes)
     # Example: one change. 18 + 9 x 3 = 45 trials.
@@ -29,20 +29,20 @@ def least_trials(n_changes: int, *, controlled: bool = True) -> int:
 
 
 def blocks_within(trials: float, n_arms: int, least: int = LEAST_BLOCKS) -> int:
-    """Return the blocks of so many arms that fit into a number of trials: none below ``least``, and 40 at most."""
+    """Return the number of blocks that fit into a number of trials, at least ``least`` and at most 40."""
     return max(least, min(MOST_BLOCKS, int(trials / (n_arms * FIXED_TIMES))))
 
 
 class Fixed(Schedule):
-    """Run every arm next to the base and its double, a fixed number of times; a stop ends it after a block.
+    """Runs every arm with the base and its copy a fixed number of times; a stop ends it after a block.
 
     Without controls, because they were not requested or did not fit, the blocks support no claim.
 
     Attributes:
-        arms: Of the blocks after the calibration, the base first and its double last, where there are controls.
-        n_blocks: How many of them; set before the first one, as the calibration says how long trials are.
-        blocks: Those that ran.
-        controls: What the calibration and all blocks together say of the machine.
+        arms: Arms of the blocks after the calibration: the base first and, with controls, its copy last.
+        n_blocks: Number of these blocks; set before the first one, since the calibration shows how long trials are.
+        blocks: Blocks that ran after the calibration.
+        controls: Controls of the calibration and of all blocks together.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Fixed(Schedule):
 
     @property
     def standing(self) -> ScheduleProgress:
-        """How far it is."""
+        """Progress of the schedule."""
         calibrating = self.judgement is None
         return ScheduleProgress(
             n_blocks=self._n_told if calibrating else len(self.blocks),
@@ -67,13 +67,13 @@ class Fixed(Schedule):
         )
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Count a block."""
+        """Count a block, and keep it if it is not of the calibration."""
         self._n_told += 1
         if block.phase == "confirm":
             self.blocks.append(block)
 
     def late(self, n_trials: int) -> bool:
-        """True also where a calibration would leave no time for the fewest blocks after it, which ends it early."""
+        """Return whether a block would end late; during calibration, whether too few blocks would fit after it."""
         after = LEAST_BLOCKS * len(self.arms) if self.judgement is None else 0
         return super().late(n_trials + after)
 

@@ -1,4 +1,4 @@
-"""Guards and per-shape results: read off the same blocks as the verdict."""
+"""Guards and per-shape results, computed from the same blocks as the verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NAMES = {"mean": "mean", "memory": "peak memory", "cpu": "CPU time"}
 
 
 OF_MEMORY: dict[str, Literal["idle", "released"]] = {"memory:idle": "idle", "memory:released": "released"}
-"""What a statistic of memory is called in a list of changes."""
+"""Names of memory statistics in a list of changes."""
 
 
 def guards(
     blocks: Sequence[Block], objective: Objective, *, arm: str = NEW, base: str = BASE
 ) -> tuple[Guard, ...]:
-    """Return mean, p95, memory and CPU time of an arm against the base; the objective's own figure is left out."""
+    """Return mean, p95, memory and CPU time of an arm against the base, without the objective's own figure."""
     old = measured(blocks, base)
     both = pairs(blocks, arm, base)
-    # A pair is ours and theirs; the base comes first here.
+    # A pair is (ours, theirs); the base comes first here.
     p95 = tails.grouped_log_ratios([samples(t) for _, t in both], [samples(t) for t, _ in both], 0.95)
     ratios_by_guard = {
         "mean": calibration.guard("mean", log_ratios(blocks, arm, "mean", base=base)),
@@ -47,10 +47,10 @@ def guards(
 def beside(
     blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
-    """Compare what else changed: the p50 where another time of a run was compared, the load, and the other memory.
+    """Return other changes: p50 if another time was compared, load time, and the other memory figures.
 
-    Trials of a block load at once, which no user's do, but where starts are compared: else the load is that of blocks
-    ``alone``, one process at a time.
+    The trials of a block load at the same time, unlike in use, unless starts are compared. So the load time is taken
+    from the blocks ``alone``, with one process at a time.
     """
     ratios_by_figure: dict[Literal["p50", "load", "idle", "released"], np.ndarray] = {}
     if statistic not in ("paired", "median"):
@@ -59,7 +59,7 @@ def beside(
     loads = [(ours.done.load_ns, theirs.done.load_ns) for ours, theirs in pairs(starts, arm, base)]
     ratios_by_figure["load"] = np.log([ours / theirs for ours, theirs in loads if ours and theirs])
     if statistic.startswith("memory"):
-        # The peak is a guard, or what was compared.
+        # Peak memory is a guard, or the objective.
         ratios_by_figure["idle"] = log_ratios(blocks, arm, "memory:idle", base=base)
         ratios_by_figure["released"] = log_ratios(blocks, arm, "memory:released", base=base)
         if statistic in OF_MEMORY:
@@ -82,9 +82,9 @@ def beside(
 def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
     """Return the guards that are reported for a plan but do not decide.
 
-    Another execution provider loads a library of its own: some 50 MB for OpenVINO, most of a gigabyte for a GPU driver,
-    whatever the model. Compared with a default of 100 MB, the guard would refuse every such plan, however fast. The
-    memory is reported with the verdict, as a cost of adopting the plan.
+    Another execution provider loads its own library: some 50 MB for OpenVINO, most of a gigabyte for a GPU driver, for
+    any model. Compared with a default of 100 MB, the guard would refuse every such plan, however fast. The memory is
+    reported with the verdict, as a cost of adopting the plan.
     """
     return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 
@@ -92,10 +92,10 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
 def broken(
     blocks: Sequence[Block], objective: Objective, allowed: Sequence[str], *, arm: str, base: str = BASE
 ) -> str:
-    """Return what a plan in the race makes worse than a guard allows, with the option that allows it; "" for nothing.
+    """Return the guard that a plan in the race breaks, with the option that allows it; "" if there is none.
 
-    The confirmation would refuse it: it is not to be led there. No claim rests on this, so two blocks are enough;
-    three in four must lie beyond the limit. The p95 needs more runs than a race has.
+    The confirmation would refuse the plan, so it need not be confirmed. No claim is made, so two blocks are enough,
+    with three in four beyond the limit. The p95 needs more runs than a race has.
     """
     for name in ("mean", "memory", "cpu"):
         if name == _own(objective) or name in allowed:
@@ -112,13 +112,13 @@ def broken(
 
 
 def over(trials: Sequence[Measured], limit_bytes: int | None) -> str:
-    """Return the largest peak memory of some trials where it is above a limit, in words; "" where it is not."""
+    """Return a clause on the largest peak memory of trials if it exceeds a limit; else ""."""
     peak = max((t.done.peak_bytes or 0 for t in trials), default=0)
     return f"peak {peak / 2**20:.0f} MiB" if limit_bytes is not None and peak > limit_bytes else ""
 
 
 def _own(objective: Objective) -> str:
-    """Return the figure that an objective is about, which is no guard of it."""
+    """Return the figure that the objective improves, which is not a guard of it."""
     return {"throughput": "mean"}.get(objective, objective)
 
 
@@ -137,9 +137,9 @@ def case_results(
     base: str = BASE,
     fixed: bool = False,
 ) -> tuple[CaseResult, ...]:
-    """Return each shape of a mix on its own; none for a single shape.
+    """Return the result of each shape of a mix; empty for a single shape.
 
-    ``fixed``: the number of blocks was fixed beforehand (a confirmation), so that the interval is Wilcoxon's.
+    ``fixed``: whether the number of blocks was fixed in advance (a confirmation), for a Wilcoxon interval.
     """
     if len(work.cases) < 2 or not measured(blocks, arm) or statistic not in WAITED:
         return ()

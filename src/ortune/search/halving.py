@@ -1,8 +1,8 @@
-"""Successive halving: many plans, one baseline, few blocks. It chooses; it claims nothing. ``tune`` runs it.
+"""Successive halving of many plans with one baseline and few blocks; it selects but claims nothing. Used by ``tune``.
 
-Screening drops what is plainly slower in its first block, and halves the field on block medians after 2, 4 and 8.
-The evidence only eliminates: a plan that is not better by the smallest effect that matters, or that the leader beats.
-Eliminated means "not worth more time".
+Screening drops plans that are clearly slower in their first block, and halves the field by block medians after 2, 4 and
+8 blocks. Evidence only eliminates: plans that do not gain the smallest effect that matters, or that the leader beats.
+"Eliminated" means "not worth more time".
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ from ortune.stats import evidence
 CURRENT = "current"
 FAILURES_ELIMINATE = 2
 AT_ONCE = ("unsupported", "unknown-key", "timeout")
-"""Reasons that eliminate a plan at its first failure: what cannot be another time, and a hang, whose limit is thirty
-times a usual trial: a second one would eat the budget."""
+"""Failures that eliminate a plan at once: those that would recur, and hangs, since the limit of one is thirty times a
+usual trial and a second would use up the budget."""
 EVIDENCE_LIMIT = float(np.log(20.0))
 USUAL_GAIN = 0.05
-"""Of a plan that pays, as a log ratio."""
+"""Usual gain of a plan that helps, as a log ratio."""
 PLANS_DIFFER = 0.03
-"""How far the log ratios of the usual plans are apart."""
+"""Usual standard deviation of the log ratios of plans."""
 NOISE = 2.0
-"""Standard errors of the difference of two plans within which neither is called the better one."""
+"""Standard errors of the difference of two plans within which neither is considered better."""
 PLAINLY = 6.0
-"""Times the noise of a block (and never less than ``PLAINLY_LEAST``) by which a first block rules a plan out."""
+"""Multiple of a block's noise (at least ``PLAINLY_LEAST``) by which a first block rules a plan out."""
 PLAINLY_LEAST = 0.05
 CONTROL_EVERY = 10
-"""Blocks of the race of which one holds the identical plan too: a machine may turn bad after the calibration."""
+"""In the race, one in so many blocks includes the A/A control, since a machine may become noisy after the
+calibration."""
 
 
 def expected(prior: float) -> float:
-    """Return the log ratio of a plan that is so likely to pay."""
+    """Return the expected log ratio of a plan with this prior."""
     return -USUAL_GAIN * prior
 
 
@@ -53,9 +54,9 @@ def expected(prior: float) -> float:
 class Entry:
     """One plan in the race.
 
-    ``ratios`` are log(plan / baseline), one a block it ran in; ``trials`` its completed trials; ``expected`` is what
-    the median of the ratios is taken to be before there are any; ``worsens`` is the guard that it broke, in words.
-    ``arm`` is its name in blocks.
+    ``arm`` is its name in blocks. ``ratios`` are log(plan / baseline), one per block; ``trials`` are its completed
+    trials; ``expected`` is the assumed median of the ratios before there are any; ``worsens`` describes the guard that
+    it broke.
     """
 
     plan: Plan
@@ -76,12 +77,12 @@ class Entry:
 
     @property
     def live(self) -> bool:
-        """True while it takes part in the race."""
+        """Whether it is still in the race."""
         return self.status is None
 
     @property
     def sound(self) -> bool:
-        """True unless it failed or gave wrong outputs."""
+        """Whether it neither failed nor gave wrong outputs."""
         return self.status not in ("failed", "wrong-output")
 
     @property
@@ -92,33 +93,33 @@ class Entry:
 
     @property
     def middle(self) -> float:
-        """Median log ratio so far; 0 (as the default) before the first block."""
+        """Median log ratio so far; 0 (equal to the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
     def eliminate(self, status: PlanStatus, why: Reason) -> None:
-        """Take it out of the race, with the reason."""
+        """Remove it from the race, with the reason."""
         self.status, self.why = status, why
 
 
 @dataclass(kw_only=True)
 class Halving(Schedule):
-    """Plans while they are halved, and what is built on those that lead; it is begun with each of its stages.
+    """Plans while they are halved, and plans built on the leaders; ``begin`` is called for each stage.
 
-    Who runs the blocks makes the model of a plan before its first one, and checks its outputs after it; what fails
-    there, is eliminated.
+    The driver of the blocks makes a plan's model before its first block, and checks its outputs after it; a plan that
+    fails there is eliminated.
 
     Attributes:
-        worth: The smallest effect that matters, as a share.
-        objective, allowed: What counts, and the guards that may be broken for it.
+        worth: Smallest effect that matters, as a share.
+        objective, allowed: The objective, and the guards that may be broken.
         limit_bytes: Peak memory that no process of a plan may exceed; None if there is no limit.
-        default: The plan that all plans are compared with.
-        statistic, scale: From the calibration; the scale of blocks, log units.
+        default: Plan that all plans are compared with.
+        statistic, scale: Statistic, and robust scale of the blocks' log ratios, from the calibration.
         with_current: Whether the user's current plan is in every block too.
-        timed_only: The default with wrong outputs, timed for whoever runs it today: it can be neither won nor lost to.
-        earlier: The calibration's blocks, in which plans took their turns too.
-        first_trial_ns: What a trial costs before the first block has shown it.
+        timed_only: The default if its outputs are wrong, timed for users who run it today; it is not a candidate.
+        earlier: Blocks of the calibration, in which plans ran too.
+        first_trial_ns: Expected duration of a trial before the first block.
         reserved: Trials that must still fit after any further block.
-        took_ns: What the last block took.
+        took_ns: Duration of the last block.
     """
 
     statistic: str = "paired"
@@ -140,60 +141,61 @@ class Halving(Schedule):
 
     @property
     def trial_ns(self) -> float:
-        """The cost of a trial by now, hangs aside: the median of the last ten blocks, and a margin."""
-        # One slow block says little of the next, and what is left in the race may load more slowly than what was in it.
+        """Expected nanoseconds of a trial: the median of the last ten blocks without hangs, with a margin."""
+        # One slow block does not predict the next, and remaining plans may load more slowly than earlier
+        # ones.
         recent = self.costs_ns[-10:] or [self.first_trial_ns]
         return NEXT_TIMES * float(np.median(recent))
 
     @property
     def seen(self) -> list[Block]:
-        """Every block in which plans took their turns: the calibration's, and the race's own."""
+        """All blocks in which plans ran: those of the calibration and of the race."""
         return [*self.earlier, *self.blocks]
 
     @property
     def references(self) -> int:
-        """Plans that stand in every block: the default, and what the user runs today."""
+        """Number of plans in every block: the default, and the current plan if there is one."""
         return 2 if self.with_current else 1
 
     def add(self, entry: Entry) -> Entry:
-        """Enter a plan once; the same plan again is the entry that is there."""
+        """Add an entry unless its plan is there already, and return the entry of the plan."""
         entered = self.entries.get(entry.arm)
         if entered is None:
             self.entries[entry.arm] = entered = entry
         return entered
 
     def rank(self, entry: Entry) -> float:
-        """Return the estimated log ratio of a plan, by which plans are ranked; lower is better.
+        """Return the estimated log ratio by which plans are ranked; lower is better.
 
-        It is the median so far, shrunk towards 0 if there are few blocks (a lucky pair must not lead), and towards the
-        expected value if blocks scatter more than plans do. On a busy machine two blocks say less about a plan than its
+        It is the median so far, shrunk towards 0 for few blocks (against a lucky pair), and towards the expected value
+        if blocks vary more than plans do. On a busy machine, two blocks contain less information about a plan than its
         effect on other models: without the prior, chance led, and the usual winners got no second block.
         """
-        # A weighted mean, as of a normal prior: n blocks at the median, two at 0 against luck, and as many at what was
-        # expected as one block's variance holds variances between plans.
-        # Example: scale 3 % (one block of doubt), a prior of 0.5 (expected -0.025), two blocks at -0.10: (2 x
-        # -0.10 - 0.025) / (2 + 2 + 1) = -0.045.
+        # A weighted mean, as with a normal prior: n blocks at the median, two at 0, and at the expected value
+        # as many as the ratio of a block's variance to that between plans. Example: scale 3 % (a weight of
+        # one block), a prior of 0.5 (expected -0.025), two blocks at -0.10: (2 x -0.10 - 0.025) / (2 + 2 + 1)
+        # = -0.045.
         n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
         return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
 
     def only_timed(self, n_blocks: int) -> list[str]:
-        """Return the arm of the plan that is only timed, as long as fewer blocks than that have it."""
+        """Return the arm of the plan that is only timed until it has ``n_blocks`` blocks; else an empty list."""
         entry = self.timed_only
         if entry is None or entry.gives_up or len(entry.ratios) >= n_blocks:
             return []
         return [entry.arm]
 
     def live(self) -> list[Entry]:
-        """Return plans still in the race, best first."""
+        """Return the plans still in the race, best first."""
         return sorted((e for e in self.entries.values() if e.live), key=self.rank)
 
     def out_of_time(self, trials: int) -> bool:
-        """Return whether a block of that many trials does not fit next to what is reserved, or a stop was requested."""
+        """Return whether a block of ``trials`` does not fit with the reserved time, or a stop was requested."""
         fits = self.left.holds(trials + self.reserved, self.trial_ns, reserved_ns=self.kept_ns)
         return self.left.stop or not fits
 
     def screen(self, entries: Sequence[Entry], rounds: Sequence[int] = ROUNDS) -> Steps[None]:
-        """Successive halving on block medians; every plan left gets the same number of blocks in a round."""
+        """Halve plans by block medians; in each round, every remaining plan gets the same number of blocks."""
         for target in rounds:
             field_ = [e for e in entries if e.live]
             while waiting := [e for e in field_ if self._needs(e, target)]:
@@ -203,18 +205,18 @@ class Halving(Schedule):
             self.halve([e for e in field_ if e.live], last=target == rounds[-1])
 
     def _needs(self, entry: Entry, blocks: int) -> bool:
-        """Return whether a plan runs again before it has so many blocks; its first one may eliminate it."""
-        # One block decides against a plan where it is so far behind that no noise of this session explains it: what a
-        # second block would cost is worth more to the others. Nothing is decided for a plan by one block.
+        """Return whether a plan needs more blocks; a clearly slower first block eliminates it."""
+        # One block eliminates a plan if it is slower by more than noise can explain; the time of a second
+        # block is better used for others. One block never decides in favour of a plan.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
         if entry.live and entry.ratios and entry.middle > limit:
             entry.eliminate("eliminated", Reason(code="slower-at-once", share_ratio=math.expm1(entry.middle)))
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
-        """Yield one more block for each of the entries, the best first. False when the time is up."""
-        # Best first, as the time may end within the round. In as few blocks as hold them, since each has references of
-        # its own, and of nearly one size: seven plans are four and three, not five and two.
+        """Yield one more block for each entry, best first, and return False if time ran out."""
+        # Best first, since time may run out within the round. In as few blocks as possible, since each has
+        # its own references, and of similar sizes: seven plans are four and three, not five and two.
         order = sorted(entries, key=self.rank)
         size = math.ceil(len(order) / math.ceil(len(order) / FIELD))
         for i in range(0, len(order), size):
@@ -223,36 +225,36 @@ class Halving(Schedule):
         return True
 
     def block(self, entries: Sequence[Entry]) -> Steps[bool]:
-        """Yield one block of the baseline (and current) and up to five plans. False when the time is up."""
+        """Yield one block of the baseline, the current plan and up to five plans, and return False if time ran out."""
         while entries:
             arms = [BASE, *([CURRENT] if self.with_current else []), *(e.arm for e in entries)]
-            # Counted over all blocks of the race, whoever is in them: what the control watches is the machine.
+            # Counted over all blocks of the race, since the control watches the machine.
             if len(self.blocks) % CONTROL_EVERY == CONTROL_EVERY - 1:
                 arms.append(IDENTICAL)
             if self.out_of_time(len(arms)):
                 return False
             more = self.only_timed(ROUNDS[0])
             arms += [] if self.out_of_time(len(arms) + len(more)) else more
-            # A block in which the baseline failed tells nothing of anybody; one in which a plan failed still tells of
-            # the others.
+            # A block with a failed baseline is useless for all plans; one with a failed plan is still useful
+            # for the others.
             block = yield NextBlock(arms=tuple(arms), index=len(self.blocks), phase="race", needed=(BASE,))
             if block is not None:
                 return True
-            # It took time to make a plan's model, or that failed: what is left decides anew.
+            # Making a plan's model took time or failed, so the remaining plans are considered anew.
             entries = [e for e in entries if e.live]
         return True
 
     @property
     def standing(self) -> ScheduleProgress:
-        """How far the race is."""
+        """Progress of the race."""
         live = tuple(entry.arm for entry in self.live())
         return ScheduleProgress(n_blocks=len(self.blocks), most_blocks=None, live=(BASE, *live))
 
     def note(self, block: Block, took_ns: int) -> None:
-        """Take note of what a block took, of what failed in it and, in the race, of its ratios."""
+        """Record the duration and failures of a block and, in the race, its ratios."""
         self.took_ns = took_ns
         if block.phase == "confirm":
-            return  # no plan is ranked on what confirms one
+            return  # confirmation blocks do not affect the ranking
         if block.phase == "race":
             block = without_latencies(block)
             self.blocks.append(block)
@@ -261,21 +263,21 @@ class Halving(Schedule):
             self.rate(block)
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
-        """Keep the better half and what is within the noise of the best: two unlucky blocks must not lose a winner.
+        """Keep the better half and plans within the noise of the best, since two unlucky blocks must not lose a winner.
 
-        Of the better half too goes what is behind the best and no better than the default. The evidence eliminates what
-        cannot win, and what a guard would refuse goes.
+        Plans of the better half are eliminated too if they are behind the best and not better than the default. So are
+        plans that cannot win by the evidence, or that break a guard.
         """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
-        # Half of them, rounded up: of three two stay, and the last one is never lost.
+        # Half of them, rounded up: of three, two are kept, and the last one is always kept.
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
             self._eliminate_on_evidence(entry)
-            # Example: at a scale of 1.5 % and two blocks, plans within 2 x 0.015 x sqrt(2 / 2) = 3 % stay
-            # together.
-            # The difference of two means of n blocks has a standard error of scale * sqrt(2 / n).
+            # Example: with a scale of 1.5 % and two blocks, plans within 2 x 0.015 x sqrt(2 / 2) = 3 % are
+            # kept together. The difference of two means of n blocks has a standard error of scale * sqrt(2 /
+            # n).
             behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
-            # Half of the least gain that matters: what may still reach it together with others stays.
+            # Half of the smallest gain that matters, since a plan may still reach it combined with others.
             idle = entry.middle > -0.5 * math.log1p(self.worth)
             if entry.live and behind and idle:
                 entry.eliminate("eliminated", Reason(code="no-better", n=len(entry.ratios)))
@@ -285,7 +287,7 @@ class Halving(Schedule):
                 entry.eliminate("eliminated", Reason(code="slower", n=len(entry.ratios)))
 
     def refuse(self, entry: Entry) -> bool:
-        """Eliminate a plan that exceeds the limit of memory, or worsens another metric more than its guard allows.
+        """Eliminate a plan that exceeds the memory limit, or worsens another metric more than its guard allows.
 
         Returns:
             Whether it does.
@@ -305,17 +307,18 @@ class Halving(Schedule):
 
     def _eliminate_on_evidence(self, entry: Entry) -> None:
         gain = float(np.log1p(-self.worth))
-        # One-sided, and against the gain that matters instead of 0: a plan that gains less is not worth more time,
-        # whether or not it is slower. This evidence may be read after any block, so that looking costs nothing.
+        # One-sided, and against the smallest gain that matters instead of 0: a plan that gains less is not
+        # worth more time, slower or not. This evidence is valid after any block, so checking it repeatedly is
+        # free.
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
             entry.eliminate("eliminated", Reason(code="below-worth", share_ratio=self.worth))
 
     def see(self, block: Block) -> None:
-        """Take note of what failed."""
+        """Record the failures of a block and eliminate plans that failed too often."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
-            # Without its baseline a block is dropped, and all others go on: a neighbour that took the memory for a
-            # moment is no reason to end a session. That it happens again and again is one.
+            # A block without its baseline is dropped and the race continues, since a shortage of memory may
+            # be temporary. Repeated failures end it.
             if sum(bool(b.dropped) for b in self.blocks) > FAILURES_ELIMINATE:
                 raise MeasurementError(f"the default cannot be measured: {base.what}", code=base.reason)
             return
@@ -331,21 +334,21 @@ class Halving(Schedule):
             entry.ran = True
 
     def rate(self, block: Block) -> None:
-        """Read the log ratios off a block that counts."""
+        """Record the log ratios and trials of a counted block."""
         for trial in block.trials:
             entry = self.entries.get(trial.arm)
-            # A dropped block is dropped for all of its plans: a rule that left out one arm alone could follow its
-            # figure.
+            # A dropped block is dropped for all of its plans, since a rule that excludes single arms could
+            # depend on their figures.
             ratio = None if entry is None or block.dropped else log_ratio(block, trial.arm, self.statistic)
             if entry is not None and ratio is not None and isinstance(trial.outcome, Measured):
                 entry.ratios.append(ratio)
                 entry.trials.append(trial.outcome)
 
     def _fail(self, failed: Entry, why: str) -> None:
-        """Eliminate a plan that fails, and with it every plan that is this one and something more."""
+        """Eliminate a plan that fails, and every plan that contains it and has not run."""
         failed.eliminate("failed", Reason(code="error", text=why))
         for entry in self.entries.values():
-            # What already ran is proof of the contrary and stays: there one more part mended what this plan lacks.
+            # A plan that already ran stays, since a further part may have fixed the failure.
             more = entry.plan.settings.items() >= failed.plan.settings.items() and all(
                 spec in entry.plan.rewrites for spec in failed.plan.rewrites
             )
@@ -353,9 +356,9 @@ class Halving(Schedule):
                 entry.eliminate("not-tried", Reason(code="part-of-a-failure", text=failed.plan.describe()))
 
     def _late(self, entries: Sequence[Entry], target: int) -> None:
-        """The time ran out inside a round: who has fewer blocks than the round asks is not ranked on them."""
+        """Mark plans as not tried that have too few blocks when time runs out within a round."""
         for entry in entries:
-            # Two blocks are what a plan is ranked on at all. With these it keeps its rank, though the round asked for
+            # Two blocks are the minimum to rank a plan; with them it keeps its rank, even if the round needs
             # more.
             if entry.live and len(entry.ratios) < min(target, ROUNDS[0]):
                 entry.eliminate("not-tried", ENDED)

@@ -1,4 +1,4 @@
-"""The choice between the user's own packages and another one, which has to gain enough to be adopted.
+"""Choice between the user's own packages and another one, which must gain enough to be adopted.
 
 Another build of ONNX Runtime replaces a package that an application was tested with. A plan that needs one is shipped
 only if it is faster than the best plan without it by ``Search.worth_adopting``; both are confirmed in the same blocks.
@@ -18,39 +18,39 @@ from ortune.search.state import Search
 
 
 def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry | None:
-    """Return the fastest plan on the other side of the choice, to be confirmed with the winner; None if none gains.
+    """Return the fastest plan on the other side of the choice, to confirm with the winner; None if none gains.
 
     Args:
-        search: What was measured.
-        ranked: Sound plans, the fastest first.
-        winner: What is to be confirmed.
+        search: The search so far.
+        ranked: Sound plans, fastest first.
+        winner: The plan to confirm.
     """
     if not search.packages:
         return None
     least = -PAYS * np.log1p(search.race.worth)
     needs = search.needs_package(winner.plan)
     other = next((entry for entry in ranked if search.needs_package(entry.plan) != needs), None)
-    # What needs another package is of interest only if it is faster than what needs none.
+    # A plan with another package matters only if it is faster than the best without one.
     limit = least if needs else winner.middle + least
     return other if other is not None and other.middle < limit else None
 
 
 def choose(search: Search, winner: Entry, other: Entry) -> Entry:
-    """Return which of two confirmed plans is shipped: with another package only if it gains enough over that without.
+    """Return which of two confirmed plans to ship: the one with another package only if it gains enough.
 
-    The one that is not becomes part of ``search.others``.
+    The other one becomes part of ``search.others``.
     """
     if other not in search.others or not winner.live:
         return winner
     foreign, own = (winner, other) if search.needs_package(winner.plan) else (other, winner)
     adopted = _sound(search, foreign) and worth_adopting(search, search.comparison(foreign.arm, own.arm))
     chosen = foreign if adopted else own
-    # A plan without a confirmed gain is nothing to ship: the winner stays, and is judged by itself.
+    # Without a confirmed gain there is nothing to ship: the winner stays and is judged by itself.
     if chosen is winner or not (adopted or _sound(search, own)):
         return winner
     search.others = [winner, *(entry for entry in search.others if entry is not chosen)]
     search.winner = chosen
-    search.ablation = {}  # it is that of the other plan
+    search.ablation = {}  # the ablation was of the other plan
     return chosen
 
 
@@ -64,7 +64,7 @@ def worth_adopting(search: Search, comparison: Comparison | None) -> bool:
 
 
 def left_for_package(search: Search, entry: Entry, shipped: Plan) -> bool:
-    """Return whether a plan is faster than the shipped one, by less than what justifies its package."""
+    """Return whether a plan is faster than the shipped one, but by less than justifies its package."""
     if not search.needs_package(entry.plan) or search.needs_package(shipped) or entry not in search.others:
         return False
     comparison = search.comparison(entry.arm, search.winner.arm if search.winner else search.base)
@@ -72,7 +72,7 @@ def left_for_package(search: Search, entry: Entry, shipped: Plan) -> bool:
 
 
 def _sound(search: Search, entry: Entry) -> bool:
-    """Return whether a plan is confirmed to gain what justifies a change, with no guard failed."""
+    """Return whether a plan has a confirmed gain that justifies a change, and no failed guard."""
     comparison = search.comparison(entry.arm, search.base)
     if comparison is None or comparison.verdict != "faster" or comparison.ratio > 1 - search.race.worth:
         return False

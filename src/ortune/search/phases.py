@@ -1,7 +1,7 @@
-"""Every share and floor of every verb's budget: one table, from which the code and the documentation take them.
+"""All shares and limits of the budgets of all verbs, in one table that the code and the documentation use.
 
-A share says how much of something a phase may take; a floor how long it may take however small the budget is; a margin
-how much longer than expected it may become. What depends on counts (how many plans a race holds) is in ``budget``.
+A share limits how much of something a phase may take, a minimum is granted in any budget, and a factor is a margin on
+an expected duration. Numbers that depend on counts (how many plans fit into a race) are in ``trial_counts``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ class Phase:
     """One number of the table.
 
     Attributes:
-        name: Of the phase.
-        verbs: That have it.
+        name: Name of the phase.
+        verbs: Verbs that have it.
         amount: The number.
-        unit: What it is of, as a reader sees it: "of the time left", "s", "times a trial".
-        what: What the time is for, or why it is limited.
+        unit: Unit of the amount, for readers: "of the time left", "s", "times a trial".
+        what: Purpose of the time, or reason for the limit.
     """
 
     name: str
@@ -29,11 +29,11 @@ class Phase:
 
 
 TABLE: list[Phase] = []
-"""In the order in which a session spends its time."""
+"""All phases, in the order in which a session runs them."""
 
 
 def _phase(name: str, verbs: str, amount: float, unit: str, what: str) -> float:
-    """Enter a number into the table and give it back."""
+    """Add a number to the table and return it."""
     TABLE.append(Phase(name=name, verbs=verbs, amount=amount, unit=unit, what=what))
     return amount
 

@@ -1,4 +1,4 @@
-"""Taking plans apart and putting them together."""
+"""Decomposition and combination of plans."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from ortune.records import Plan
 
 
 def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
-    """Return each setting and rewrite of a plan by name, with the plan that lacks it; none that keeps outputs exact."""
+    """Return the settings and rewrites of a plan by name, each with the plan without it.
+
+    Parts of ``required`` and settings that keep outputs exact are excluded.
+    """
     plans = []
     for name, value in plan.settings.items():
         if name not in required.settings and not knobs.find(name).is_strict(value):
@@ -28,7 +31,7 @@ def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
 
 
 def only(plan: Plan, names: set[str], required: Plan) -> Plan:
-    """Return the plan with only the named settings and rewrites (and what every plan has)."""
+    """Return the plan with only the named settings and rewrites, those of ``required``, and strict values."""
     return msgspec.structs.replace(
         plan,
         settings={
@@ -47,10 +50,10 @@ def is_exact(plan: Plan) -> bool:
 
 
 def merge(under: Plan, over: Plan) -> Plan:
-    """Return both plans together; where they speak of the same thing, ``over`` wins."""
+    """Return the combination of two plans; in conflicts, ``over`` wins."""
     more = tuple(r for r in over.rewrites if r not in under.rewrites)
     return Plan(
-        # As the user wrote them, where nothing comes to them.
+        # In the user's order if nothing is added.
         rewrites=rewrites.in_order(under.rewrites + more)
         if more and under.rewrites
         else under.rewrites + more,
@@ -60,18 +63,18 @@ def merge(under: Plan, over: Plan) -> Plan:
 
 
 def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
-    """Return the plan with a change made to it, whose values win; None if they cannot stand together."""
+    """Return the plan with a change, which wins in conflicts; None if the two are incompatible."""
     merged = merge(plan, change)
     for name in plan.settings.keys() & change.settings.keys():
         sign = _joined_by(name)
-        # The user's own list and a proposal's add up: "BiasGeluFusion" and "MatMulAddFusion" become
+        # Lists of the plan and the change are joined: "BiasGeluFusion" and "MatMulAddFusion" become
         # "BiasGeluFusion;MatMulAddFusion", each name once.
         if sign:
             words = dict.fromkeys(f"{plan.settings[name]}{sign}{change.settings[name]}".split(sign))
             merged.settings[name] = sign.join(words)
     if any(merged.settings[k] != v for k, v in required.settings.items() if not _joined_by(k)):
         return None
-    # Of a family (the ways to quantize) a model can have one only.
+    # A model can have only one rewrite of a family (such as the ways to quantize).
     families = [family for r in merged.rewrites if (family := rewrites.find(r.name).family)]
     if len(set(families)) < len(families):
         return None
@@ -83,7 +86,7 @@ def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
 
 
 def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
-    """Return the plans as one; None if they contradict each other."""
+    """Return the combination of plans; None if they contradict each other."""
     merged = required
     for plan in plans:
         if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if not _joined_by(k)):
@@ -96,5 +99,5 @@ def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
 
 
 def _joined_by(name: str) -> str:
-    """Return the separator of a setting whose values add up; "" if one value replaces the other."""
+    """Return the separator of a setting with values that are joined; "" if one value replaces the other."""
     return knobs.find(name).joined_by

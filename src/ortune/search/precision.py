@@ -1,8 +1,8 @@
-"""Which layers stay in float: a walk from the whole model in fewer bits towards float, in steps of layers.
+"""Choice of the layers that stay in float: a walk from the fully quantized model towards float, in steps of layers.
 
-The order is greedy: first what saves no time, then what costs the most error for the time that it saves. Errors of
-layers add like independent noise, by their squares. That is only the order; every step that matters is measured, and
-around the step that is wanted single questions are tried again.
+The order is greedy: first layers that save no time, then those with the largest error for the time that they save.
+Errors of layers are assumed to add up like independent noise, by their squares. That only determines the order; every
+step that matters is measured, and around the final step single questions are tried again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ ASKED_SHARE = 1 / 3
 FINER = 2.0
 """Weight of a measured question relative to a prediction from an earlier model."""
 FAR = 3.0
-"""A ratio of errors by which one differs from what was expected, in addition to what all differ by."""
+"""Factor by which an error may deviate from its prediction, apart from a factor common to all."""
 ALIKE = 1.1
-"""What models save for their error, as ratios that single observations cannot tell apart."""
+"""Ratio of savings relative to errors within which single observations cannot distinguish models."""
 AS_FAST = 1.01
-"""Of the fastest one's time: what is slower is not shipped for a smaller error, which the tolerance allows."""
+"""Ratio of times within which a smaller error is preferred; slower models are not shipped, since the tolerance allows
+the error."""
 LEAST_SAVED = 0.03
-"""Of the time of float: less is no saving in a single observation."""
+"""Minimum saving relative to float in a single observation."""
 LEAST = 1e-12
-"""Errors below it are alike."""
+"""Errors below it are considered equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,10 @@ class Question:
     """Layers that are decided together.
 
     Attributes:
-        names: Of the layers.
-        error: At the model's outputs where these alone are in fewer bits; infinite where that does not run.
-        saved_ns: Of a run, by fewer bits for them; below 0 they cost time.
-        measured: Of this model; else the error is that of layers of another model with the same structure.
+        names: Names of the layers.
+        error: Error of the model's outputs if only these are quantized; infinite if that does not run.
+        saved_ns: Nanoseconds per run that quantizing them saves; negative if it costs time.
+        measured: Whether the error was measured; False if it is predicted from another model of the same structure.
     """
 
     names: tuple[str, ...]
@@ -49,15 +50,15 @@ class Question:
 def answered(
     expected: Sequence[float | None], measure: Callable[[int], float | None], otherwise: float
 ) -> tuple[list[tuple[float, bool]], bool]:
-    """Return the error of each question and whether it was measured; and whether there was time for all that had to be.
+    """Return the error of each question with whether it was measured, and whether there was time for all measurements.
 
-    What is not expected of another model is measured, and of the rest the third with the largest errors. Where one of
-    these is far from what was expected, the other model was no guide, and everything is measured.
+    Questions without a prediction are measured, and a third of the others, those with the largest errors. If one of
+    these deviates far from its prediction, the predictions are not used and everything is measured.
 
     Args:
-        expected: Errors as an earlier model had them, None for what is new.
-        measure: The error of a question by its place; None if no time is left.
-        otherwise: The error of a question for which no time was left.
+        expected: Predicted errors from an earlier model; None for new questions.
+        measure: Returns the error of a question by index; None if no time is left.
+        otherwise: Error of a question for which there was no time.
     """
     predicted = [place for place, error in enumerate(expected) if error is not None]
     predicted.sort(key=lambda place: -(expected[place] or 0.0))
@@ -74,8 +75,8 @@ def answered(
         return True
 
     done = ask([place for place in range(len(expected)) if place not in rest])
-    # All errors of this model may be off by one factor (other inputs, say), which ``typical`` takes out. Only
-    # what is off from that factor speaks against the other model as a guide.
+    # All errors of this model may differ by one factor (for example, because of other inputs), which
+    # ``typical`` removes. Only deviations from this factor show that the predictions are unreliable.
     apart = [math.log(max(errors[p], LEAST) / max(expected[p] or 0.0, LEAST)) for p in sample if p in errors]
     typical = sum(apart) / len(apart) if apart else 0.0
     if any(not abs(one - typical) <= math.log(FAR) for one in apart):
@@ -87,32 +88,32 @@ def answered(
 
 
 def keep_order(questions: Sequence[Question]) -> list[Question]:
-    """Return the order in which layers go back into float: those that save nothing, then by error for time."""
+    """Return the order in which layers go back to float: those that save nothing first, then by error for time."""
 
     def worth(question: Question) -> float:
-        # Squared, because errors that have nothing to do with each other add by their squares.
+        # Squared, since independent errors add up by their squares.
         return math.inf if question.saved_ns <= 0 else question.error**2 / question.saved_ns
 
     return sorted(questions, key=lambda question: (-worth(question), -question.error))
 
 
 def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[list[int]]:
-    """Return layers as at most so many questions: equal kinds are one, and then the cheapest neighbours are joined.
+    """Group layers into at most ``most`` questions: equal kinds together, then the cheapest neighbours.
 
     Args:
-        kinds: Of each layer's structure, in the order of the graph.
-        times_ns: What each takes in float.
-        most: Questions that there is time for, one at least.
+        kinds: Kind of each layer's structure, in graph order.
+        times_ns: Time of each layer in float, in nanoseconds.
+        most: Maximum number of questions; at least one is returned.
 
     Returns:
-        Places of layers, a list for each question.
+        Indices of the layers of each question.
     """
     by_kind: dict[str, list[int]] = {}
     for place, kind in enumerate(kinds):
         by_kind.setdefault(kind, []).append(place)
     groups = list(by_kind.values())
-    # Neighbours in the order of the graph, and the pair that takes the least time first: what is joined can
-    # only go back to float together, so the loss is least where there is little to save.
+    # Neighbours in graph order, and the pair with the least time first: merged layers can go back to float
+    # only together, so merging costs least if there is little to save.
     while len(groups) > max(1, most):
         costs = [sum(times_ns[place] for place in one) for one in groups]
         first = min(range(len(groups) - 1), key=lambda i: costs[i] + costs[i + 1])
@@ -123,16 +124,16 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
 def as_asked(
     asked: Sequence[Sequence[str]], kinds: Sequence[str], times_ns: Sequence[float], most: int
 ) -> list[list[int]]:
-    """Group layers as an earlier model's questions did, and the remaining layers as ``merged`` does.
+    """Group layers like an earlier model's questions, and the remaining layers like ``merged``.
 
-    A third of the earlier questions is repeated. If there is time for many more questions than the earlier model
+    A third of the earlier questions is measured again. If there is time for many more questions than the earlier model
     had, its groups are not used.
 
     Args:
         asked: Kinds of the layers of each question of the earlier model, each kind once.
-        kinds: As ``merged``.
-        times_ns: As ``merged``.
-        most: As ``merged``.
+        kinds: See ``merged``.
+        times_ns: See ``merged``.
+        most: See ``merged``.
     """
     alone = merged(kinds, times_ns, most)
     parts = [[place for place, kind in enumerate(kinds) if kind in question] for question in asked]
@@ -145,12 +146,12 @@ def as_asked(
 
 @dataclass(slots=True, kw_only=True)
 class Walk:
-    """The walk of one means, and what was measured on it.
+    """The walk of one quantization method, with its measured errors.
 
     Attributes:
-        questions: In the order in which they go back into float.
-        measure: The error with these layers in float, infinite where that does not run; None if no time is left.
-        errors: What was measured, the whole model in fewer bits among them.
+        questions: Questions in the order in which their layers go back to float.
+        measure: Returns the error with these layers in float; infinite if it does not run, None if no time is left.
+        errors: Measured errors, including that of the fully quantized model.
     """
 
     questions: Sequence[Question]
@@ -158,11 +159,11 @@ class Walk:
     errors: dict[Kept, float] = field(default_factory=dict)
 
     def step(self, count: int) -> Kept:
-        """Return what is in float after so many steps."""
+        """Return the layers in float after a number of steps."""
         return frozenset(name for question in self.questions[:count] for name in question.names)
 
     def error(self, kept: Kept) -> float | None:
-        """Measured once; None if no time is left."""
+        """Return the error, measured once; None if no time is left."""
         if kept not in self.errors:
             error = self.measure(kept)
             if error is None:
@@ -172,13 +173,13 @@ class Walk:
 
     @property
     def free(self) -> int:
-        """Step that lose no time."""
+        """Number of steps that cost no time."""
         return sum(question.saved_ns <= 0 for question in self.questions)
 
     def within(self, limit: float) -> Kept | None:
-        """The first step whose error keeps the limit, found by halving; None if none does, or no time was left."""
-        # Halving takes the error to fall along the walk. Where it does not, the step that is returned still
-        # keeps the limit, as it was measured; only an earlier step may be missed.
+        """Return the first step within the error limit, by bisection; None if there is none or no time was left."""
+        # Bisection assumes that the error decreases along the walk. If not, the returned step is still within
+        # the limit, as measured; only an earlier step may be missed.
         low, high = self.free, len(self.questions)
         best: Kept | None = None
         while low < high:
@@ -193,9 +194,9 @@ class Walk:
         return best
 
     def refined(self, kept: Kept, limit: float) -> Kept:
-        """Return what is in float where single questions that are not needed for the limit go back to fewer bits.
+        """Return the layers in float after quantizing single questions again that the limit does not need in float.
 
-        Those that save the most time are tried first; then the halves of those that had to stay whole.
+        Questions that save the most time are tried first; then the halves of those that had to stay.
         """
         waiting = [
             question for question in self.questions if question.saved_ns > 0 and kept >= set(question.names)
@@ -211,21 +212,21 @@ class Walk:
             if error <= limit:
                 kept = fewer
             elif len(names) > 1:
-                # One of 8 layers that alone has to stay is found in 6 more models, two of each half; one by
-                # one it takes 8.
+                # One of 8 layers that must stay is found with 6 more models, two for each half; one by one it
+                # takes 8.
                 parts += [names[: len(names) // 2], names[len(names) // 2 :]]
         return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """A whole model in fewer bits, from which a walk may begin.
+    """A fully quantized model, from which a walk may start.
 
     Attributes:
-        kind: Of its method.
-        beyond: How many times the tolerance its error is; 1 if it is right.
+        kind: Kind of its method.
+        beyond: Ratio of its error to the tolerance; 1 if it is within.
         error: Its error.
-        ratio: Of its time against float, a single observation.
+        ratio: Ratio of its time to float, from a single observation.
     """
 
     kind: str
@@ -235,15 +236,15 @@ class Start:
 
     @property
     def worth(self) -> float:
-        """What it saves for what it is beyond; below 0 if it saves nothing."""
+        """Saving relative to the excess of the error; negative if it saves nothing."""
         saved = 1.0 - self.ratio
         return saved / self.beyond if saved >= LEAST_SAVED else -self.beyond
 
 
 def starts(models: Sequence[Start]) -> list[int]:
-    """Return places of the whole models to walk from, one of each kind: first what saves most for what it is beyond.
+    """Return the indices of the models to walk from, one of each kind, best saving for the error first.
 
-    Of those of a kind that single observations cannot tell apart, the one with the smallest error is chosen.
+    Of models of a kind that single observations cannot distinguish, the one with the smallest error is chosen.
     """
     order = sorted(range(len(models)), key=lambda place: -models[place].worth)
     chosen: dict[str, list[int]] = {}
@@ -256,8 +257,8 @@ def starts(models: Sequence[Start]) -> list[int]:
 
 
 def front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Places of the points (error, time) of which no other has less of one and no more of the other, by error."""
-    # By error, then time: a point belongs to the front if it is faster than every point of a smaller error.
+    """Return the indices of the Pareto front of points (error, time), by error."""
+    # By error, then time: a point is on the front if it is faster than every point with a smaller error.
     order = sorted(range(len(points)), key=lambda i: (points[i], i))
     places, fastest = [], math.inf
     for i in order:
@@ -269,7 +270,7 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A model that is confirmed to be faster: its error, and its time against float with its interval."""
+    """A model that is confirmed to be faster: its error, and its time relative to float with the interval."""
 
     error: float
     low: float
@@ -278,7 +279,7 @@ class Interval:
 
 
 def to_ship(confirmed: Sequence[Interval]) -> int:
-    """The place of the fastest; of those that are as fast in numbers and intervals, that of the smallest error."""
+    """Return the index of the fastest model; among equally fast ones, that with the smallest error."""
     fastest = min(confirmed, key=lambda one: one.at)
     alike = [
         i

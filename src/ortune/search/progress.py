@@ -1,4 +1,4 @@
-"""Announcements of what fits in a budget, and the progress of the race."""
+"""Sentences on what fits into a budget, and on the progress of the race."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ortune.search import trial_counts
 from ortune.search.halving import Entry, Halving
 from ortune.stats import detect, pairs
 
-USUAL_SCALE = 0.015  # of blocks on an ordinary machine, before this one has been measured
+USUAL_SCALE = 0.015  # of blocks on a usual machine, before this one has been measured
 SHOWN = 4
-"""Plans that are named while they race."""
+"""Number of plans that are shown during the race."""
 
 
 def forecast(
@@ -23,7 +23,7 @@ def forecast(
     load_ns: float,
     enough_s: int,
 ) -> str:
-    """Trials, plans and precision that the budget holds, and the budget that would hold every plan: ``enough_s``."""
+    """Return a sentence on the trials, plans and precision for a budget; ``enough_s`` is enough for all plans."""
     confirmed = detect.smallest_effect(USUAL_SCALE, trial_counts.LEAST_CONFIRM, method="wilcoxon")
     left_ns = max(0.0, left_ns)
     text = (
@@ -37,7 +37,7 @@ def forecast(
 
 
 def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
-    """Return the sentence that the time holds no block of anything but the default, and which budget holds a search."""
+    """Return the sentence that the budget is too short for any change, and which budget is enough."""
     return (
         f"{in_words(budget_s)} is too short to confirm even one change, because each trial takes "
         f"{trial_ns / 1e9:.1f} s (--budget {as_option(enough_s)} is enough)"
@@ -45,7 +45,7 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
 
 
 def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
-    """Return the sentence that plans are measured and none is confirmed, with the arithmetic."""
+    """Return the sentence that plans are measured but none can be confirmed, with the times."""
     n = (
         f"at most {plans} of {wanted} configurations {'is' if plans == 1 else 'are'}"
         if wanted > 1
@@ -58,7 +58,7 @@ def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enoug
 
 
 def repeat_status(plans: int, dropped: int, beyond_ns: float, enough_s: int) -> str:
-    """Return how many plans the repeated controls leave time for, or that there is no time to repeat them."""
+    """Return how many plans remain after the controls are repeated, or that there is no time to repeat them."""
     text = "the A/A check or the sensitivity check failed"
     if beyond_ns:
         more = (
@@ -78,13 +78,13 @@ def race_status(race: Halving) -> str:
 
 
 def ranking(race: Halving) -> list[str]:
-    """Return the fastest configurations so far, a line each, best first; [] before the first block."""
+    """Return the fastest configurations so far, one per line, best first; empty before the first block."""
     shown = [_standing(entry) for entry in race.live() if entry.ratios][:SHOWN]
     return ["fastest so far, not confirmed:", *shown] if shown else []
 
 
 def _standing(entry: Entry) -> str:
-    """A plan and how fast it looks: "1.03x (1.01-1.05x, 6 blocks) intra_op_num_threads=4"; one block has no range."""
+    """Format a plan and its speed: "1.03x (1.01-1.05x, 6 blocks) intra_op_num_threads=4"; one block has no range."""
     estimate = pairs.wilcoxon_interval(entry.ratios)
     middle, slow, fast = (float(np.exp(-x)) for x in (estimate.centre, estimate.high, estimate.low))
     n = f"{len(entry.ratios)} block{'' if len(entry.ratios) == 1 else 's'}"

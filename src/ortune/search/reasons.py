@@ -1,4 +1,4 @@
-"""Why a plan was not tried, or left the race: a code with its figures, which a verb puts into words."""
+"""Reasons why a plan was not tried or left the race, as codes with figures for the verbs' sentences."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Code = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a plan is not the winner.
+    """The reason why a plan is not the winner.
 
     Attributes:
         code: The reason.
-        n: Blocks in which it was compared, or times that it failed.
+        n: Number of blocks in which it was compared, or number of its failures.
         share_ratio: How much slower it is, or the smallest gain that justifies a change.
-        text: What another part of the package reported: an error, different outputs, a guard, another plan.
+        text: Text from elsewhere: an error, an output difference, a guard, or another plan.
     """
 
     code: Code

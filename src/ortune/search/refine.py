@@ -1,4 +1,4 @@
-"""After the screening: survivors are combined, numbers near the leader's tried, and what does not pay leaves it."""
+"""Refinement after the screening: combine plans that helped, try neighbouring numbers, and remove useless parts."""
 
 from __future__ import annotations
 
@@ -20,33 +20,29 @@ from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import Steps
 
 Costs = NDArray[np.float64]
-"""log(without a part / with it), one a block."""
+"""Log(without a part / with it) of each block."""
 
-STEPS = 3  # how often something is added to the leader
-ADDED = 4  # plans beside the leader in a step: all that helped at once, then one change each
-BLOCKS = (2, 2)  # of a step: for all of them, then for the best two
-CHECK = 4  # blocks of the ablated plan beside the whole one, where more than one part would go
-PAYS = (
-    0.5  # a setting stays when leaving it out costs at least this share of the smallest effect that matters
-)
+STEPS = 3  # maximum times that something is added to the leader
+ADDED = 4  # plans per step in addition to the leader: everything that helped at once, then one change each
+BLOCKS = (2, 2)  # blocks of a step: for all of them, then for the best two
+CHECK = 4  # blocks of the ablated plan against the whole one, if more than one part would be removed
+PAYS = 0.5  # a setting stays if leaving it out costs at least this share of the smallest effect that matters
 
 
 def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-    """Yield plans that the screening did not hold, in as large groups as the time that is really left still holds.
+    """Yield blocks of plans that the screening did not include, in groups as large as the time left allows.
 
     Args:
-        race: Which enters them.
-        entries: Those plans, the most likely first.
-        followed: Whether the leader is built on and ablated afterwards, which needs time; not where plans are only
-            seen.
+        race: The race that they are added to.
+        entries: The plans, best prior first.
+        followed: Whether refinement and ablation of the leader follow, for which time is reserved.
     """
     waiting = list(entries)
     while waiting:
         gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
-        # Where something leads, a step that builds on it and ablation come after this.
-        # Otherwise what was not tried yet is all that can still win, and gets all of the time.
-        # With one reference a step takes 4 x (1 + 1 + 4) = 24 trials, and ablation of two parts 36: 60 in
-        # all.
+        # If a plan leads, a refinement step and ablation follow. Otherwise only untried plans can still win,
+        # and get all of the time. With one reference a step takes 4 x (1 + 1 + 4) = 24 trials, and ablation
+        # of two parts 36: 60 in all.
         after = sum(BLOCKS) * (race.references + 1 + ADDED) + ablation_trials(race, 2)
         after = after if followed and gains else 0
         sizes = range(min(trial_counts.FIELD, len(waiting)), 0, -1)
@@ -55,7 +51,7 @@ def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) 
             for n in sizes
             if not race.out_of_time(math.ceil(trial_counts.screening_trials(n, race.references)) + after)
         )
-        # The largest group that fits: it shares its references, so that each plan of it is cheaper than alone.
+        # The largest group that fits, since it shares the references, which makes each plan cheaper.
         size = next(fitting, 0)
         if not size:
             break
@@ -64,20 +60,20 @@ def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) 
 
 
 def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
-    """Build on the leader, step by step: with the next best changes added, one each and all that helped at once.
+    """Build on the leader step by step, adding the next best changes: one each, and all that helped at once.
 
-    What did not pay alone is tried too: settings depend on each other (without its arena ONNX Runtime is slower
-    on the C library's malloc, and faster on mimalloc).
+    Changes that did not help by themselves are tried too, since settings interact: without its arena ONNX Runtime is
+    slower with the C library's malloc, and faster with mimalloc.
 
     Returns:
-        The new leader, or the old one where nothing beat it.
+        The new leader, or the old one if nothing beat it.
     """
     alone = sorted(
         (e for e in race.entries.values() if e.ratios and e.sound),
         key=race.rank,
     )
     for _ in range(STEPS):
-        # A leader that gains next to nothing by itself is nothing to build on: its steps would be ranked on noise.
+        # A leader with almost no gain is not built on, since its steps would be ranked by noise.
         if leader.middle >= -PAYS * np.log1p(race.worth):
             return leader
         added = _added(race, leader, alone, required)
@@ -89,7 +85,7 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
 
 
 def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
-    """Local search: the leader with one of its numbers a step lower or higher, in the same blocks as the leader."""
+    """Try the leader with each of its numbers one step lower or higher, in the same blocks; return the better plan."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
         if name in required.settings:
@@ -104,11 +100,11 @@ def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[En
 
 
 def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> list[Entry]:
-    """Return plans that are the leader and something more, which did not run yet."""
+    """Return plans that add something to the leader and have not run yet."""
     helped: list[Entry] = []
     alone = [e for e in alone if e.plan.providers == leader.plan.providers]
     for other in alone:
-        # Of two plans that set the same thing the better one is in the sum, since they are gone through best first.
+        # Of two plans with the same setting, the better one is added, since they are in order of rank.
         taken = {name for e in helped for name in e.plan.settings}
         if (
             other.live
@@ -116,10 +112,10 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
             and not taken & other.plan.settings.keys()
         ):
             helped.append(other)
-    # Everything that helped at once first; then each alone beside the leader, in case two of them do the same.
+    # Everything that helped at once first; then each change by itself, in case two of them have the same
+    # effect.
     union = together([leader.plan, *(e.plan for e in helped)], required)
-    # Log ratios are added as if parts were independent, which they are not: it orders the candidates, and the blocks
-    # judge.
+    # Log ratios are added as if parts were independent, which only determines the order of the candidates.
     wished = [(union, sum(race.rank(e) for e in helped))]
     wished += [(changed(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
     plans: dict[str, tuple[Plan, float]] = {}
@@ -132,16 +128,16 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
 
 
 def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Plan) -> Steps[Entry]:
-    """Yield the leader and others in the same blocks; who beats the leader in these is the new one."""
+    """Yield blocks with the leader and others, and return the plan that is best in these."""
     field = [e for e in others if e.live]
-    # What ablation will need must be left: a plan whose parts were not shown to pay is not to be handed out.
+    # Reserve the time for ablation, since parts without a proven gain should not be shipped.
     race.reserved = ablation_trials(race, max((len(parts(e.plan, required)) for e in field), default=0))
     for blocks in BLOCKS:
         for _ in range(blocks):
             live = [e for e in field if e.live]
             if not live or not leader.live or not (yield from race.round([leader, *live])):
                 break
-        # More blocks go to the two best alone: a field of five would cost the ablation its time.
+        # Further blocks only for the two best, since five would use up the time of the ablation.
         sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
         field = sorted(sound, key=lambda e: log_ratio_to(race, e, leader))[:2]
     race.reserved = 0
@@ -155,17 +151,18 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
 
 
 def log_ratio_to(race: Halving, entry: Entry, leader: Entry) -> float:
-    """Return median log(entry / leader) over the blocks that both ran in, drawn towards 0 if these are few."""
+    """Return the median log(entry / leader) over common blocks, shrunk towards 0 if there are few."""
     if entry is leader:
         return 0.0
     ratios = log_ratios(race.blocks, entry.arm, race.statistic, base=leader.arm)
-    # In the same blocks, not by their ratios to the default: what a block does to both cancels, which is all that can
-    # tell plans of nearly one speed apart. One block's weight at 0 is against a lucky pair.
+    # Within the same blocks instead of by ratios to the default, since a block's effect on both cancels,
+    # which is necessary to distinguish similar plans. A weight of one block at 0 protects against a lucky
+    # pair.
     return float(np.median(ratios)) * len(ratios) / (len(ratios) + 1) if len(ratios) else 0.0
 
 
 def ablation_trials(race: Halving, n_parts: int) -> int:
-    """Return trials that ablation a plan of so many parts takes."""
+    """Return the number of trials for the ablation of a plan with a number of parts."""
     if n_parts < 2:
         return 0
     # Two parts, one reference: 6 x (1 + 1 + 2) + 4 x (1 + 2) = 36 trials.
@@ -173,13 +170,13 @@ def ablation_trials(race: Halving, n_parts: int) -> int:
 
 
 def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, dict[str, Costs]]]:
-    """Leave each part of the winner out once; only those that pay stay.
+    """Leave each part of the winner out once and keep only those that help.
 
     Returns:
-        The plan to confirm, and log(without a part / with it) a block for each part that was measured.
+        The plan to confirm, and log(without a part / with it) per block, for each part that was measured.
     """
     mine = parts(winner.plan, required)
-    # On another provider than every plan's, one setting is held against that provider alone.
+    # On another provider than that of all plans, a single setting is compared with the provider by itself.
     if len(mine) < (2 if winner.plan.providers == required.providers else 1):
         return winner, {}
     without = {}
@@ -187,21 +184,21 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
         entry = race.entries.get(plan.id) or race.add(Entry(plan=plan, origin=f"the winner without {name}"))
         if _revive(entry):
             without[name] = entry
-    # Beside the winner in the same blocks: a part is judged by what its absence costs there, not by what it brought
-    # alone, since settings depend on each other.
+    # In the same blocks as the winner: a part is judged by what its absence costs there, not by its gain by
+    # itself, since settings interact.
     cost = yield from confirm.ablate(race, winner, list(without.values()))
     costs = {name: cost.get(entry.arm, np.empty(0)) for name, entry in without.items()}
     if not winner.live:
         return winner, costs
     keep = dict.fromkeys((name for name, _ in mine), True)
     for name, ratios in costs.items():
-        # Fewer than three blocks show no cost either way: the part stays, as it was in the plan that won.
+        # Fewer than three blocks are not enough to remove a part.
         if len(ratios) >= 3:
             keep[name] = float(np.median(ratios)) > PAYS * np.log1p(race.worth)
     if all(keep.values()):
         return winner, costs
-    # Each part was left out with all others there, so two that do the same thing both look idle. Where more than one is
-    # to go at once, the plan without them all has to be as fast in blocks of its own.
+    # Each part was left out while all others were there, so two with the same effect both look useless. If
+    # more than one would be removed, the plan without all of them must be as fast in its own blocks.
     plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
     ablated = race.entries.get(plan.id) or Entry(
         plan=plan, origin="the winner without settings that have no gain"
@@ -209,7 +206,8 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     if not any(keep.values()) or (
         list(keep.values()).count(False) > 1 and not (yield from _as_fast(race, ablated, winner))
     ):
-        # Each can go, not all of them: they do the same. The smaller plan that was fastest stands for it.
+        # Each can be removed, but not all of them, since they have the same effect. The fastest plan without
+        # one of them is used.
         smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
         if not smaller:
             return winner, costs
@@ -222,7 +220,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
 
 
 def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
-    """Return whether a plan that lost several parts at once is as fast as the whole: two may do the same."""
+    """Return whether a plan without several parts is as fast as the whole, since two may have the same effect."""
     ablated = race.add(ablated)
     if not _revive(ablated):
         return False
@@ -238,9 +236,9 @@ def _as_fast(race: Halving, ablated: Entry, winner: Entry) -> Steps[bool]:
 
 
 def _revive(entry: Entry) -> bool:
-    """Put an entry back into the race; False for what fails, is wrong or was ablated, which stays out.
+    """Put an entry back into the race and return True; False if it failed, is wrong or was pruned.
 
-    Alone it was not worth more time, as a part of the winner it is.
+    A plan that was not worth more time by itself may be a part of the winner.
     """
     if entry.status not in (None, "eliminated", "not-tried"):
         return False

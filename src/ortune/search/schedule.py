@@ -1,7 +1,7 @@
-"""Which block comes next: asked by whoever can run one, and told what it gave, in the manner of ask and tell.
+"""The ask-and-tell interface of schedules: ``ask`` returns the next block to run, and ``tell`` records its result.
 
-A schedule decides from numbers alone. It holds no executor, clock or journal, so that it runs against a table of
-nanoseconds in a test, and on whatever machine the block is run.
+A schedule decides only by numbers. It has no executor, clock or journal, so a test can run it against a table of
+durations, and blocks can run on any machine.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ class BudgetLeft:
     """The part of a budget that is left when a schedule chooses its next block.
 
     Attributes:
-        ns: Nanoseconds; negative after the end.
-        stop: A stop was requested.
+        ns: Nanoseconds left; negative after the end.
+        stop: Whether a stop was requested.
     """
 
     ns: float
     stop: bool = False
 
     def holds(self, n_trials: float, trial_ns: float, *, reserved_ns: float = 0.0) -> bool:
-        """Return whether a number of trials fits, next to what is reserved for later stages."""
+        """Return whether a number of trials fits, with the time reserved for later stages."""
         return n_trials * trial_ns <= self.ns - reserved_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextBlock:
-    """A block that is to be run.
+    """A block to run.
 
     Attributes:
-        arms: Arms of the block, the base first; the driver draws their order.
-        index, phase: As the block has them.
-        needed: Arms without whose trial the block does not count; None: all.
-        alone: No two of its processes live at once.
-        whole: A stop does not cut it.
+        arms: Arms of the block, the base first; the driver randomizes their order.
+        index, phase: Index and phase of the block.
+        needed: Arms without which the block does not count; None for all.
+        alone: Whether its processes run one at a time.
+        whole: Whether the block is completed after a stop request.
     """
 
     arms: tuple[str, ...]
@@ -60,12 +60,12 @@ class NextBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleProgress:
-    """How far a schedule is.
+    """The progress of a schedule.
 
     Attributes:
-        n_blocks: Blocks that were told, dropped ones included.
-        most_blocks: How many there will be at most; None if that is open.
-        live: Arms that are measured on, the best first where that is known.
+        n_blocks: Number of blocks so far, including dropped ones.
+        most_blocks: Maximum number of blocks; None if unknown.
+        live: Arms that are still measured, best first if known.
     """
 
     n_blocks: int
@@ -74,18 +74,18 @@ class ScheduleProgress:
 
 
 Steps: TypeAlias = Generator[NextBlock, Block | None, T]
-"""A stage of a schedule: gives blocks to run, gets each as it ran, and None if it was not: then it decides anew."""
+"""A stage of a schedule: yields blocks to run, and receives each after it ran, or None if it did not run."""
 
 
 class Schedule(ABC):
-    """A schedule whose decisions are written down as a generator.
+    """A schedule with decisions written as a generator.
 
     Attributes:
-        left: As it was last said.
-        judgement: What the calibration said, once it is through.
-        calibration: Its blocks, those of one that failed among them.
-        costs_ns: What a trial took in each block so far, hangs aside.
-        kept_ns: Of the time left, what is for later stages: no block is requested that would use it.
+        left: Budget left at the last ``ask``.
+        judgement: Result of the calibration; None before it is complete.
+        calibration: Blocks of the calibration, including those of a failed one.
+        costs_ns: Duration per trial of each block so far, without hangs.
+        kept_ns: Part of the time left that is reserved for later stages.
     """
 
     left = BudgetLeft(ns=0.0)
@@ -97,18 +97,18 @@ class Schedule(ABC):
     _block: Block | None = None
 
     def begin(self, steps: Steps[Any]) -> None:
-        """Ask for the blocks of a stage from now on."""
+        """Begin a stage; ``ask`` returns its blocks from now on."""
         self._steps, self._block = steps, None
 
     def ask(self, left: BudgetLeft) -> NextBlock | None:
-        """Return the next block; None at the end. Asked again without an answer, it decides anew.
+        """Return the next block; None at the end. Called again without ``tell``, it decides anew.
 
         Raises:
             MeasurementError: The controls failed, or the base cannot be measured.
             Interrupted: A stop was requested before there is any result.
         """
         assert self._steps is not None
-        # Decisions fall here, where the time that is left is known; ``tell`` only takes notes.
+        # Decisions are made here, where the time left is known; ``tell`` only records.
         self.left, block, self._block = left, self._block, None
         try:
             return self._steps.send(block)
@@ -116,28 +116,29 @@ class Schedule(ABC):
             return None
 
     def tell(self, block: Block, took_ns: int) -> None:
-        """Take note of a block that ran, and of what it took."""
+        """Record a block that ran, and its duration in nanoseconds."""
         self._block = block
-        # A hang is cut off at many times a trial: counted in, it would make the next one wait as long again.
+        # A hang is terminated after many times a trial's duration, so counting it would raise the limit for
+        # the next one.
         ends = [t.outcome for t in block.trials]
         hung = [end.elapsed_ns for end in ends if isinstance(end, Failed) and end.reason == "timeout"]
         self.costs_ns = [*self.costs_ns, (took_ns - sum(hung)) / max(1, len(ends) - len(hung))]
         self.note(block, took_ns)
 
     def late(self, n_trials: int) -> bool:
-        """Return whether a block of so many trials would end too late if each took as long as those so far."""
+        """Return whether a block with a number of trials would end too late, by the median duration so far."""
         if not self.costs_ns:
             return False
         return not self.left.holds(n_trials, float(np.median(self.costs_ns)), reserved_ns=self.kept_ns)
 
     @abstractmethod
     def note(self, block: Block, took_ns: int) -> None:
-        """What a block means for the standing."""
+        """Record a block; called by ``tell``."""
 
     @property
     @abstractmethod
     def standing(self) -> ScheduleProgress:
-        """How far it is."""
+        """Progress of the schedule."""
 
     def calibrate(
         self,
@@ -147,16 +148,16 @@ class Schedule(ABC):
         also: Callable[[], Sequence[str]] = lambda: (),
         again: Callable[[], bool] = lambda: True,
     ) -> Steps[controls.Judgement]:
-        """Nine blocks of the references and both controls, once repeated where the controls fail.
+        """Yield nine blocks of the references and both controls, and repeat them once if the controls fail.
 
-        Blocks may take longer than the pilot let expect. Then six are enough; with fewer nothing is judged, and the
-        judgement has no controls.
+        If blocks take longer than expected from the pilot, six are enough; with fewer, the result has no controls.
 
         Args:
             references: Arms that are in every block.
-            fixed: The statistic, where the objective says it.
-            also: What takes its turns in the next block too, where there is time for it.
-            again: Asked before they are repeated: whether there is time for it. Else their judgement is not ``ok``.
+            fixed: The statistic if the objective determines it; else None.
+            also: Returns further arms for the next block, which are included if there is time.
+            again: Returns whether there is time to repeat failed controls. If not, a result that is not ``ok`` is
+                returned.
 
         Raises:
             MeasurementError: The controls failed twice, or the baseline cannot be measured.
@@ -172,8 +173,8 @@ class Schedule(ABC):
                     break
                 arms = (*needed, *also())
                 index = len(earlier) + len(blocks)
-                # Where the plans beside the controls would make this block late, or the fewest that a judgement
-                # needs, the controls run alone: without them nothing that follows is a claim.
+                # If further plans would make this block late, or the fewest blocks with controls, the
+                # controls run by themselves: without them no later result is a claim.
                 after = max(0, controls.LEAST_BLOCKS - n - 1) * len(needed)
                 block = yield NextBlock(
                     arms=needed if self.late(len(arms) + after) else arms,
@@ -191,8 +192,8 @@ class Schedule(ABC):
                 return self.judgement
             judgement = controls.judge(blocks, fixed)
             earlier += blocks if judgement.ok else controls.dropped(blocks)
-            # A failed judgement is returned only where no time is left to repeat it; the caller then explores
-            # or stops.
+            # A failed result is returned only if there is no time to repeat the controls; the caller then
+            # explores or stops.
             if judgement.ok or (failed is None and not again()):
                 self.judgement, self.calibration = judgement, earlier
                 return judgement

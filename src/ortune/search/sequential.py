@@ -1,7 +1,7 @@
-"""The sequential schedule: new sides and one base, block by block until each is decided. ``compare`` runs it.
+"""The sequential schedule: new sides and one base, block by block until each is decided. Used by ``compare``.
 
-The first nine blocks carry the controls (an identical plan and a known wait) in addition to the new sides; nothing is
-claimed unless they hold.
+The first nine blocks include the controls (an identical plan and an injected wait) in addition to the new sides;
+nothing is claimed unless they pass.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from ortune.search.figures import LATENCIES
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
 
 FAILURES_ALLOWED = 1
-"""Of a side: the second ends its comparison."""
+"""Allowed failures of a side; one more ends its comparison."""
 
 
 class Sequential(Schedule):
-    """Blocks until a verdict on every new side, the last block, the end of the budget, or a stop.
+    """Runs blocks until every new side is decided, the last block, the end of the budget, or a stop.
 
     Attributes:
-        state: What was measured; ``state.ended`` says why it stopped.
-        design: As it was decided beforehand; without controls from where they turn out too dear for the time left.
+        state: What was measured; ``state.ended`` is the reason why it stopped.
+        design: The design as decided in advance; without controls once they turn out too slow for the time left.
     """
 
     def __init__(self, rules: Rules, design: Design, arms: Sequence[str] = (NEW,)) -> None:
@@ -40,14 +40,14 @@ class Sequential(Schedule):
 
     @property
     def standing(self) -> ScheduleProgress:
-        """How far it is."""
+        """Progress of the schedule."""
         state = self.state
         return ScheduleProgress(
             n_blocks=len(state.blocks), most_blocks=self.design.n_blocks, live=(BASE, *state.live)
         )
 
     def note(self, block: Block, took_ns: int) -> None:
-        """A side that failed too often is out."""
+        """Record a block, and remove sides that failed too often."""
         state = self.state
         state.blocks.append(block)
         self._took_ns = took_ns
@@ -57,10 +57,10 @@ class Sequential(Schedule):
                 state.failed[arm] = failed[-1]
                 state.live.remove(arm)
         if not any(trial.arm in state.failed for trial in block.trials):
-            state.block_ns.append(took_ns * 2 / len(block.trials))  # as of two trials, however many it held
+            state.block_ns.append(took_ns * 2 / len(block.trials))  # scaled to two trials
 
     def _next(self, phase: Literal["calibration", "race"], others: Sequence[str] = ()) -> NextBlock:
-        # One side's failure is no matter to the others of a field; the one side of a duel is what its blocks are for.
+        # A failed side does not invalidate a block for several other sides, but does if it is the only one.
         needed = None if len(self.state.arms) == 1 else (BASE, *CONTROLS)
         arms = (BASE, *self.state.live, *others)
         return NextBlock(arms=arms, index=len(self.state.blocks), phase=phase, needed=needed)
@@ -71,7 +71,8 @@ class Sequential(Schedule):
             yield from self._controls()
             if not state.live or self.judgement is not None or not self.design.controlled:
                 break
-            # Once more, since what disturbs a control is often gone by then; who tries until it holds has no control.
+            # Repeated once, since a disturbance is often over by then; repeating until they pass would make
+            # the controls meaningless.
             if again or self._too_dear(0):
                 raise controls.failed(again=again)
         if not state.live:
@@ -83,25 +84,25 @@ class Sequential(Schedule):
             state.ended = "stopped" if self.left.stop and not self.design.controlled else "blocks"
 
     def _controls(self) -> Steps[None]:
-        """Yield a fixed number of blocks with both controls; where these hold, sets statistic, scale and judgement.
+        """Yield a fixed number of blocks with both controls; if they pass, set statistic, scale and judgement.
 
-        Blocks may take longer than the pilot let expect. After the first none begins that would end too late; and where
-        the fewest blocks of an exact test do not fit in addition to the controls, these are left out: the test comes
-        before its checks.
+        If blocks take longer than expected from the pilot, none is started that would end too late. If the fewest
+        blocks of an exact test do not fit with the controls, these are omitted, since the test has priority over its
+        checks.
         """
         state, design = self.state, self.design
         state.calibrations += 1
         first = len(state.blocks)
         wanted = controls.CALIBRATION_BLOCKS if design.sequential else design.n_blocks
         while (n := sum(not b.dropped for b in state.blocks[first:])) < wanted:
-            # The next block, by the median, as one that alone took long says little of it; ``_too_dear`` is all blocks
-            # that a test still needs, at the cheapest price so far.
+            # The next block is estimated by the median, since a single slow block does not predict it;
+            # ``_too_dear`` covers all blocks that a test still needs, at the lowest cost so far.
             late = self._next_ns(CONTROLS if design.controlled else ()) > self.left.ns
             if design.controlled and n < self._least and (late or self._too_dear(n)):
                 if state.calibrations > 1:
                     raise controls.failed(again=False)
-                # The sequential test has its first scale from the controls; without them the exact test of a fixed
-                # number remains.
+                # The sequential test gets its first scale from the controls; without them, use the exact test
+                # with a fixed number.
                 self.design = design = replace(design, sequential=False, controlled=False)
                 late = self._next_ns() > self.left.ns
             if late and state.blocks:
@@ -118,9 +119,9 @@ class Sequential(Schedule):
             state.statistic = self.rules.statistic or LATENCIES[0]
             return
         blocks = state.blocks[first:]
-        # Judged on a number of blocks that was fixed beforehand. Were it read until it holds, it would always hold.
+        # Judged after a fixed number of blocks; repeated checks until the controls pass would always pass.
         judgement = controls.judge(blocks, self.rules.statistic)
-        state.controls = list(judgement.controls)  # of a calibration that was repeated, the fresh one counts
+        state.controls = list(judgement.controls)  # after a repeated calibration, only the second one counts
         if not judgement.ok:
             state.blocks[first:] = controls.dropped(blocks)
             return
@@ -128,27 +129,27 @@ class Sequential(Schedule):
         self.judgement, self.calibration = judgement, blocks
 
     def _next_ns(self, others: Sequence[str] = ()) -> float:
-        """Return what the next block may take, as those so far did; 0 before the first."""
+        """Return the expected duration of the next block by the median so far; 0 before the first."""
         arms = 1 + len(self.state.live) + len(others)
-        # ``block_ns`` is normalised to two trials.
+        # ``block_ns`` is scaled to two trials.
         return float(np.median(self.state.block_ns)) * arms / 2 if self.state.block_ns else 0.0
 
     def _too_dear(self, n_blocks: int) -> bool:
-        """Return whether the blocks that an exact test still needs do not fit with its controls, however cheap."""
-        # block_ns is that of two trials, so half of it is one for each arm.
+        """Return whether the further blocks of an exact test do not fit with controls, even at the lowest cost."""
+        # ``block_ns`` is scaled to two trials, so half of it is one arm.
         arms = 1 + len(self.state.live) + len(CONTROLS)
         return (self._least - n_blocks) * min(self.state.block_ns, default=0.0) * arms / 2 > self.left.ns
 
     @property
     def _least(self) -> int:
-        """The fewest blocks of an exact test."""
+        """Minimum blocks of an exact test."""
         return min(self.rules.max_blocks, least_blocks(self.rules.share(len(self.state.arms))))
 
     def _until_decided(self) -> Steps[None]:
         state, rules = self.state, self.rules
         dearest_ns = self._next_ns()
         while not state.ended:
-            # A side that is decided stands in no further block: its claim holds from the block that decided it.
+            # A decided side is not in further blocks: its claim holds from the block that decided it.
             state.live = [arm for arm in state.live if not decided(state, rules, self.design, arm)]
             n = max((len(state.ratios(arm)) for arm in state.live), default=0)
             if not state.live:
@@ -162,18 +163,18 @@ class Sequential(Schedule):
             elif self.left.stop:
                 state.ended = "stopped"
             else:
-                # Few, so that they cost little; tested once at the end, at a level of their own, so that looking is
-                # free.
+                # Few, so they cost little; tested once at the end with their own error rate, so they do not
+                # affect the test.
                 controlled = len(state.blocks) % rules.control_every == 0
                 block = yield self._next("race", [IDENTICAL] if controlled else ())
                 if block is not None:
                     controls.raise_if_base_fails(state.blocks)
-                    # The dearest block so far is what the next may cost, so that the promise is kept.
+                    # The next block may take as long as the slowest so far, so the budget is kept.
                     dearest_ns = max(dearest_ns, self._took_ns)
         state.controls += controls.late_controls(state.ratios(IDENTICAL))
 
     def _up_to_the_least(self) -> Steps[None]:
-        """Up to the fewest blocks of an exact test where the time lasts: trials may be cheaper than the first was.
+        """Yield blocks up to the minimum of an exact test while there is time, since trials may become faster.
 
         When it ends follows from the time that both sides take together, which is the same whichever of them is the
         faster one: the exact test holds.
@@ -181,7 +182,7 @@ class Sequential(Schedule):
         state = self.state
         if self.design.controlled or not state.blocks:
             return
-        # The dearest so far is what the next one may cost.
+        # The next block may take as long as the slowest so far.
         while (
             state.live
             and sum(not b.dropped for b in state.blocks) < self._least

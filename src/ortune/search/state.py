@@ -1,4 +1,4 @@
-"""What a search has measured so far, and what that says of any of its plans."""
+"""The results of a search so far, and comparisons of its plans."""
 
 from __future__ import annotations
 
@@ -21,32 +21,31 @@ from ortune.search.waiting import differ_in_threads, judged
 from ortune.stats import detect, intervals, pairs
 
 ERROR, BLIND_ERROR = 0.05, 0.01
-"""One minus the level at which a plan is confirmed; the second where the sensitivity check found nothing.
+"""One minus the confidence level of the confirmation; the second if the sensitivity check failed.
 
-A plan is confirmed because it looked best, and on a machine so noisy luck is most of what looks best: at load 6 a
-decision tree of 35 us was "1.14x (1.01-1.33) faster" without the memory pattern, and no faster when nothing else ran.
-"""
+The plan to confirm is the one that looked best, which on a noisy machine is mostly luck: at load 6, a decision tree of
+35 us was "1.14x (1.01-1.33) faster" without the memory pattern, and not faster without other programs."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """A search while it runs.
+    """A running search.
 
     Attributes:
         race: All plans with their blocks; ``calibration`` and ``confirmation`` are the blocks before and after it.
-        default: The plan that all plans are compared with.
-        required: What the user wants in every plan.
+        default: Plan that all plans are compared with.
+        required: Parts that the user requires in every plan.
         current: The user's current plan; in every block if ``race.with_current``.
-        judgement: What the calibration says; there once it is through.
-        ablation: What leaving a setting or rewrite out costs: log ratios by its name.
-        default_worsens: What the default makes worse than a guard allows where something else runs today.
-        winner: What is confirmed; ``others`` are further plans of the same blocks, each of them a claim too.
-        alone: Blocks of the last check, one process at a time; ``starts`` are the winner's where there was no time
-            for these.
-        host: The machine; None for none whose other programs are known.
-        packages: Execution providers for which another build of ONNX Runtime than the user's would be installed;
-            empty if any may win as it is.
-        worth_adopting: The smallest gain over the best plan without such a build that justifies one, as a share.
+        judgement: Result of the calibration; set after it.
+        ablation: Cost of leaving out each setting or rewrite, as log ratios by name.
+        default_worsens: The guard that the default breaks against the current plan; "" if none.
+        winner: The plan to confirm; ``others`` are further plans in the same blocks, each of which is a claim too.
+        alone: Blocks of the last check, one process at a time; ``starts`` are trials of the winner if there was no time
+            for them.
+        host: The machine; None if its other programs are unknown.
+        packages: Execution providers for which another build of ONNX Runtime than the user's would be installed; empty
+            if all plans may win equally.
+        worth_adopting: Smallest gain over the best plan without such a build that justifies one, as a share.
     """
 
     race: Halving
@@ -69,7 +68,7 @@ class Search:
 
     @property
     def blocks(self) -> list[Block]:
-        """Every block in which processes took turns, in order."""
+        """All blocks in which processes took turns, in order."""
         return [*self.calibration, *self.race.blocks, *self.confirmation]
 
     @property
@@ -78,18 +77,18 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """Yield the first blocks of all plans, also of those that fit in addition; ``followed`` as in ``try_rest``."""
+        """Yield the first blocks of all plans, and of the waiting ones that fit; ``followed`` as in ``try_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
         yield from try_rest(self.race, waiting, followed=followed)
 
     def rank(self, n_blocks: int) -> Steps[None]:
-        """Runs so many blocks of every plan alike; none leaves but what fails, and the time may end first."""
+        """Yield a number of blocks of every plan; only failing plans are removed, and time may run out before."""
         while waiting := [entry for entry in self.race.live() if len(entry.ratios) < n_blocks]:
             if not (yield from self.race.round(waiting)):
                 return
 
     def find_winner(self, waiting: Sequence[Entry], cpus: int) -> Steps[None]:
-        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
+        """Yield the blocks that screen, combine what helped, try neighbouring numbers, and remove useless parts."""
         race = self.race
         yield from self.screen(waiting)
         leader = self.leader()
@@ -101,25 +100,25 @@ class Search:
             self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
 
     def needs_package(self, plan: Plan) -> bool:
-        """Return whether a plan needs another build of ONNX Runtime, which has to be worth it."""
+        """Return whether a plan needs another build of ONNX Runtime, which must be worth adopting."""
         return not self.packages.isdisjoint(plan.provider_names)
 
     def ranked(self) -> list[Entry]:
-        """Return the plans that have enough blocks and may be confirmed, the fastest first."""
+        """Return the plans that have enough blocks and may be confirmed, fastest first."""
         enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
         return [e for e in enough if not self.race.refuse(e)]
 
     def leader(self) -> Entry | None:
-        """Return the plan to confirm, of those that have enough blocks; None when nothing was measured."""
+        """Return the plan to confirm, of those with enough blocks; None if there is none."""
         return self.leading(self.ranked())
 
     def leading(self, ranked: Sequence[Entry]) -> Entry | None:
-        """Return the plan to build on: the fastest, or the fastest without another package if that is near.
+        """Return the plan to build on: the fastest, or the fastest without another package if that is close.
 
         The default needs no other package either, so a plan that is slower than it does not count.
 
         Args:
-            ranked: Sound plans, the fastest first.
+            ranked: Sound plans, fastest first.
         """
         fastest = preferred(ranked)
         if fastest is None or not self.needs_package(fastest.plan):
@@ -130,7 +129,7 @@ class Search:
         return fastest if fastest.middle - own.middle <= np.log1p(-self.worth_adopting) else own
 
     def consider_default(self) -> None:
-        """Propose the untouched default where something else runs today and no plan is better."""
+        """Make the untouched default the winner if the user runs something else and no plan is better."""
         race = self.race
         if self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth):
             return
@@ -140,11 +139,11 @@ class Search:
 
     @property
     def error(self) -> float:
-        """The chance of a false claim that the confirmation may run, of all its claims together."""
+        """Error rate of the confirmation, for all its claims together."""
         return BLIND_ERROR if self.judgement.blind else ERROR
 
     def blocks_to_tell(self) -> int:
-        """Return how many blocks tell what the race saw of the winner from nothing, within the limits of a budget."""
+        """Return the number of blocks to confirm half of the winner's gain in the race, at most the maximum."""
         assert self.winner is not None
         effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
         needed = detect.blocks_needed(
@@ -153,10 +152,10 @@ class Search:
         return max(trial_counts.LEAST_CONFIRM, needed or trial_counts.MOST_CONFIRM)
 
     def comparison(self, arm: str, base: str = BASE) -> Comparison | None:
-        """Return the confirmed comparison of an arm, with its guards; None without one."""
+        """Return the confirmed comparison of an arm, with its guards; None if there is none."""
         statistic, worth = self.judgement.statistic, self.race.worth
-        # Against the default and against today are two claims, as each plan beside the winner is one: they share the
-        # error (Holm's first step).
+        # The comparisons with the default, with the current plan and of each other plan are separate claims,
+        # which share the error rate (Holm's first step).
         level = 1 - self.error / (self.race.references + len(self.others))
 
         def compare(blocks: Sequence[Block], figure: str) -> Comparison | None:
@@ -191,27 +190,27 @@ class Search:
         return next((entry.plan for entry in known if entry.arm == arm), self.default)
 
     def raced(self, arm: str) -> Comparison | None:
-        """Return what the race saw of an arm, which claims nothing; None if too few blocks hold it."""
+        """Return the comparison of an arm by the race's blocks, which is not a claim; None without blocks."""
         comparison = confirm.compare(self.race.seen, arm, self.judgement.statistic, controlled=False)
         return comparison and msgspec.structs.replace(comparison, phase="race")
 
     def comparison_alone(self) -> Comparison | None:
-        """Compare the confirmed plan with the base by the last check, one process at a time."""
+        """Return the comparison of the winner with the base in the last check; None if it did not run."""
         if self.winner is None or not self.alone:
             return None
         statistic, worth = self.judgement.statistic, self.race.worth
         return confirm.compare(self.alone, self.winner.arm, statistic, base=self.base, delta=worth)
 
     def verdict(self, *, changes: bool) -> VerdictName:
-        """Return the verdict of the deciding comparison; a race without a challenger proves nothing either way."""
+        """Return the verdict of the deciding comparison; "inconclusive" if there is no winner to ship."""
         comparison = self.comparison(self.winner.arm, self.base) if self.winner else None
-        # Faster, and not shipped: a guard fell, or it is less than what is worth a change.
+        # Faster but not shipped: a guard failed, or the gain is less than what justifies a change.
         if comparison is None or (comparison.verdict == "faster" and not changes):
             return "inconclusive"
         return comparison.verdict
 
     def smallest_effect_ratio(self) -> float | None:
-        """Return the smallest effect that the race's own blocks could show, where nothing was confirmed."""
+        """Return the smallest effect that the race's own blocks could detect; None with fewer than six blocks."""
         raced = (e.ratios for e in self.race.entries.values() if e is not self.race.timed_only)
         ratios: list[float] = max(raced, key=len, default=[])
         if len(ratios) < 6:
@@ -222,10 +221,10 @@ class Search:
 
 
 def preferred(ranked: Sequence[Entry]) -> Entry | None:
-    """The fastest; but the fastest exact plan where a faster one that may change results was not seen to beat it.
+    """Return the fastest plan, or the fastest exact plan if a faster inexact one does not clearly beat it.
 
-    A text detector ran 34 % faster with fewer bits and 29 % faster with exact rewrites, which two blocks do not tell
-    apart; confirmed, it was 25 %.
+    A text detector ran 34 % faster quantized and 29 % faster with exact rewrites, which two blocks cannot distinguish;
+    confirmed, it was 25 %.
     """
     fastest = next(iter(ranked), None)
     exact = next((e for e in ranked if is_exact(e.plan)), None)
@@ -233,6 +232,6 @@ def preferred(ranked: Sequence[Entry]) -> Entry | None:
         return fastest
     ratios = np.asarray(fastest.ratios)
     slowest = np.log(pairs.wilcoxon_interval(ratios).ratio_high)
-    # Too few blocks for an interval: all of them, then.
+    # With too few blocks for an interval, use the slowest of all.
     slowest = slowest if np.isfinite(slowest) else ratios.max()
     return fastest if slowest < exact.middle else exact

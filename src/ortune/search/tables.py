@@ -1,4 +1,4 @@
-"""The tables of a tuning's answer: what each setting is worth, every plan tried, what trades for what, every block."""
+"""The tables of a tuning result: value of each setting, all plans, trade-offs, and all blocks."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from ortune.stats.intervals import robust_scale
 from ortune.stats.multiplicity import holm
 
 CLAIMED = 0.05
-UNCHANGED = 1.0, 1.0  # the default and itself
+UNCHANGED = 1.0, 1.0  # ratio of the default to itself
 
 
 def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[SettingWorth, ...]:
-    """List what each setting and rewrite of the winner is worth, then those that were left out of it."""
+    """Return the value of each setting and rewrite of the winner, then of those removed from it."""
     read_back = {r.knob: r.level for r in trials[-1].done.read_back} if trials else {}
-    # A rewrite is in the file that was loaded, where anybody can see it.
+    # A rewrite is visible in the loaded file.
     read_back |= dict.fromkeys((spec.name for spec in winner.rewrites), "effect" if trials else "none")
     parts = [(name, str(value)) for name, value in winner.settings.items()]
     parts += [(spec.name, "") for spec in winner.rewrites]
     dropped = [name for name in search.ablation if name not in {n for n, _ in parts}]
-    # Alone in the plan: what it is worth is the confirmed difference to the default, whatever it was worth with
-    # others that are gone.
+    # If it is the only part of the plan, its value is the confirmed difference to the default, whatever its
+    # value with other parts was.
     alone = (
         search.comparison(search.winner.arm)
         if search.winner and search.confirmation and len(parts) == 1
@@ -55,8 +55,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
     for name, value in [*parts, *((name, "") for name in dropped)]:
         kept = name not in dropped
         if alone is not None and kept:
-            # The comparison is with / without; the table shows without / with, so that the two ends change
-            # places.
+            # The comparison is with / without and the table without / with, so the two ends swap.
             low, middle, high = (
                 1 / x if x else None for x in (alone.ratio_high, alone.ratio, alone.ratio_low)
             )
@@ -82,7 +81,7 @@ def settings(search: Search, winner: Plan, trials: Sequence[Measured]) -> tuple[
 
 
 def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
-    """Return the cost of leaving a part out: lower end, middle and upper end as ratios; None below three blocks."""
+    """Return the cost of leaving a part out as a ratio (low, middle, high); None below three blocks."""
     if len(ratios) < 3:
         return None, None, None
     interval = pairs.wilcoxon_interval(ratios)
@@ -94,7 +93,7 @@ def _cost(ratios: Costs) -> tuple[float | None, float | None, float | None]:
 
 
 def _paying(costs: dict[str, Costs]) -> set[str]:
-    """Return the parts whose loss was shown to cost something: one-sided, and together wrong once in twenty at most."""
+    """Return the parts with a significant cost of leaving them out: one-sided, with Holm's correction at 5 %."""
     measured_ = {name: d for name, d in costs.items() if len(d)}
     p = [pairs.wilcoxon(d) / 2 if np.median(d) > 0 else 1.0 for d in measured_.values()]
     return {name for name, adjusted in zip(measured_, holm(p), strict=True) if adjusted <= CLAIMED}
@@ -114,18 +113,18 @@ def candidates(
     worded: Callable[[Reason], str],
     exploring: bool = False,
 ) -> tuple[Candidate, ...]:
-    """Return every plan that was proposed or made on the way, with its figures and what became of it; fastest first.
+    """Return all plans that were proposed or built, with figures and outcome, fastest first.
 
     Args:
-        search: The race.
-        proposed: Plans that were proposed and not added to it.
+        search: The search.
+        proposed: Proposed plans that were not added to the race.
         shipped: The plan that is shipped.
-        refused: The leader that is not.
-        worded: Gives the sentence for a reason.
+        refused: The leader if it is not shipped; else None.
+        worded: Returns the sentence for a reason.
         exploring: Whether nothing is confirmed.
     """
     rows = []
-    only_timed = search.race.timed_only  # no candidate for anything
+    only_timed = search.race.timed_only  # not a candidate
     listed = {only_timed.arm} if only_timed is not None else set()
     for entry in [*search.race.entries.values(), *proposed]:
         if entry.arm in listed:
@@ -150,7 +149,7 @@ def candidates(
             status = "eliminated"
             why = Reason(code="not-confirmed" if exploring else "another-faster")
         interval = pairs.wilcoxon_interval(np.asarray(entry.ratios)) if len(entry.ratios) >= 2 else None
-        # A row of what was seen, even once; where a claim is made one block is none.
+        # When exploring, a single observation is shown; otherwise one block is not enough.
         once = float(np.exp(entry.ratios[0])) if exploring and len(entry.ratios) == 1 else None
         rows.append(
             Candidate(
@@ -171,7 +170,7 @@ def candidates(
 
 
 def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | None:
-    """Return why a plan was not tried or was rejected, where a report depends on it."""
+    """Return the reason if a plan was not tried for lack of budget, or rejected by a guard; else None."""
     if status == "not-tried" and entry.why in (None, ENDED):
         return "budget"
     return "guard" if status == "eliminated" and entry.worsens else None
@@ -180,10 +179,10 @@ def _reason(entry: Entry, status: PlanStatus) -> Literal["budget", "guard"] | No
 def trade(
     search: Search, shipped: Plan, winner_trials: Sequence[Measured], default: Figures
 ) -> tuple[TradeRow, ...]:
-    """Fastest, least CPU time, least memory, among the default and the plans with correct outputs.
+    """Return the plans with the lowest latency, CPU time and memory, among the default and plans with correct outputs.
 
-    Plans were measured at different times of a machine that has phases. So each is judged by its ratio to the default
-    of the same blocks, and shown as that ratio of the default's figures in the table above it.
+    Plans were measured at different times, and machines have phases. So each is judged by its ratio to the default in
+    the same blocks, and shown as this ratio of the default's figures in the table above.
     """
     plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
     if search.race.with_current and search.current is not None:
@@ -203,7 +202,7 @@ def trade(
             trials = list(winner_trials) or measured(search.confirmation, stays)
             figures = describe(trials, search.judgement.statistic) if trials else default
             if not trials and stays in ratios[statistic]:
-                best = stays  # no block confirmed it, so it has its ratio to the default in the race
+                best = stays  # not confirmed, so it has its ratio to the default in the race
         latency, cpu, memory = (of_arm.get(best, UNCHANGED)[0] for of_arm in ratios.values())
         rows.append(
             TradeRow(
@@ -220,18 +219,18 @@ def trade(
 
 
 def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, tuple[float, float]]:
-    """Return each arm's figure as a ratio of the default's in the same blocks, and the most that it may well be.
+    """Return, for each arm, the ratio to the default in the same blocks and a likely upper bound.
 
-    Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is that
-    of all arms together: few of them have blocks enough to tell it alone. Arms in fewer than two blocks are left out,
-    and the default, first, is what it is.
+    Most plans leave the race after a few blocks, and the best of many noisy ratios is best by chance. The noise is
+    estimated over all arms together, since few have enough blocks. Arms with fewer than two blocks are omitted; the
+    default comes first, with ratio 1.
     """
     logs = {arm: log_ratios(search.race.seen, arm, statistic) for arm in arms if arm != BASE}
     logs = {arm: values for arm, values in logs.items() if len(values) >= 2}
     middle = {arm: float(np.median(values)) for arm, values in logs.items()}
     if not logs:
         return {BASE: UNCHANGED}
-    # About their own median few values scatter less than they should.
+    # Deviations of few values from their own median are too small by this factor.
     apart = [
         (values - middle[arm]) * np.sqrt(len(values) / (len(values) - 1)) for arm, values in logs.items()
     ]
@@ -243,7 +242,7 @@ def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, 
 
 
 def points(search: Search) -> list[BlockPoint]:
-    """Return every block as a picture needs it."""
+    """Return all blocks as points for a chart."""
     names = {BASE: "default", IDENTICAL: "identical", SPIKE: "spike", CURRENT: "current"}
     if search.race.timed_only is not None:
         names[search.race.timed_only.arm] = "wrong default"

@@ -1,8 +1,8 @@
-"""How many trials the steps of a search take, and how a number of trials is divided among them.
+"""Number of trials of the steps of a search, and the division of a number of trials among them.
 
-The unit is a trial as long as those of the pilot; how long that is is not known here. The calibration is nine blocks.
-30 % of the trials after the pilot are for the confirmation, within its fewest and most blocks, and the rest is the
-race. Too few trials take fewer plans, never fewer blocks.
+The unit is the duration of the pilot's trials, which is not known here. The calibration is nine blocks. 30 % of the
+trials after the pilot are for the confirmation, within its minimum and maximum, and the rest is for the race. With few
+trials, fewer plans are tried, never fewer blocks per plan.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ortune.search.phases import (
 )
 
 LEAST_CONFIRM, USUAL_CONFIRM, MOST_CONFIRM = 9, 16, 24
-"""Blocks of the confirmation: the fewest, as many as it gets where the time allows, and the most."""
+"""Blocks of the confirmation: minimum, usual number, and maximum."""
 LEAST_ALONE, MOST_ALONE = 4, 6
-"""Blocks of the last check alone: enough to contradict, too few to prove."""
+"""Minimum and maximum blocks of the last check: enough to contradict, too few to prove."""
 ROUNDS = (2, 4, 8)
-"""Blocks after which the field is halved."""
+"""Numbers of blocks after which the field is halved."""
 FIELD = 5
-"""Live plans in one block; a larger field is divided among several of nearly one size, each with its own baseline."""
+"""Maximum plans per block; a larger field is divided into blocks of similar sizes, each with its own baseline."""
 SECOND_SHARE = 0.8
-"""Of the plans, those that need a second block: the others are plainly slower in their first."""
+"""Share of the plans that need a second block; the others are clearly slower in their first."""
 IN_CALIBRATION = 5
-"""Plans that take their turns in a block of the calibration."""
+"""Maximum plans in a block of the calibration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,8 @@ class Split:
     """The trials of a search, divided.
 
     Attributes:
-        plans: Plans that are screened.
-        confirm_trials: Trials that are reserved for the confirmation.
+        plans: Number of plans that are screened.
+        confirm_trials: Number of trials that are reserved for the confirmation.
     """
 
     plans: int
@@ -52,33 +52,33 @@ def calibration_trials(references: int) -> float:
 
 
 def first_round_trials(plans: int, references: int) -> float:
-    """Return the trials of the first round, in which plans take their turns in the calibration's blocks if they fit."""
-    # Each plan has two trials in its first round. Up to five plans join each of the nine blocks of the calibration,
-    # whose references run there anyway.
-    # Example: 30 plans, one reference. 45 of their 60 trials run in the calibration; 1.8 x 30 - 45 = 9 are
-    # left, and with their references 9 x 1.2 = 10.8: 55.8 trials.
+    """Return the trials of the first round, in which plans run in the calibration's blocks if they fit."""
+    # Each plan has two trials in its first round. Up to five plans join each of the nine blocks of the
+    # calibration, where the references run anyway. Example: 30 plans, one reference. 45 of their 60 trials
+    # run in the calibration; 1.8 x 30 - 45 = 9 are left, and with their references 9 x 1.2 = 10.8: 55.8
+    # trials.
     calibrated = min(ROUNDS[0] * plans, CALIBRATION_BLOCKS * IN_CALIBRATION)
-    # The others run in blocks of the race, five plans to one set of references; a fifth of them is plainly slower in
-    # its first block and has no second.
+    # The others run in blocks of the race, five plans per set of references; a fifth of them is clearly
+    # slower in its first block and gets no second.
     rest = max(0.0, (1 + (ROUNDS[0] - 1) * SECOND_SHARE) * plans - calibrated)
     return calibrated + rest * (1 + references / FIELD)
 
 
 def screening_trials(plans: int, references: int) -> float:
-    """Return the trials of successive halving; ``references`` are baseline and current."""
+    """Return the trials of successive halving; ``references`` counts the baseline and the current plan."""
     # Example: 20 plans, one reference. 40 trials in the first round, then 2 x (10 + 2) = 24 and 4 x (5 + 1) =
     # 24: 88 trials.
     trials, done, live = first_round_trials(plans, references), ROUNDS[0], max(1.0, plans / 2)
     for target in ROUNDS[1:]:
-        # Half of the field survives each round; every five plans need references of their own in a block.
+        # Half of the field survives each round; every five plans need their own references in a block.
         trials += (target - done) * (live + -(-live // FIELD) * references)
         done, live = target, max(1.0, live / 2)
     return trials
 
 
 def least_trials(plans: int, references: int) -> float:
-    """Return the trials of the smallest search of so many plans: calibration, first round, confirmation."""
-    # Example: one plan, one reference. 27 + 2 + 9 x 2 = 47 trials: 75 s where a trial takes 1.5 s.
+    """Return the trials of the smallest search with a number of plans: calibration, first round, confirmation."""
+    # Example: one plan, one reference. 27 + 2 + 9 x 2 = 47 trials: 75 s if a trial takes 1.5 s.
     calibration = CALIBRATION_BLOCKS * (references + 2)
     return calibration + first_round_trials(plans, references) + LEAST_CONFIRM * (references + 1)
 
@@ -87,17 +87,17 @@ def divide(trials: float, *, wanted: int, references: int) -> Split | None:
     """Divide the trials of a search; None if they are too few for even one plan.
 
     Args:
-        trials: Trials that fit after the pilot.
-        wanted: Plans that are proposed.
-        references: 1, or 2 where the user's current plan runs in every block too.
+        trials: Number of trials that fit after the pilot.
+        wanted: Number of proposed plans.
+        references: 1, or 2 if the user's current plan runs in every block too.
     """
     least, most = (n * (references + 1) * RACE_TIMES for n in (LEAST_CONFIRM, MOST_CONFIRM))
-    # A share of the budget, but never fewer blocks than any claim needs, and never more time than the most blocks and
-    # the last check alone can use: what they cannot use is the race's.
+    # A share of the budget, but never fewer blocks than any claim needs, and never more time than the maximum
+    # of blocks and the last check can use; the rest is for the race.
     confirm = max(CONFIRM_SHARE * trials, least)
     confirm = min(confirm, most + 2 * MOST_ALONE * RACE_TIMES)
-    # Calibration comes first and is a fixed number of blocks, so that it is no share: in a small budget it is the
-    # larger part, and where nothing is left beside it and a confirmation nothing is raced.
+    # The calibration has a fixed number of blocks, not a share: in a small budget it is the larger part, and
+    # if nothing is left with it and a confirmation, there is no race.
     race = trials - calibration_trials(references) - confirm
     if race < first_round_trials(1, references) * RACE_TIMES:
         return None
@@ -105,43 +105,44 @@ def divide(trials: float, *, wanted: int, references: int) -> Split | None:
 
 
 def explored_plans(trials: float, *, wanted: int, references: int) -> int:
-    """Return how many plans are compared with the default where no confirmation fits; 0 without time for any block.
+    """Return the number of plans to compare with the default if no confirmation fits; 0 without time for a block.
 
-    Half of the trials are for the first blocks, so that what leads gets further ones; two plans get theirs in any case.
+    Half of the trials are for the first blocks, so the leaders get further ones; two plans get theirs in any case.
     """
 
     def takes(plans: int, blocks: int) -> float:
         return NEXT_TIMES * blocks * (plans + -(-plans // FIELD) * references)
 
-    # Added one by one, as the sum has steps: the sixth plan needs a further block with references of its own.
+    # Added one by one, since the cost has steps: the sixth plan needs a further block with its own
+    # references.
     plans = 0
     while plans < wanted and takes(plans + 1, ROUNDS[0]) <= trials * (1.0 if plans < 2 else 0.5):
         plans += 1
-    # Not even two blocks of one plan fit: one block is still shown, as a single observation.
+    # If not even two blocks of one plan fit, one block is shown as a single observation.
     return plans or int(wanted > 0 and takes(1, 1) <= trials)
 
 
 def divide_again(trials: float, race: float, *, wanted: int, references: int) -> tuple[int, float]:
-    """Divide the trials that are left once the controls have failed and are repeated.
+    """Divide the trials that are left after the controls failed and are repeated.
 
     Args:
-        trials: Trials that fit into the time left.
-        race: Those of them that are not reserved for the confirmation.
-        wanted: Plans that are raced.
-        references: As in ``divide``.
+        trials: Number of trials that fit into the time left.
+        race: Number of those that are not reserved for the confirmation.
+        wanted: Number of plans in the race.
+        references: See ``divide``.
 
     Returns:
-        How many of the plans fit, and the trials beyond the budget that controls, the first round of one plan and the
-        fewest blocks of a confirmation take: 0 if they fit.
+        The number of plans that fit, and the trials by which the controls, the first round of one plan and the
+        shortest confirmation exceed the budget: 0 if they fit.
     """
     plans = _plans(race - calibration_trials(references), wanted, references)
     return plans, max(0.0, least_trials(1, references) * RACE_TIMES - trials)
 
 
 def _plans(race: float, wanted: int, references: int) -> int:
-    """Return the plans whose first blocks fit into the trials of the race; one at least."""
-    # The caller has seen that one plan fits the whole race. TRY_SHARE limits only the plans beyond it, as the
-    # leader of several needs time for refinement.
+    """Return the number of plans with first blocks that fit into the trials of the race; at least one."""
+    # The caller checked that one plan fits into the whole race. TRY_SHARE limits only further plans, since
+    # the leader of several needs time for refinement.
     plans = 1
     while plans < wanted and first_round_trials(plans + 1, references) * RACE_TIMES <= TRY_SHARE * race:
         plans += 1
@@ -149,34 +150,35 @@ def _plans(race: float, wanted: int, references: int) -> int:
 
 
 def needed_trials(plans: int, references: int) -> float:
-    """Return the trials after the pilot of which ``divide`` gives so many plans."""
+    """Return the trials after the pilot for which ``divide`` gives a number of plans."""
     calibration = calibration_trials(references)
-    # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation leaves.
-    # One plan alone has all of the race, as ``divide`` gives it: there is nobody to halve it with.
+    # The inverse of ``divide``: the first round may take a share of the race, which is what the confirmation
+    # leaves. A single plan gets all of the race, as in ``divide``, since there is nothing to halve.
     race = first_round_trials(plans, references) * RACE_TIMES / (TRY_SHARE if plans > 1 else 1.0)
-    # ``divide`` keeps the larger of nine blocks and 30 % for the confirmation. Where the share is the larger
-    # one, budget = calibration + race + 0.3 x budget.
+    # ``divide`` reserves the larger of nine blocks and 30 % for the confirmation. If the share is larger,
+    # budget = calibration + race + 0.3 x budget.
     least = calibration + race + least_confirm_trials(references)
     return max(least, (calibration + race) / (1 - CONFIRM_SHARE))
 
 
 def least_confirm_trials(references: int) -> float:
-    """Return the trials of the fewest blocks of a confirmation."""
+    """Return the trials of the shortest confirmation."""
     return LEAST_CONFIRM * (references + 1) * RACE_TIMES
 
 
 def alone_trials(trials: float) -> float:
-    """Return the trials reserved for the last check alone; 0 if the confirmation itself needs all that are left."""
-    # Two arms, winner and default; whether it is worth its time depends on what it takes from the confirmation, which
-    # alone makes a claim.
+    """Return the trials reserved for the last check; 0 if the confirmation needs all that are left."""
+    # Two arms, winner and reference; it runs only if it takes little from the confirmation, which makes the
+    # claim.
     wanted = 2 * MOST_ALONE * RACE_TIMES
     return wanted if wanted < ALONE_SHARE * trials else 0.0
 
 
 def other_plans(trials: float, references: int) -> int:
-    """Return how many plans besides the winner fit into the fewest blocks of a confirmation, next to the last check."""
-    # Others in the same blocks cost the winner no certainty as long as the fewest blocks of a claim still fit.
-    # Example: 36 trials are left, so each of nine blocks has four: one reference, the winner and two others.
+    """Return how many plans besides the winner fit into the shortest confirmation, with the last check."""
+    # Others in the same blocks do not cost the winner certainty as long as the fewest blocks of a claim still
+    # fit. Example: 36 trials are left, so each of nine blocks has four: one reference, the winner and two
+    # others.
     return max(0, int((trials - alone_trials(trials)) / (LEAST_CONFIRM * RACE_TIMES)) - references - 1)
 
 

@@ -1,8 +1,8 @@
 """Whether waiting for CPUs that other programs used may explain a difference.
 
-The rule was fixed before any figure was seen. The waiting of the slower side is taken off its times: a difference that
-remains is not explained by waiting. Otherwise the same statistic is computed over the rounds in which no side waited.
-Rounds are selected by the waiting of all sides together, never by that of one.
+The rule was fixed before any result was known. The waiting of the slower side is subtracted from its times: a
+difference that remains is not explained by waiting. Otherwise the same statistic is computed over the rounds in which
+no side waited. Rounds are selected by the waiting of all sides together, never by that of one.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from ortune.search.figures import FROM_START, LATENCIES, WAITED
 from ortune.stats.waiting import quiet_rounds
 
 FEW = 0.01
-"""Share of the timed runs: a side that waited for less did not wait. ``--worth`` asks for as much by default."""
+"""Share of the timed runs below which waiting is negligible. It is also the default of ``--worth``."""
 IDLE = 0.05
-"""CPUs: other programs that use less are those of every idle system."""
+"""CPUs used by other programs that are normal for an idle system."""
 BUSY_SHARE, LEAST_BUSY = 0.05, 0.1
-"""Of the CPUs, what other programs may use on a quiet machine; and CPUs that they may use in any case."""
+"""Share of the CPUs, and number of CPUs, that other programs may use on a quiet machine; the larger one counts."""
 LONGEST = 0.95
-"""The largest share of a time that is taken off as waiting."""
+"""Maximum share of a time that is subtracted as waiting."""
 
 Again = Callable[[Sequence[Block], str], Comparison | None]
-"""Computes the comparison from other blocks, in the statistic given."""
+"""Function that computes the comparison from other blocks with a given statistic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +48,8 @@ class Waited:
     """The waiting of one trial.
 
     Attributes:
-        used_cpus: CPUs that other programs used meanwhile, of those that the trial may use.
-        share: Share of its timed runs for which its threads waited for them, at most.
+        used_cpus: CPUs that other programs used during it, of those that the trial may use.
+        share: Upper bound of the share of its timed runs for which its threads waited for them.
     """
 
     used_cpus: float
@@ -72,17 +72,17 @@ def judged(
     base: str = BASE,
     favours: bool = False,
 ) -> Comparison:
-    """Return a comparison with the other programs that may explain its difference, or hide one.
+    """Return a comparison with the other programs that may explain or hide its difference.
 
     Args:
-        comparison: Of an arm with a base.
+        comparison: A comparison of an arm with a base.
         blocks: Its blocks, with latencies.
-        statistic: What was compared.
+        statistic: The statistic that was compared.
         host: The machine.
         again: Computes the same comparison from other blocks.
-        arm: The candidate.
-        base: The baseline.
-        favours: Whether the two differ in settings whose effect depends on other programs.
+        arm: Name of the candidate.
+        base: Name of the baseline.
+        favours: Whether the two differ in settings with an effect that depends on other programs.
     """
     if statistic not in (*WAITED, *FROM_START):
         return comparison
@@ -118,9 +118,9 @@ def judged(
 def _hidden(
     comparison: Comparison, by_arm: Mapping[str, Sequence[Waited | None]], host: Host, *, favours: bool
 ) -> Comparison:
-    """Return an inconclusive comparison with the other programs of a busy machine.
+    """Return an inconclusive comparison with the other programs if the machine is busy.
 
-    Their noise comes in phases that last longer than a block, so how many more blocks would settle it is not known.
+    Their noise comes in phases that last longer than a block, so the number of blocks to settle it is unknown.
     """
     used_cpus = _used_cpus([w for each in by_arm.values() for w in each if w is not None])
     share = max(map(_share, by_arm.values()))
@@ -135,13 +135,13 @@ def _hidden(
         hides=True,
     )
     comparison = msgspec.structs.replace(comparison, others=others)
-    # Without an upper bound, the blocks that are missing are those that any interval needs.
+    # Without an upper bound, the missing blocks are those that any interval needs.
     known = comparison.ratio_high is None
     return comparison if known else msgspec.structs.replace(comparison, more_blocks=None, more_s=None)
 
 
 def _share(waits: Sequence[Waited | None]) -> float:
-    """Return the mean share of waiting of the trials of which it is known."""
+    """Return the mean share of waiting over the trials for which it is known; 0.0 if there are none."""
     shares = [w.share for w in waits if w is not None]
     return float(np.mean(shares)) if shares else 0.0
 
@@ -164,29 +164,29 @@ def differ_in_threads(plan: Plan, base: Plan) -> bool:
 
 
 def under_load() -> tuple[set[str], set[tuple[str, str]]]:
-    """Return the settings of threads, spinning and affinity by name, and as options: a provider and a key each."""
+    """Return the settings of threads, spinning and affinity, by name, and as options (provider, key)."""
     found = [knob for knob in knobs.all_knobs().values() if knob.under_load]
     return {knob.name for knob in found}, {(knob.provider, knob.key) for knob in found if knob.provider}
 
 
 def waited(trial: Measured, host: Host) -> Waited | None:
-    """Return for how long a trial waited for CPUs that other programs used; None if the system does not tell.
+    """Return how long a trial waited for CPUs that other programs used; None if the system does not report it.
 
     Threads that wait for each other, because there are more of them than CPUs, wait on an idle machine too. At any
-    moment at most as many threads wait for other programs as CPUs run these.
+    moment, at most as many threads wait for other programs as CPUs run these.
     """
     sensors, done = trial.sensors, trial.done
     elapsed_ns = sensors.elapsed_ns or trial.elapsed_ns
     if sensors.others_cpu_us is None or not elapsed_ns:
         return None
-    # Other programs on CPUs that the trial may not use take nothing from it.
+    # Other programs on CPUs that the trial may not use do not affect it.
     used = max(0.0, 1e3 * sensors.others_cpu_us / elapsed_ns - (host.cores - host.effective_cpus))
     if used < IDLE:
         share = 0.0
     elif done.turn_waits_ns and done.wall_ns:
         share = min(used, sum(done.turn_waits_ns) / done.wall_ns)
     else:
-        # Of all trials of the group together: one of them may have waited for more of its time.
+        # Measured for all trials of the group together, so one of them may have waited for a larger share.
         some = sensors.waited_ratio(elapsed_ns)
         share = 0.0 if some is not None and some < FEW else used
     return Waited(used_cpus=used, share=share)
@@ -195,10 +195,10 @@ def waited(trial: Measured, host: Host) -> Waited | None:
 def _remains(
     comparison: Comparison, blocks: Sequence[Block], statistic: str, host: Host, again: Again, slower: str
 ) -> bool:
-    """Tell whether the verdict remains once the whole waiting of the slower side is taken off its times.
+    """Return whether the verdict remains after the waiting of the slower side is subtracted from its times.
 
-    A run is longer by at most what its threads waited. That bounds a sum, so means are compared: a median of runs of
-    which most waited a little is longer by more than the mean of what they waited.
+    A run is longer by at most its threads' waiting. That bounds a sum, so means are compared: the median of runs that
+    mostly waited a little increases by more than the mean of the waiting.
     """
     if statistic not in (*LATENCIES, "median", "mean"):
         return False
@@ -234,10 +234,10 @@ def _scaled(done: TrialDone, factor: float) -> TrialDone:
 
 @dataclass(slots=True, kw_only=True)
 class QuietBlocks:
-    """Blocks with the rounds alone in which no side waited.
+    """Blocks with only the rounds in which no side waited.
 
     Attributes:
-        n_rounds, of_rounds: How many of them there are, of how many.
+        n_rounds, of_rounds: Number of these rounds, and of all rounds.
     """
 
     blocks: list[Block] = field(default_factory=list)
@@ -246,9 +246,9 @@ class QuietBlocks:
 
 
 def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBlocks | None:
-    """Return the blocks with the rounds in which neither side waited; None if waiting is not known by round.
+    """Return the blocks with only the rounds in which neither side waited; None if waiting per round is unknown.
 
-    A block without such a round is left out. Controls are no sides: they tell of the machine, and of no difference.
+    A block without such a round is omitted. The controls are not sides.
     """
     counted, known = QuietBlocks(), False
     for block in blocks:
@@ -258,7 +258,7 @@ def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBloc
         for group in {trial.group: None for trial in block.trials}:
             trials = [t for t in block.trials if t.group == group and t.arm in (arm, base)]
             ran = [t.outcome for t in trials if isinstance(t.outcome, Measured)]
-            if len(ran) < 2:  # one failed, or memory holds the arms of a block in several groups
+            if len(ran) < 2:  # one failed, or the arms of a block ran in several groups for lack of memory
                 continue
             rounds = _quiet_of(ran)
             if rounds is None:
@@ -274,7 +274,7 @@ def only_quiet(blocks: Sequence[Block], arm: str, base: str = BASE) -> QuietBloc
 
 
 def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
-    """Return which rounds of a group are quiet; None if the waiting of a trial is not known."""
+    """Return which rounds of a group are quiet; None if the waiting of a trial is unknown."""
     n = min((len(t.done.turn_waits_ns) for t in trials), default=0)
     if not n or any(len(_turn_ns(t.done)) < n for t in trials):
         return None
@@ -284,10 +284,10 @@ def _quiet_of(trials: Sequence[Measured]) -> np.ndarray | None:
 
 
 def _turn_ns(done: TrialDone) -> np.ndarray:
-    """The time of the runs of each turn, all cases together."""
+    """Return the time of the runs of each turn in nanoseconds, over all cases."""
     of_cases = [[float(sum(part)) for part in _parts(case)] for case in done.cases]
     n = min((len(turns) for turns in of_cases), default=0)
-    # Callers run at the same time.
+    # Callers run in parallel.
     return np.asarray([turns[:n] for turns in of_cases]).sum(axis=0) / done.n_callers if n else np.empty(0)
 
 
@@ -298,7 +298,7 @@ def _parts(case: CaseTimes) -> list[tuple[int, ...]]:
 
 
 def _of_rounds(trial: BlockTrial, rounds: np.ndarray) -> BlockTrial:
-    """Return a trial with the turns of some rounds alone."""
+    """Return a trial with only the turns of some rounds."""
     assert isinstance(trial.outcome, Measured)
     done = trial.outcome.done
     cases = tuple(_case_of_rounds(case, rounds.tolist()) for case in done.cases)
@@ -307,7 +307,7 @@ def _of_rounds(trial: BlockTrial, rounds: np.ndarray) -> BlockTrial:
         done,
         cases=cases,
         n_runs=sum(len(case.latency_ns) for case in cases),
-        # In proportion to the times of the runs: the wall time is known of all turns together.
+        # In proportion to the times of the runs, since the wall time is known only for all turns together.
         wall_ns=int(done.wall_ns * float(times[: len(rounds)][rounds].sum() / times.sum())),
     )
     return _with_done(trial, trial.outcome, done)

@@ -1,7 +1,7 @@
-"""The part of a plan whose gain does not depend on other programs.
+"""The part of a plan with a gain that does not depend on other programs.
 
-A winner that has both rewrites and fewer threads gains partly because other programs use the CPUs. That part recommends
-no default, and must not take the rewrites with it: the plan without such settings is confirmed in the same blocks.
+A winner with both rewrites and fewer threads gains partly because other programs use the CPUs. This part should not
+recommend a default, nor prevent the rewrites: the plan without such settings is confirmed in the same blocks.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ortune.search.blocks import BASE, measured
 from ortune.search.waiting import quiet_cpus, under_load, waited
 
 Set = TypeVar("Set")
-"""A value of a setting, or of a provider's option."""
+"""A value of a setting, or of a provider option."""
 
 
 def rest_of(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan | None:
-    """Return a plan without the settings whose gain depends on other programs.
+    """Return a plan without the settings with a gain that depends on other programs.
 
-    None if these leave the CPUs alone, if the plan has no such setting, or if nothing else of it is left.
+    None if other programs do not use the CPUs, if the plan has no such setting, or if nothing else of it remains.
 
     Args:
         plan: The leader of a search.
-        base: The plan that it would replace; its settings of that kind are kept.
-        blocks: What the search measured.
+        base: The plan that it would replace, from which such settings are taken.
+        blocks: Blocks of the search.
         host: The machine.
     """
     rest = _without(plan, base)
@@ -63,6 +63,6 @@ def _without(plan: Plan, base: Plan) -> Plan:
 
 
 def _kept(mine: Mapping[str, Set], base: Mapping[str, Set], names: set[str]) -> dict[str, Set]:
-    """Return the settings of a plan, those of some names as the base has them."""
+    """Return the settings of a plan, with those of some names taken from the base."""
     kept = {name: value for name, value in mine.items() if name not in names}
     return kept | {name: value for name, value in base.items() if name in names}

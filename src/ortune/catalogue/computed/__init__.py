@@ -1,1 +1,1 @@
-"""Fields of settings that code computes: a module for each of these settings, with the fields in ``COMPUTED``."""
+"""Fields of settings that code computes: one module per setting, with the fields in ``COMPUTED``."""

@@ -1,10 +1,10 @@
-"""The styles of a call that are worth trying on a model, and the providers that have device buffers."""
+"""Call styles worth trying on a model, and the providers with device buffers."""
 
 from ortune.catalogue import providers
 from ortune.catalogue.knob import OFTEN, SELDOM, Computed
 
 TINY = 40
-"""Up to so many nodes a run can cost less than calling it."""
+"""Maximum number of nodes with which a run may cost less than calling it."""
 
 _WITH_MEMORY = tuple(p.name for p in providers.that(lambda p: p.memory))
 

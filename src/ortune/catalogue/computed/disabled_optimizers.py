@@ -1,4 +1,4 @@
-"""The optimisers that are worth disabling, by the version of ONNX Runtime and what a model holds."""
+"""The optimizers worth disabling, by the version of ONNX Runtime and the content of a model."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimizer:
-    """Optimisers that belong together.
+    """Optimizers that are disabled together.
 
     Attributes:
-        names: Left out together: one alone would leave the change to the other.
-        older: (version, names) before which other names were used.
-        since: First version that has them.
-        prior: How likely it is that leaving them out pays, 0 to 1.
-        present: Whether the model can hold the pattern.
+        names: Names of the optimizers; disabling only one would leave the change to another.
+        older: (version, names): the names before this version, if they differ.
+        since: First version that has the optimizers.
+        prior: Probability that disabling them helps, 0 to 1.
+        present: Returns whether a model may contain the pattern.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
         names=("SkipLayerNormFusion",), prior=0.5, present=lambda m: m.feeds({"Add"}, NORMS | {"ReduceMean"})
     ),
     Optimizer(
-        # The simplified form would take what the other two leave.
+        # The simplified form would match what the other two leave.
         names=("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion"),
         older=("1.20", ("LayerNormFusion", "SimplifiedLayerNormFusion")),
         prior=0.2,
@@ -95,12 +95,12 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
     Optimizer(
         names=("ConvActivationFusion",),
         prior=0.15,
-        # A normalisation or a bias between the two is folded into the convolution first.
+        # A normalization or a bias in between is folded into the convolution first.
         present=lambda m: m.has("Conv") and m.feeds({"Conv", "BatchNormalization", "Add"}, ACTIVATIONS),
     ),
     Optimizer(names=("ConvAddActivationFusion",), prior=0.15, present=lambda m: m.feeds({"Conv"}, {"Add"})),
     Optimizer(
-        # The provider's own pass would move the transposes that the first one leaves.
+        # The provider's own pass would move the transposes that the first pass leaves.
         names=("TransposeOptimizer", f"TransposeOptimizer_{CPU.name}"),
         prior=0.15,
         present=lambda m: m.has("Transpose"),
@@ -124,15 +124,14 @@ OPTIMIZERS: tuple[Optimizer, ...] = (
         present=lambda m: m.has("ConstantOfShape", "Expand", "Tile", "Range", "DequantizeLinear"),
     ),
 )
-"""Those worth leaving out one at a time, in the order of the model's parts.
+"""Optimizers worth disabling one at a time, in the order of a model's parts.
 
-The names are those that the log prints at level INFO ("GraphTransformer NAME modified: 1"). Optimisers of the layout
-level (NchwcTransformer, NhwcTransformer) are not here: the level ``extended`` leaves them out.
-"""
+The names are those that the log prints at level INFO ("GraphTransformer NAME modified: 1"). Optimizers of the layout
+level (NchwcTransformer, NhwcTransformer) are not listed, since the level ``extended`` disables them."""
 
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
-    """Return what this version knows and this model may feel."""
+    """Return the optimizers that this version has and that may affect this model, with priors."""
     available = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
     return {o.setting(ort_version): o.prior for o in available if o.present(model)}
 

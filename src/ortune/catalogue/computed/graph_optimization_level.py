@@ -1,4 +1,4 @@
-"""The levels of optimisation that can differ from the default in a model."""
+"""The optimization levels that may differ from the default for a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LAYOUT = (
 
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
-    """Lower levels that can differ from the default: only layouts lie above ``extended``, only float16 above those."""
+    """Return the lower levels that may differ: only layouts are above ``extended``, and only float16 above those."""
     levels = ["basic"] if model.n_nodes > 1 else []
     if model.float16 or model.has(*_LAYOUT):
         levels.append("extended")

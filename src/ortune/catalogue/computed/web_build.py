@@ -1,4 +1,4 @@
-"""The builds of onnxruntime-web: which have a provider, what a page imports for each, and which files are theirs."""
+"""Builds of onnxruntime-web: the providers of each, the import of a page, and the files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMPORTS = {
     "wasm": "onnxruntime-web/wasm",
     "webgl": "onnxruntime-web/webgl",
 }
-"""What a page imports for each build."""
+"""Import of a page for each build."""
 
 _IN_PAGES = providers.that(lambda p: p.web_builds)
 COMPUTED: Computed = {
@@ -27,23 +27,23 @@ _FILE = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-
 
 
 def default_of(provider: str) -> str:
-    """What a page imports that does not choose: the package's default, where that has the provider; "" outside."""
+    """Return a provider's default build: that of the package's default import if possible; "" outside of pages."""
     return next(iter(providers.find(provider).web_builds), "")
 
 
 def build_of(settings: Mapping[str, Value], provider: str) -> str:
-    """Return the build that runs a provider: as the settings say, or else what a page imports; "" outside of pages."""
+    """Return the build that runs a provider, by the settings or else the default; "" outside of pages."""
     return str(settings.get("web_build") or default_of(provider))
 
 
 def build_of_file(name: str) -> str:
-    """Return the build that a file of WebAssembly belongs to, by its name or address; "" for all other files."""
+    """Return the build of a WebAssembly file, by its name or address; "" for other files."""
     match = _FILE.search(name.partition("?")[0])
     return (match["build"] or "wasm") if match else ""
 
 
 def idle_in(knob: Knob, build: str) -> str:
-    """Return why a setting does nothing in a build, "" if it acts."""
+    """Return why a setting has no effect in a build; "" if it has."""
     if not knob.builds or build in knob.builds:
         return ""
     return f"{knob.name} does nothing in the {build} build of onnxruntime-web: web_build={' or '.join(knob.builds)}"

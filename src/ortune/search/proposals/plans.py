@@ -21,19 +21,18 @@ from ortune.search.plan_edits import changed, is_exact
 from ortune.search.proposals.settings import SettingProposal, refusal
 from ortune.search.proposals.settings import proposals as knob_proposals
 
-FINDING_PRIOR = (
-    0.99  # what a rule sees to be wrong comes before what may pay; the user's own words come first
-)
+FINDING_PRIOR = 0.99  # fixes of rules come before changes that may help; the user's own settings come first
 REWRITE_PRIOR = 0.5
-TOGETHER_PRIOR = 0.6  # of all exact rewrites at once: one often pays only where another has been before it
+TOGETHER_PRIOR = 0.6  # of all exact rewrites together: one often helps only after another
 JOINED_LEAST, JOINED_MOST = 0.3, 0.98
-"""A setting so likely to pay is tried with the rewrites at once, before both alone; and the most that both may have."""
-MENDED_PRIOR = 0.995  # of these where one of them is what a rule would change: they hold that, and more
+"""A setting with at least the first prior is tried with the rewrites together, before both separately; the second is
+the maximum prior of the combination."""
+MENDED_PRIOR = 0.995  # of all exact rewrites if a rule's fix is one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProposal:
-    """One plan to try, where it comes from, and how likely it is to pay."""
+    """One plan to try, its origin, and the probability that it helps."""
 
     plan: Plan
     origin: str
@@ -65,7 +64,7 @@ class Scope:
     def settings(
         self, model: ModelFacts, cpus: int, latency_ns: float | None = None
     ) -> tuple[list[SettingProposal], list[str]]:
-        """Return changes of one setting, best prior first, and the reasons why others are refused."""
+        """Return changes of one setting, best prior first, and the reasons why others are not proposed."""
         return knob_proposals(
             model,
             cpus,
@@ -115,7 +114,7 @@ def propose(
     """
     changes, refused = scope.settings(model, host.effective_cpus, latency_ns)
     plans = [PlanProposal(plan=Plan(settings=p.settings), origin=p.origin, prior=p.prior) for p in changes]
-    # These are made of threads and memory that a page does not share.
+    # These concern threads and memory that a page does not share.
     in_a_page = any(find_provider(name).in_page for name in scope.providers)
     for_load, too = ([], []) if in_a_page else _for_load(work, host, scope)
     plans += for_load
@@ -134,7 +133,7 @@ def propose(
     plans += [*in_model, *_joined(in_model, changes)]
     if as_asked:
         plans.insert(0, PlanProposal(plan=Plan(), origin="as asked", prior=1.0))
-    # A plan that several propose keeps its best prior and the origin of that.
+    # A plan from several proposals keeps its best prior and that proposal's origin.
     unique: dict[str, PlanProposal] = {}
     for proposed in sorted(plans, key=lambda p: -p.prior):
         unique.setdefault(proposed.plan.id, proposed)
@@ -142,10 +141,10 @@ def propose(
 
 
 def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposal]) -> list[PlanProposal]:
-    """Return one plan of the rewrites and the setting with the best priors, or none.
+    """Return one plan with the rewrites and the setting with the best priors; empty if there is none.
 
-    A short search ends before it combines what helped: half of the gain of silero-vad comes from rewrites and half from
-    the allocator, and in 27 s each had been tried only alone.
+    A short search ends before it combines what helped: half of silero-vad's gain comes from rewrites and half from the
+    allocator, and in 27 s each had been tried only separately.
     """
     exact = (proposal for proposal in rewritten if is_exact(proposal.plan))
     model = max(exact, key=lambda proposal: proposal.prior, default=None)
@@ -160,7 +159,7 @@ def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposa
 
 
 def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
-    """Return a quantizing rewrite with the clean-up that must precede it; another rewrite alone."""
+    """Return a quantizing rewrite with the clean-up that must precede it; another rewrite by itself."""
     if not rewrites.find(spec.name).family:
         return (spec,)
     return (*(other for other in row if rewrites.find(other.name).stage < rewrites.CLEAN_UP), spec)

@@ -1,9 +1,9 @@
-"""Prior probabilities that a setting pays, from its effect on real models.
+"""Prior probabilities that a setting helps, adjusted by its effect on real models.
 
-``priors.json`` holds, for each setting, its ratio to the default on each model on which it was measured;
-``benchmarks/priors.py`` writes it. A handful of models prove nothing about another one, so the measurements only move
-the prior that a setting has by its kind. Models are weighted by similar latency, the best indication of similarity:
-another memory allocator paid for runs of a tenth of a millisecond, and for no others.
+``priors.json`` has, for each setting, its ratio to the default on each model on which it was measured;
+``benchmarks/priors.py`` writes it. A few models prove nothing for another one, so the measurements only adjust the
+prior that a setting has by its kind. Models are weighted by similar latency, the best indication of similarity: another
+memory allocator helped only for runs of a tenth of a millisecond.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from ortune.records import Value
 
 TABLE = Path(__file__).parent / "priors.json"
 PAYS = 0.01
-"""The gain from which on a setting paid on a model."""
+"""Minimum gain for a setting to count as having helped on a model."""
 WEIGHT = 3.0
-"""Models that the prior by kind counts for."""
+"""Weight of the prior by kind, in models."""
 ALIKE = 4.0
-"""A model whose run is so many times as long or short as here counts 0.6 of what one alike does; at 16 times, 0.14."""
+"""Ratio of latencies at which a model counts 0.6 of a similar one; at 16 times it counts 0.14."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """The table.
+    """Measured effects of settings, the content of ``priors.json``.
 
     Attributes:
-        date: When the effects were measured last.
-        effects: Setting -> model -> ratio to the default, below 1 is faster.
-        latency_ns: Model -> what a run took by default.
+        date: Date of the last measurement.
+        effects: Ratio to the default by setting and model; below 1 is faster.
+        latency_ns: Default latency by model, in nanoseconds.
     """
 
     date: str = ""
@@ -43,7 +43,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def measured() -> Measured:
-    """Return the table as it is in the package."""
+    """Read the table from the package; cached."""
     return msgspec.json.decode(TABLE.read_bytes(), type=Measured) if TABLE.is_file() else Measured()
 
 
@@ -58,7 +58,7 @@ def key(settings: Mapping[str, Value], cpus: int) -> str:
 
 
 def moved(prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: float | None = None) -> float:
-    """Return the prior of a change, moved by the share of the measured models on which it paid.
+    """Return the prior of a change, adjusted by the share of measured models on which it helped.
 
     Args:
         prior: Prior by the kind of the setting.
@@ -66,7 +66,7 @@ def moved(prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: fl
         cpus: CPUs available to the process.
         latency_ns: Latency of the model with the default settings; None weights all measured models equally.
     """
-    # A prior of 0.2 and one model alike: (3 x 0.2 + 1) / 4 = 0.40 where it paid there, 0.15 where it did not.
+    # With a prior of 0.2 and one similar model: (3 x 0.2 + 1) / 4 = 0.40 if it helped there, 0.15 if not.
     ratios = measured().effects.get(key(settings, cpus), {})
     weights = {model: _weight(measured().latency_ns.get(model), latency_ns) for model in ratios}
     paid = sum(weights[model] for model, ratio in ratios.items() if ratio < 1 - PAYS)

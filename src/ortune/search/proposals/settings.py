@@ -16,10 +16,10 @@ from ortune.records import Channel, Value
 from ortune.search.proposals import priors
 
 FIRST = 0.15
-"""From this prior on a change is tried before the time runs short."""
+"""Minimum prior of a change to be tried before time runs short."""
 
 _HOST_OF_A_GPU = 0.3
-"""What is left of the prior of a setting of threads or the host's memory, where a GPU computes."""
+"""Factor for the prior of a setting of host threads or memory if a GPU computes."""
 
 _CHANGES: Mapping[str, str] = {
     "numerics": "changes outputs within the tolerance",
@@ -34,8 +34,8 @@ class SettingProposal:
 
     Attributes:
         settings: The change, with the settings that it needs.
-        origin: Where it comes from, for people.
-        prior: How likely it is that the change pays, 0 to 1.
+        origin: Description of its source for users.
+        prior: Probability that the change helps, 0 to 1.
     """
 
     settings: dict[str, Value]
@@ -84,7 +84,7 @@ def proposals(
             left_out.append(reason)
             continue
         idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))
-        # Else the build that reads the setting is proposed with it; one that was asked for is not exchanged.
+        # Else propose the setting with the build that reads it, unless the user chose a build.
         if idle and BUILD.name in (asked or {}):
             left_out.append(idle)
             continue
@@ -93,17 +93,17 @@ def proposals(
         prior = by_kind * (_HOST_OF_A_GPU if _of_the_host(knob, providers) else 1.0)
         variants = [SettingProposal(settings=settings, origin=f"setting {knob.name}", prior=prior)]
         variants += _together(settings, knob.together, objective)
-        # The table holds times of runs, which say nothing of memory or loading.
+        # The table has run times, which do not apply to memory or loading.
         if objective in ("latency", "throughput"):
             moved = [priors.moved(variant.prior, variant.settings, cpus, latency_ns) for variant in variants]
             variants = [replace(variant, prior=prior) for variant, prior in zip(variants, moved, strict=True)]
         proposed += variants
-    # The sort is stable: equals stay in the order of their names.
+    # The sort is stable: equal priors stay in the order of their names.
     return sorted(proposed, key=lambda p: -p.prior), list(dict.fromkeys(left_out))
 
 
 def _of_the_host(knob: Knob, providers: Collection[str]) -> bool:
-    """Return whether a setting concerns threads or memory of the host while a GPU computes."""
+    """Return whether a setting concerns host threads or memory while a GPU computes."""
     on_gpu = any(find(name).hardware == "gpu" for name in providers)
     return on_gpu and not knob.provider and knob.channel != "call_style"
 
@@ -120,7 +120,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
 def _together(
     settings: dict[str, Value], others: Sequence[Together], objective: Objective
 ) -> Iterator[SettingProposal]:
-    """Yield the change combined with each setting that makes sense only together with it."""
+    """Yield the change combined with each setting that is valid only together with it."""
     for other in others:
         prior = prior_of(other.priors, objective)
         if prior:
@@ -139,16 +139,17 @@ def _candidates(
 
 
 def _filled(values: Mapping[str, float], cpus: int) -> dict[str, float]:
-    """Return values and their priors, with numbers of CPUs filled in and what makes no sense here removed."""
+    """Return values and their priors with numbers of CPUs filled in; placeholders below 2 are removed."""
     places = {"{cpus}": cpus, "{cpus/2}": cpus // 2, "{cpus-1}": cpus - 1}
-    # One is a value of its own where it is worth trying; as half of two it would say nothing new.
+    # A value of one is listed literally if it is worth trying, so placeholders that become one are not
+    # needed.
     return {str(places.get(text, text)): prior for text, prior in values.items() if places.get(text, 2) > 1}
 
 
 def refusal(
     knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
 ) -> str:
-    """Return why a change is not proposed, or "" if it is; the arguments are those of ``proposals``."""
+    """Return why a change is not proposed; "" if it is. The arguments are those of ``proposals``."""
     too_old = knobs.too_old(knob, ort_version)
     if too_old:
         return too_old
