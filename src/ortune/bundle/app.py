@@ -1,7 +1,7 @@
-"""Reading the bundle of an application: what ``ortune run --with`` may change, checked, and as this machine needs it.
+"""Reading and checking the bundle of an application, and the changes that ``ortune run --with`` makes from it.
 
-A bundle may be a stranger's. It sets what is in a closed list, it replaces models by their sha256 with files inside the
-bundle alone, and it names no program, library or place to write.
+A bundle may come from a stranger. It can only set what is in a closed list, and replace models, identified by sha256,
+with files inside the bundle. It cannot name a program, a library or a place to write.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ortune.records import AppBundle, Applied, AppSession, AppValue, Plan, Sessi
 
 SCHEMA = APP_SCHEMA
 VARIABLES = ("ORT_INTRA_OP_NUM_THREADS", "ORT_INTER_OP_NUM_THREADS")
-"""Variables that a bundle may set, to a number of threads."""
+"""Environment variables that a bundle may set to a number of threads."""
 _COUNT = re.compile(r"[1-9]\d{0,3}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CHANNELS = ("session_option", "session_config")
@@ -60,7 +60,7 @@ def read(path: Path) -> AppBundle:
     """Read and check the bundle of an application.
 
     Raises:
-        UsageError: It is none, or has something in it that no bundle may have.
+        UsageError: It is not such a bundle, or contains something that is not allowed.
     """
     index = path / INDEX
     require_no_way_out(path, INDEX)
@@ -88,11 +88,11 @@ def read(path: Path) -> AppBundle:
 
 
 def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], tuple[str, ...]]:
-    """Return what is changed on this machine, and what of the bundle is not used here.
+    """Return the changes for this machine, and notes on what is not used here.
 
     Args:
         path: The folder of the bundle.
-        bundle: As ``read`` returned it.
+        bundle: The bundle as returned by ``read``.
     """
     host = tuned_on(bundle.host)
     other = other_hardware(host)
@@ -158,7 +158,7 @@ def _refused(index: Path, what: str) -> UsageError:
 
 
 def _settings(path: Path, session: AppSession) -> tuple[Applied, ...]:
-    """Return the settings with their channels, from the closed list alone."""
+    """Return the settings with their channels; raise UsageError if one is not in the closed list."""
     try:
         applied(session.settings)
     except ValueError as error:
@@ -184,5 +184,5 @@ def _values(values: tuple[AppValue, ...]) -> tuple[tuple[str, str, tuple[int | s
 
 
 def _version(bundle: AppBundle) -> str:
-    """Return the only version that a hardware-bound model is for."""
+    """Return the only version that a hardware-bound model is valid for."""
     return bundle.ort_versions[0] if bundle.ort_versions else "unknown"

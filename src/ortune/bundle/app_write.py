@@ -1,4 +1,4 @@
-"""Writes the bundle of an application, under another name first, so that it is there whole or not at all."""
+"""Writing of an application's bundle, under a temporary name first, so it is complete or absent."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ortune.records import AppBundle
 def write_app_bundle(
     bundle: AppBundle, workload: Path, directory: Path, *, models: Mapping[str, Path], text: str, force: bool
 ) -> Path:
-    """Write ``NAME.ortune`` of a recording ``NAME.workload``.
+    """Write ``NAME.ortune`` for a recording ``NAME.workload`` and return its folder.
 
     Args:
-        bundle: Its index.
-        workload: The recording.
-        directory: Where the bundle goes; made if needed.
-        models: The models that it opens instead of others, by their places inside it.
-        text: Its README.
-        force: Whether an existing bundle is replaced; else the new one gets another name.
+        bundle: The index.
+        workload: Path of the recording.
+        directory: Folder for the bundle, which is created if needed.
+        models: Replacement models, by their paths in the bundle.
+        text: Text of the README.
+        force: Whether to replace an existing bundle; otherwise the new one gets another name.
 
     Returns:
-        The folder.
+        The folder of the bundle.
 
     Raises:
         UsageError: It cannot be written there.

@@ -1,4 +1,4 @@
-"""``SHA256SUMS`` of a bundle: the digest of every file, as ``sha256sum -c`` reads them and signing tools sign them."""
+"""``SHA256SUMS`` of a bundle: the digests of all files, in the format of ``sha256sum -c`` and signing tools."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def write(folder: Path) -> None:
 
 
 def of_file(path: Path) -> str:
-    """Return the digest of a file, as text.
+    """Return the SHA-256 digest of a file in hexadecimal.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The file cannot be read.
     """
     return _digest(path)
 
 
 def require_intact(folder: Path, model: str, plain_model: str | None) -> None:
-    """Compare what a comparison reads of a bundle with its digests: the model, the plan, the proof, inputs, outputs.
+    """Verify the digests of all files that a comparison reads: the model, plan, proof, inputs and outputs.
 
-    Code and reports are for people, who may change them.
+    Code and reports are not verified, since users may change them.
 
     Raises:
-        UsageError: A file is missing, was changed, is not listed, or is a link that leaves the bundle.
+        UsageError: A file is missing, was changed, is not listed, or is a link to a place outside of the bundle.
     """
     _require(folder, [INDEX, model, *filter(None, [plain_model])], _read_by_ortune)
 
 
 def require_intact_model(folder: Path, model: str, plain_model: str | None) -> None:
-    """Compare what loading reads of a bundle with its digests: the plan and the models with their external data.
+    """Verify the digests of the files that loading reads: the plan and the models with their external data.
 
     Raises:
-        UsageError: As ``require_intact``.
+        UsageError: See ``require_intact``.
     """
     needed = [INDEX, model, *filter(None, [plain_model])]
     stems = {name.partition(".")[0] for name in needed[1:]}
@@ -64,10 +64,10 @@ def require_intact_model(folder: Path, model: str, plain_model: str | None) -> N
 
 
 def require_intact_folder(folder: Path, model: PurePosixPath) -> None:
-    """Compare the index of a bundle, and a model with all that is next to it, such as its external data.
+    """Verify the digests of the index, and of all files in a model's folder, such as its external data.
 
     Raises:
-        UsageError: As ``require_intact``.
+        UsageError: See ``require_intact``.
     """
     _require(
         folder,
@@ -77,10 +77,10 @@ def require_intact_folder(folder: Path, model: PurePosixPath) -> None:
 
 
 def _require_no_link_out(folder: Path) -> None:
-    """Refuse a bundle with a link, in any of its folders, to a place outside of it.
+    """Reject a bundle with a link, in any of its folders, to a place outside of it.
 
     Raises:
-        UsageError: There is one.
+        UsageError: There is such a link.
     """
     for place, folders, names in os.walk(folder):
         for name in (*folders, *names):
@@ -91,7 +91,7 @@ def _require_no_link_out(folder: Path) -> None:
 
 def _require(folder: Path, needed: list[str], checked: Callable[[Iterable[str]], list[str]]) -> None:
     require_no_way_out(folder, SUMS)
-    _require_no_link_out(folder)  # external data that the list does not name too
+    _require_no_link_out(folder)  # includes external data that the list does not name
     try:
         digests = _listed(files.read(folder / SUMS).decode())
     except UnicodeDecodeError:
@@ -115,7 +115,7 @@ def _require(folder: Path, needed: list[str], checked: Callable[[Iterable[str]],
 
 
 def _read_by_ortune(names: Iterable[str]) -> list[str]:
-    # They bring the engine of all templates; every verb imports this module, and few of their runs read a bundle.
+    # Imported here, since they load the template engine and every verb imports this module.
     from ortune.bundle.languages import languages
     from ortune.bundle.web import FILES
 
@@ -139,17 +139,17 @@ def _digest(path: Path) -> str:
 
 
 def _line(name: str, digest: str) -> str:
-    """A line as coreutils write it: names with a backslash or a line break are escaped, which the line begins with."""
+    """Format a line like coreutils: names with backslashes or line breaks are escaped, and marked by a leading one."""
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     mark = "\\" if escaped != name else ""
     return f"{mark}{digest}  {escaped}\n"
 
 
 def _listed(text: str) -> dict[str, str]:
-    """Digests by the places of the files.
+    """Parse a list of digests, by path.
 
     Raises:
-        ValueError: A line is none of a list of digests, or names a place outside of the bundle.
+        ValueError: A line is invalid, or names a path outside of the bundle.
     """
     digests = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -157,7 +157,7 @@ def _listed(text: str) -> dict[str, str]:
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            # Without its content: the list may be another file under this name.
+            # Without its content, since the list may be a link to another file.
             raise ValueError(f"line {number} is not a digest and a name")
         escaped, digest, name = match.groups()
         name = re.sub(r"\\[\\nr]", lambda pair: _ESCAPES[pair[0]], name) if escaped else name

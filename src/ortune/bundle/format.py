@@ -1,4 +1,4 @@
-"""Reading a bundle: the folder ``NAME.ortune`` with the model, the plan and the proof."""
+"""Reading of a bundle: the folder ``NAME.ortune`` with the model, the plan and the proof."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.records import BundleInfo, read_json
 SUFFIX = ".ortune"
 _AGAIN = "create the bundle again with ortune tune"
 MODELS = (".onnx", ".ort")
-"""What files of models end in."""
+"""File endings of models."""
 
 
 class _Kind(msgspec.Struct):
@@ -28,7 +28,7 @@ def is_bundle(path: Path) -> bool:
 
 
 def read(path: Path) -> BundleInfo:
-    """Read ``ortune.json``; UsageError when it is missing, broken or of another version."""
+    """Read ``ortune.json``; raise UsageError if it is missing, damaged or of another version."""
     index = path / INDEX
     require_no_way_out(path, INDEX)
     try:
@@ -46,7 +46,7 @@ def read(path: Path) -> BundleInfo:
     except msgspec.DecodeError as error:
         raise UsageError(f"cannot be read: {error}", where=str(index), do=_AGAIN) from error
     for name in (info.model, *filter(None, [info.plain_model])):
-        # A bundle comes from elsewhere: it must not reach outside its own folder.
+        # A bundle comes from elsewhere, so it must not refer to files outside of its folder.
         if not is_inside(name):
             raise UsageError(f"the model is outside the bundle: {name!r}", where=str(index))
         require_no_way_out(path, name)
@@ -56,5 +56,5 @@ def read(path: Path) -> BundleInfo:
 
 
 def portable_name(name: str) -> str:
-    """Return the name of a file as any system can read it back: Windows takes "a:b.onnx" for a place on a drive."""
+    """Return a file name that is valid on any system; for example, Windows reads "a:b.onnx" as a path on a drive."""
     return name if is_inside(name) else re.sub(r"[:\\]", "_", name)

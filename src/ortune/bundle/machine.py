@@ -1,6 +1,6 @@
-"""What of the machine decides how a bundle is loaded: its CPUs, and whether it is the one that was tuned on.
+"""Facts about the machine that decide how a bundle is loaded: its CPUs, and whether it is the tuned machine.
 
-Standard library alone, Python 3.8: ``ortune.load`` uses this module, and its text goes into every ``load.py``.
+Standard library only, Python 3.8: ``ortune.load`` uses this module, and its source is part of every ``load.py``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PACKAGES = {
     "jemalloc": "libjemalloc-dev",
     "tcmalloc": "libgoogle-perftools-dev",
 }
-"""Debian's packages with the allocators, those whose names stay the same from release to release."""
+"""Debian packages of the allocators, with names that stay the same in all releases."""
 
 OTHER_TYPES = "other number types are computed, so outputs and speed differ from what was measured"
 
 
 def cpus(root: Path = _ROOT) -> int:
-    """Return CPUs available to this process: the smallest of physical cores, affinity and cgroup quota, at least 1."""
+    """Return the CPUs for this process: the minimum of physical cores, affinity and cgroup quota, at least 1."""
     try:
         allowed = len(os.sched_getaffinity(0))
     except AttributeError:  # macOS and Windows
@@ -36,10 +36,10 @@ def cpus(root: Path = _ROOT) -> int:
 
 
 def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
-    """Return the measured thread count; at most one per CPU if fewer CPUs are available than on the tuned machine.
+    """Return the measured thread count, but at most one per CPU if there are fewer CPUs than on the tuned machine.
 
     Args:
-        measured: Threads of the plan; can exceed the number of CPUs if that was fastest.
+        measured: Threads of the plan; may exceed the number of CPUs if that was fastest.
         tuned_cpus: ``cpus`` on the tuned machine.
         root: Root of the file tree.
     """
@@ -48,10 +48,10 @@ def threads(measured: int, tuned_cpus: int, root: Path = _ROOT) -> int:
 
 
 def forbid_huge_pages() -> str:
-    """Disables transparent huge pages for later allocations of this process; "" on success, else a warning."""
+    """Disable transparent huge pages for later allocations of this process; return "" on success, else a warning."""
     try:
         failed = ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # PR_SET_THP_DISABLE
-    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+    except (AttributeError, OSError, TypeError):  # no such function or, on Windows, no such library
         failed = True
     return "cannot set transparent_huge_pages=never on this system" if failed else ""
 
@@ -71,7 +71,7 @@ def brand() -> str:
     name = b"machdep.cpu.brand_string"
     try:
         failed = ctypes.CDLL(None).sysctlbyname(name, buffer, ctypes.byref(size), None, ctypes.c_size_t(0))
-    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+    except (AttributeError, OSError, TypeError):  # no such function or, on Windows, no such library
         return ""
     return "" if failed else buffer.value.decode(errors="replace").strip()
 
@@ -96,10 +96,10 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def without_instructions(needed: dict[str, Any], root: Path = _ROOT) -> str:
-    """Name the settings whose number type this processor lacks; "" if it has all, or if the system does not say.
+    """Return the settings with number types that this processor lacks; "" if there are none or it is unknown.
 
     Args:
-        needed: By setting, the instruction sets of which the processor needs one.
+        needed: Instruction sets by setting, of which the processor needs one.
         root: Root of the file tree.
     """
     match = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
@@ -135,7 +135,7 @@ def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str
 
 
 def allocator_library(name: str, root: Path = _ROOT) -> str:
-    """Return path of a memory allocator's shared library in the usual folders; "" if it is not installed."""
+    """Return the path of a memory allocator's shared library in the usual folders; "" if it is not installed."""
     own = f"usr/lib/{platform.machine()}-*"
     for stem in ("lib" + name + "_minimal", "lib" + name):
         for folder in (own, "usr/lib64", "usr/local/lib*", "usr/lib", "lib*", "opt/homebrew/lib"):
@@ -147,7 +147,7 @@ def allocator_library(name: str, root: Path = _ROOT) -> str:
 
 
 def is_preloaded(library: str, preload: str) -> bool:
-    """Return whether LD_PRELOAD lists a library, under any name of its file."""
+    """Return whether LD_PRELOAD lists a library, under any of its file names."""
     paths = [path for path in re.split("[ :]", preload) if path]
     return os.path.realpath(library) in [os.path.realpath(path) for path in paths if os.sep in path]
 
@@ -157,7 +157,7 @@ def _cpuinfo(root: Path) -> str:
 
 
 def _cores(root: Path) -> int:
-    """Physical cores: distinct groups of sibling threads; 0 if unknown."""
+    """Return the number of physical cores (distinct groups of sibling threads); 0 if unknown."""
     paths = root.glob("sys/devices/system/cpu/cpu[0-9]*/topology/thread_siblings_list")
     siblings = {_text(path).strip() for path in paths} - {""}
     if siblings:
@@ -167,7 +167,7 @@ def _cores(root: Path) -> int:
 
 
 def _quotas(root: Path) -> list[float]:
-    """CPU quotas of this process's cgroup and its parents (v1 and v2), in CPUs."""
+    """Return the CPU quotas of this process's cgroup and its parents (v1 and v2), in CPUs."""
     groups = {}
     for line in _text(root / "proc/self/cgroup").splitlines():
         parts = line.split(":", 2)
@@ -218,7 +218,7 @@ def _text(path: Path) -> str:
 
 
 def without_providers(wanted: list[Any], actual: list[str]) -> str:
-    """Name an execution provider that the session lacks, because ONNX Runtime fell back silently; "" if none."""
+    """Return a clause on an execution provider that the session lacks because of a silent fallback; "" if none."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in wanted]
     missing = [name for name in names if name not in actual]
     return f"{missing[0]} is not available here" if missing else ""

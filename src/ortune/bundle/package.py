@@ -1,10 +1,10 @@
 """``manifest.json``: a bundle as a model package, which ONNX Runtime opens by itself from 1.32 on.
 
-A package holds entries of the session's configuration, session options that ONNX Runtime also reads as such entries
-(numbers of threads, arena, memory pattern, execution mode, level), and options of providers that are plug-ins. A bundle
-whose plan has more has no manifest: loaded as a package it would not be what was measured. Nor has one that replays a
-captured graph, which needs buffers that stay on the device, or whose model is hardware-bound, for a package does not
-look at the processor. The CPU is no second variant: a missing provider must be an error.
+A package can contain entries of the session configuration, session options that ONNX Runtime also reads as such entries
+(numbers of threads, arena, memory pattern, execution mode, level), and options of plug-in providers. A bundle with a
+plan that needs more has no manifest, since the package would not be what was measured. Neither has one that replays a
+captured graph, which needs device buffers, nor one with a hardware-bound model, since a package does not check the
+processor. There is no second variant for the CPU: a missing provider must be an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA_VERSION = "1.0"
 
 
 def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
-    """Return the text of the manifest; "" if a package cannot hold the plan."""
+    """Return the text of the manifest; "" if a package cannot contain the plan."""
     entries = {key: text for s in measured(info.applied) for key, text in _entry(s)}
     others = [s for s in info.applied if s.channel != "provider_option" and not any(_entry(s))]
     if others or custom_ops or info.hardware_bound or info.plan.is_web or captures(info.plan, info.applied):
@@ -49,7 +49,7 @@ def manifest(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> str:
 
 
 def _entry(setting: Applied) -> Iterator[tuple[str, str]]:
-    """Return the entry that a package has for a setting, if it can hold it."""
+    """Yield the entry of a package for a setting, if there is one."""
     text = as_text(setting.value)
     if setting.channel == "session_config":
         yield setting.key, text

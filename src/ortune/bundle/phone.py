@@ -1,4 +1,4 @@
-"""Benches for phones: a Gradle project for Android and one Swift file, which time the files of a set."""
+"""Benchmarks for phones: a Gradle project for Android and a Swift file, which time the models of a set."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.records import Matrix
 TESTS = "android/src/androidTest"
 SOURCES = f"{TESTS}/java/ortune/bench"
 SETS = f"{TESTS}/assets"
-"""Where the files of the set lie for Android."""
+"""Folder of the models for Android."""
 
 APPLE = (COREML.target, XNNPACK.target, CPU.target)
 ANDROID = (NNAPI.target, XNNPACK.target, QNN.target, CPU.target)
@@ -33,17 +33,17 @@ _PUBLISHED = {
         "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0",
     ),
 }  # fmt: skip
-"""Releases that are on Maven Central. Not every release of ONNX Runtime is: 1.24.4 has no Android package."""
+"""Releases on Maven Central. Not every release of ONNX Runtime is there: 1.24.4 has no Android package."""
 _SWIFT_KINDS = {
     "FLOAT": ".float", "INT8": ".int8", "UINT8": ".uInt8", "INT32": ".int32", "INT64": ".int64",
 }  # fmt: skip
-"""Element types that both bindings take, by the name that Java has for them."""
+"""Element types that both bindings support, by Java's names."""
 _LINE = 96
 
-# Gradle packs the models in memory, of which it takes 512 MiB by itself.
+# Gradle packs the models in memory, with a default limit of 512 MiB.
 _PROPERTIES = "android.useAndroidX=true\norg.gradle.jvmargs=-Xmx4g\n"
 GRADLEW = "android/gradlew"
-"""A script; the other files are read alone."""
+"""The only executable file."""
 _GRADLE, _GRADLE_SHA256 = "8.9", "d725d707bfabd4dfdc958c624003b3c80accc03f7037b5122c4b1d0ef15cecab"
 _WRAPPER = f"""distributionBase=GRADLE_USER_HOME
 distributionPath=wrapper/dists
@@ -63,11 +63,11 @@ _TEST_MANIFEST = """<manifest xmlns:android="http://schemas.android.com/apk/res/
 
 
 def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
-    """Yield the files of the benches, by their paths in the set's folder.
+    """Yield the files of the benchmarks as (path in the set's folder, text).
 
     Args:
         matrix: The set.
-        ort_version: The release that wrote its files.
+        ort_version: The ONNX Runtime release that wrote the models.
     """
     used = {entry.provider for entry in matrix.entries}
     manifest = textwrap.wrap(base64.b64encode(msgspec.json.encode(matrix)).decode(), _LINE)
@@ -102,13 +102,13 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
 
 
 def _release(package: str, ort_version: str) -> str:
-    """Return the package's release: that which wrote the files, or else the newest published one before it.
+    """Return the package's release: the one that wrote the models, or else the newest published one before it.
 
-    Gradle takes the newest of a range that exists, so a release that is not known to be published does no harm.
+    If the release is newer than the known ones, the result is a range, of which Gradle takes the newest that exists.
     """
     numbers = version(ort_version)
     own = ".".join(map(str, numbers))
     older = [release for release in _PUBLISHED[package] if version(release) <= numbers]
     if not older:
-        return _PUBLISHED[package][0]  # newer ones read older files
+        return _PUBLISHED[package][0]  # newer releases read older files
     return own if older[-1] == own else f"[{older[-1]},{own}]"

@@ -1,4 +1,4 @@
-"""``README.md`` of a bundle: what it is, what it gained, how to load it, and what was measured where."""
+"""``README.md`` of a bundle: its content, gain, how to load it, and where it was measured."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def readme(
     """Return the text of the file.
 
     Args:
-        info: What the bundle contains.
-        headline: The answer of the tuning in one sentence.
-        name: The name of the model.
+        info: The index of the bundle.
+        headline: The result of the tuning in one sentence.
+        name: Name of the model.
         present: Files and folders of the bundle.
-        languages: The files of it that load the model.
+        languages: Names of all files that load the model.
     """
     parts = [f"# {_code(name)}", f"This folder contains {_text(info.contains)}.", _text(headline)]
     loaders = sorted(set(languages) & set(present))
@@ -80,7 +80,7 @@ def _measured(info: BundleInfo) -> str:
 
 
 def _text(text: str) -> str:
-    """Text in which nothing acts as Markdown or HTML."""
+    """Escape Markdown and HTML in a text."""
     return visible(text).replace("\\", "\\\\").replace("<", "&lt;").replace("`", "\\`").replace("|", "\\|")
 
 

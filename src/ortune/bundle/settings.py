@@ -1,4 +1,4 @@
-"""A plan's settings as a bundle stores them: with their channels, and thread counts that fit any machine."""
+"""A plan's settings as stored in a bundle: with their channels, and thread counts for any machine."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ortune.records import Applied, BundleInfo, Host, Plan, Value, assignment
 
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
-"""Settings of the process that a command before the program's own makes."""
+"""Process settings that a command makes, which precedes the program's own."""
 _MARK = "<folder>"
 
 
 def portable(plan: Plan) -> Plan:
-    """The plan with every thread count as ``min(n, cpus)``: n, where there are fewer CPUs at most one for each."""
+    """Return the plan with every thread count as ``min(n, cpus)``: n, or one per CPU if there are fewer."""
     settings = {name: _stored(knobs.find(name), value) for name, value in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
 
 
 def resolve(plan: Plan) -> tuple[Applied, ...]:
-    """Return every setting with its channel and key, and the value as the channel wants it, in the order of names."""
+    """Return every setting with its channel, key and value in the form of the channel, sorted by name."""
     return tuple(knobs.find(name).applied(value) for name, value in sorted(plan.settings.items()))
 
 
 def measured(applied: Iterable[Applied]) -> tuple[Applied, ...]:
-    """The settings with the thread counts that were measured: numbers in place of ``min(n, cpus)``."""
+    """Return the settings with the measured thread counts: numbers instead of ``min(n, cpus)``."""
     counts = [(s, thread_cap(s.value)) for s in applied]
     return tuple(s if n is None else msgspec.structs.replace(s, value=n) for s, n in counts)
 
@@ -44,17 +44,17 @@ def of(applied: Iterable[Applied], channel: str) -> list[Applied]:
 
 
 def arena(applied: Iterable[Applied]) -> dict[str, int]:
-    """Return options of the arena that all sessions of a process share, empty if the plan has none."""
+    """Return the options of the arena that all sessions of a process share; empty if the plan has none."""
     return {s.key: int(s.value) for s in of(applied, "env_allocator")}
 
 
 def providers(
     plan: Plan, applied: Iterable[Applied], *, keeps_buffers: bool = True
 ) -> list[tuple[str, dict[str, str]]]:
-    """Return the plan's execution providers, each with its options and those among the settings that are its own.
+    """Return the plan's execution providers, each with its options and those of the settings that are its own.
 
-    Without buffers that keep their addresses on the device, runs that replay a captured graph would give old results:
-    then nothing is captured.
+    Without device buffers at fixed addresses, replayed runs of a captured graph would give old results, so capture is
+    omitted.
     """
     options_of: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
     for spec in plan.providers:
@@ -70,9 +70,9 @@ def providers(
 
 
 def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
-    """Return the option that holds the folder of compiled models, by execution provider; empty if none stores any.
+    """Return the option for the folder of compiled models, by execution provider; empty if none stores any.
 
-    The parts of a key lead into the JSON text that such an option is.
+    A key with "/" is a path into the JSON text of an option.
     """
     own = of(applied, "provider_option")
     return {
@@ -81,7 +81,7 @@ def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
 
 
 class Stored(NamedTuple):
-    """Return the folder of compiled models, and the text before and after it in its option (JSON, or nothing)."""
+    """The folder of compiled models, with the text before and after it in its option (JSON, or nothing)."""
 
     option: str
     before: str
@@ -90,7 +90,7 @@ class Stored(NamedTuple):
 
 
 def stored_in(options: Mapping[str, str], key: str) -> Stored:
-    """Where a provider's options have the folder of compiled models, by its key as ``caches`` gives it."""
+    """Return the location of the folder of compiled models in a provider's options, by its key from ``caches``."""
     name, *way = key.split("/")
     if not way:
         return Stored(name, "", options[name], "")
@@ -104,13 +104,13 @@ def stored_in(options: Mapping[str, str], key: str) -> Stored:
 
 
 def is_capture(setting: Applied) -> bool:
-    """Return whether a session's entry replays captured runs, as DirectML's does; others' are provider options."""
+    """Return whether a session entry replays captured runs, as for DirectML; others use provider options."""
     is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
     return is_option and as_text(setting.value) == "1"
 
 
 def tuned_on(host: Host | None) -> dict[str, Any]:
-    """Return what ``machine.other_hardware`` compares, and the CPUs there were."""
+    """Return the facts that ``machine.other_hardware`` compares, and the number of CPUs; empty if unknown."""
     if host is None:
         return {}
     return {
@@ -122,7 +122,7 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
 
 
 def instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return the settings of a plan that need an instruction set, with those of which the processor needs one."""
+    """Return the settings of a plan that need an instruction set, each with the sets of which one is needed."""
     needed = {}
     for name, value in plan.settings.items():
         sets = knobs.find(name).instructions.get(str(value), ())
@@ -132,12 +132,12 @@ def instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 def preload(name: str) -> str:
-    """Shell words that give the path of an allocator's library on Linux, whatever its version's ending."""
+    """Return shell code for the path of an allocator's library on Linux, with any version suffix."""
     return f"$(/sbin/ldconfig -p | grep -oE '/.*/lib{name}(_minimal)?[.]so.*' | head -n 1)"
 
 
 def process_line(setting: Applied) -> str:
-    """Return how to start the program with a setting of the process; "" if nothing need be done."""
+    """Return how to start the program with a process setting; "" if nothing needs to be done."""
     if setting.key in COMMANDS:
         return f"start it with: {COMMANDS[setting.key]} {as_text(setting.value)} PROGRAM"
     if as_text(setting.value) == "never":
@@ -146,33 +146,33 @@ def process_line(setting: Applied) -> str:
 
 
 def is_bound(setting: Applied) -> bool:
-    """Return whether a setting names CPUs by number, which means nothing on another machine."""
+    """Return whether a setting names CPUs by number, which has no meaning on another machine."""
     return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
-    """Return whether a setting is right only with the allocator that the plan preloads."""
+    """Return whether a setting is valid only with the allocator that the plan preloads."""
     preloaded = (knobs.find(other.knob) for other in of(applied, "preload"))
     return any(named(setting) == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
-    """Return whether the process is to do without transparent huge pages, which it can say at any time."""
+    """Return whether the process should disable transparent huge pages, which it can do at any time."""
     return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
 
 
 def named(setting: Applied) -> str:
-    """Return a setting in words: ``intra_op_num_threads=4``."""
+    """Format a setting: ``intra_op_num_threads=4``."""
     return assignment(setting.knob, setting.value)
 
 
 def _stored(knob: Knob, value: Value) -> Value:
-    # 0 is ONNX Runtime's own choice, not a count; a provider's option is a plain text in every language.
+    # 0 is ONNX Runtime's default, not a count; a provider option is plain text in every language.
     count = knob.threads and knob.channel != "provider_option" and isinstance(value, int) and value > 0
     return f"min({value}, cpus)" if count else value
 
 
 def is_default(info: BundleInfo, custom_ops: Sequence[str]) -> bool:
-    """Return whether nothing has to be done but to open the model on the CPU."""
+    """Return whether the model only needs to be opened on the CPU."""
     needs = info.applied or custom_ops or info.requirements or info.hardware_bound or info.calibration
     return not needs and info.plan.provider_names == (CPU.name,)

@@ -1,7 +1,8 @@
-"""What the writer of ``ortune.json``, its reader and ``ortune.load`` must agree on. Standard library alone.
+"""Definitions shared by the writer of ``ortune.json``, its reader and ``ortune.load``. Standard library only.
 
-A bundle is a stranger's file: what it may set is a closed list, ``allowed.json``, which ``tools/make_allowed.py`` makes
-of the settings and the targets, since their own files need more than the standard library.
+A bundle may come from a stranger: the settings that it may make are in a closed list, ``allowed.json``.
+``tools/make_allowed.py`` generates it from the settings and the targets, since reading their files needs more than the
+standard library.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from ortune.printable import operand
 
 SCHEMA = "ortune/bundle/1"
 APP_SCHEMA = "ortune/app-bundle/1"
-"""Of the bundle of an application, which has changes for several models."""
+"""Schema of an application's bundle, which has changes for several models."""
 INDEX = "ortune.json"
 WORKLOAD = "workload.json"
 
 ALLOWED = Path(__file__).with_name("allowed.json")
 
-_OPTION = re.compile(r"[A-Za-z0-9_.:,;+-]*")  # no path, no variable, no text in a format of its own
+_OPTION = re.compile(r"[A-Za-z0-9_.:,;+-]*")  # no path, no variable, no text with its own format
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[a-z,]+\])?==[0-9][A-Za-z0-9.+]*")
 _THREADS = re.compile(r"min\((\d{1,9}), ?cpus\)")
 
 
 def is_inside(name: str) -> bool:
-    """Return whether a path is relative and stays in its folder, read as a path of either kind of system."""
+    """Return whether a path is relative and stays in its folder, on any system."""
     readings = (PurePosixPath(name), PureWindowsPath(name))
     return bool(name) and not any(path.anchor or ".." in path.parts for path in readings)
 
 
 def require_no_way_out(folder: Path, name: str) -> None:
-    """Refuse a file of a bundle that is a link to a place outside of it.
+    """Reject a file of a bundle that is a link to a place outside of it.
 
     Raises:
-        UsageError: It leaves the bundle.
+        UsageError: The link leaves the bundle.
     """
     if not inside(folder / name, folder):
         raise UsageError(
@@ -49,10 +50,10 @@ def require_no_way_out(folder: Path, name: str) -> None:
 
 
 def require_schema(schema: object, index: Path) -> None:
-    """Refuse the index of a bundle that is not of one model, or of another version.
+    """Reject an index that is not of a single model's bundle, or of another version.
 
     Raises:
-        UsageError: It is.
+        UsageError: The schema is another one.
     """
     if schema == APP_SCHEMA:
         raise UsageError(
@@ -75,12 +76,12 @@ def thread_cap(value: object) -> int | None:
 
 
 def as_text(value: object) -> str:
-    """Return a value as ONNX Runtime's string options want it."""
+    """Return a value in the form of ONNX Runtime's string options."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def put_option(options: dict[str, str], key: str, text: str) -> None:
-    """Put a value into a provider's options; the parts of a key lead into the JSON text that such an option is."""
+    """Set a value in a provider's options; a key with "/" is a path into the JSON text of an option."""
     name, *way = key.split("/")
     tree = json.loads(options.get(name, "{}")) if way else {}
     node = tree
@@ -93,16 +94,16 @@ def put_option(options: dict[str, str], key: str, text: str) -> None:
 
 @cache
 def allowed() -> dict[str, Any]:
-    """Return what a bundle may set: ``settings`` by name, and ``providers`` with the names of their options."""
+    """Return the closed list: ``settings`` by name, and ``providers`` with the names of their options."""
     allowed_settings: dict[str, Any] = json.loads(ALLOWED.read_text(encoding="utf-8"))
     return allowed_settings
 
 
 def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Return a plan's settings as ``Knob.applied`` gives them, from the closed list alone.
+    """Return a plan's settings in the form of ``Knob.applied``, by the closed list.
 
     Raises:
-        ValueError: One is not in the list, or has a value that it cannot have.
+        ValueError: A setting is not in the list, or has an invalid value.
     """
     allowed_settings, entries = allowed()["settings"], []
     for name, value in sorted(settings.items()):
@@ -115,7 +116,7 @@ def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
 
 
 def _value(name: str, about: Mapping[str, Any], value: object) -> Any:
-    """Return a stored value as its channel wants it."""
+    """Return a stored value in the form of its channel; raise ValueError if it is invalid."""
     if "values" in about and as_text(value) in about["values"]:
         return about["values"][as_text(value)]
     if "pattern" in about and isinstance(value, str) and re.fullmatch(about["pattern"], value):
@@ -128,9 +129,9 @@ def _value(name: str, about: Mapping[str, Any], value: object) -> Any:
 
 
 def refused_option(options: Mapping[str, object], names: Collection[str]) -> str:
-    """Return the first option of a provider that no file may set, "" if it may set all.
+    """Return the first provider option that no file may set, as ``name=value``; "" if all are allowed.
 
-    Refused are names that are not in the closed list, and values that are more than a number or a word.
+    Names that are not in the closed list, and values that are more than a number or a word, are rejected.
     """
     for name, value in options.items():
         if name not in names or not (isinstance(value, str) and _OPTION.fullmatch(value)):
@@ -139,6 +140,6 @@ def refused_option(options: Mapping[str, object], names: Collection[str]) -> str
 
 
 def pip_words(requirements: object) -> str:
-    """What a bundle says is to be installed, as words of pip: names with versions, and nothing else that pip takes."""
+    """Return a bundle's requirements as arguments of pip: names with versions only, without any other syntax."""
     words = requirements if isinstance(requirements, list) else []
     return " ".join(word for word in words if isinstance(word, str) and _REQUIREMENT.fullmatch(word))

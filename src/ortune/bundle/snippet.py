@@ -1,4 +1,4 @@
-"""The few lines of Python to paste where the model is loaded today."""
+"""Python code to use where the model is loaded today."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.providers import find
 from ortune.records import Applied, Plan
 
-_WIDTH = 100  # characters of a line to paste
+_WIDTH = 100  # maximum characters of a line
 
 
 def python_lines(
@@ -32,18 +32,18 @@ def python_lines(
     custom_ops: Sequence[str] = (),
     plugins: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the plan as Python: session options, the session, and what must stand before the program's command.
+    """Return the plan as Python: session options, the session, and comments on how to start the program.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
-        model: Path of the model, as the user writes it.
-        libraries: Where each allocator's library lies on this machine: distributions seldom ship the bare
-            ``libNAME.so``, and a wrong name is only warned of.
+        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        model: Path of the model as the user writes it.
+        libraries: Path of each allocator's library on this machine, since distributions seldom have a plain
+            ``libNAME.so`` and a wrong name only causes a warning.
         custom_ops: Libraries with the model's custom operators.
-        plugins: Wheels that bring execution providers to this build, by provider: "onnxruntime-ep-webgpu 0.4.0".
+        plugins: Plug-in wheels of this build by execution provider: "onnxruntime-ep-webgpu 0.4.0".
 
     Returns:
-        Lines without a final line break.
+        The lines, without a final line break.
     """
     settings = measured(resolve(plan))
     options = [line for s in settings if not needs_allocator(s, settings) and (line := LANGUAGE.statement(s))]
@@ -83,14 +83,14 @@ def python_lines(
 
 
 def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """Return what providers from wheels of their own need: imports, statements, and statements on the options."""
+    """Return what plug-in providers need: imports, statements, and statements on the options."""
     imports, before, on = [], [], []
     for spec in chosen:
         name, own = spec if isinstance(spec, tuple) else (str(spec), {})
         if name not in plugins:
             continue
         own = dict(own)
-        # As ortune's own worker chooses it.
+        # The same choice as in ortune's worker.
         kind = (own.pop("device_type", "") or find(name).device).upper()
         is_it = (
             f"{kind!r} in (d.device.type.name, d.ep_metadata.get('ov_device'))"
@@ -109,7 +109,7 @@ def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list
 
 
 def _call(function: str, *arguments: object, **named: object) -> list[str]:
-    """Return a call, with a line for each argument where one line is too long; text is code, the rest is written."""
+    """Format a call, with one line per argument if it is too long; positional text is code, others literals."""
     pairs = [*(("", value) for value in arguments), *((f"{name}=", value) for name, value in named.items())]
     texts = [f"{name}{value if isinstance(value, str) else repr(value)}" for name, value in pairs]
     line = f"{function}({', '.join(texts)})"
@@ -121,14 +121,14 @@ def _call(function: str, *arguments: object, **named: object) -> list[str]:
         if not isinstance(value, str):
             text = pprint.pformat(value, width=_WIDTH - 5 - len(name), sort_dicts=False)
         first, *rest = str(text).splitlines()
-        # pprint aligns what follows with the first bracket, which stands behind the name here.
+        # pprint aligns continuation lines with the first bracket, which follows the name here.
         lines += [f"    {name}{first}", *(f"    {' ' * len(name)}{more}" for more in rest)]
         lines[-1] += ","
     return [*lines, ")"]
 
 
 def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) -> list[str]:
-    """Return statements that are right only with the plan's allocator, which is in no line that is pasted."""
+    """Return statements that are valid only with the plan's allocator, conditional on it being preloaded."""
     if not statements:
         return []
     (name, *_) = [as_text(s.value) for s in of(settings, "preload")]
@@ -139,7 +139,7 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
 
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
-    """Return comments: what the process must be started with, and each setting of it that no command makes."""
+    """Return comments on how to start the process, and on process settings that no command makes."""
     preloads = [as_text(s.value) for s in of(settings, "preload")]
     process = of(settings, "process")
     words = [f"{s.key}={as_text(s.value)}" for s in of(settings, "env")]

@@ -1,4 +1,4 @@
-"""``deploy/config.pbtxt``: the model under Triton's ONNX Runtime backend, which has settings for part of a plan."""
+"""``deploy/config.pbtxt``: the model for Triton's ONNX Runtime backend, which supports part of a plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TYPES = {
     ir.DataType.DOUBLE: "TYPE_FP64",
 }
 GRAPH_LEVEL = "optimization.graph.level"
-"""What a setting calls the field of that block; all others are parameters."""
+"""Name of a setting for the field of that block; all others are parameters."""
 
 _ON_GPU = "gpu_execution_accelerator"
 _quoted = Quote(utf8, "\\{:03o}", QUOTES)
@@ -34,8 +34,7 @@ _quoted = Quote(utf8, "\\{:03o}", QUOTES)
 def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> str:
     """Return the text of ``config.pbtxt``.
 
-    What the backend has no setting for, and inputs or outputs that it cannot take, are named in comments and left
-    out.
+    What the backend does not support, including inputs and outputs, is listed in comments and omitted.
     """
     names = [p.name for p in info.plan.providers]
     accelerators = {name: accelerator for name in names if (accelerator := find(name).bindings.triton)}
@@ -67,7 +66,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
 
 
 def _values(model: ir.Model) -> tuple[list[str], list[str]]:
-    """Return the blocks of inputs and outputs, and in words what must be left out."""
+    """Return the blocks of inputs and outputs, and notes on what must be omitted."""
     lines: list[str] = []
     lost: list[str] = []
     for kind, values in (("input", feedable(model)), ("output", model.graph.outputs)):
@@ -76,7 +75,7 @@ def _values(model: ir.Model) -> tuple[list[str], list[str]]:
             if not isinstance(value.type, ir.TensorType) or dtype is None:
                 lost.append(f"{kind} {name}: Triton does not support its type")
             elif value.shape is None:
-                # Triton completes what the configuration leaves out from the model itself.
+                # Triton completes omitted inputs and outputs from the model.
                 lost.append(f"{kind} {name}: its rank is not declared")
             else:
                 lines += _value(kind, name, dtype, value.shape)
@@ -89,13 +88,13 @@ def _value(kind: str, name: str, dtype: str, shape: ir.Shape) -> list[str]:
     if sizes:
         lines.append(f"    dims: [ {', '.join(map(str, sizes))} ]")
     else:
-        # Triton has no tensors without dimensions: it takes one element and drops its dimension.
+        # Triton has no scalars: declare one element and drop its dimension.
         lines += ["    dims: [ 1 ]", "    reshape: { shape: [ ] }"]
     return [*lines, "  }", "]"]
 
 
 def _optimization(info: BundleInfo, accelerators: Iterable[tuple[str, str]]) -> list[str]:
-    # CUDA is what an instance on a GPU has anyway.
+    # An instance on a GPU has CUDA in any case.
     inner = [
         f"  execution_accelerators {{ {kind}: [ {{ name: {_quoted(name)} }} ] }}"
         for kind, name in accelerators
@@ -114,7 +113,7 @@ def _parameters(applied: tuple[Applied, ...]) -> list[str]:
 
 
 def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
-    """Parameters that are right only with the plan's allocator, which Triton's own process must be started with."""
+    """Return comments with the parameters that are valid only with the plan's allocator in Triton's process."""
     for_allocator = [s for s in applied if needs_allocator(s, applied)]
     allocators = ", ".join(as_text(s.value) for s in of(applied, "preload"))
     return [
@@ -128,14 +127,14 @@ def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
 
 
 def _set(applied: Sequence[Applied]) -> list[tuple[str, str]]:
-    """Return what must be written of the settings, by the backend's names."""
+    """Return the settings to write, with the backend's names."""
     return [(knobs.find(s.knob).triton, text) for s in applied if (text := _spelled(s))]
 
 
 def _spelled(setting: Applied) -> str | None:
-    """Return a value as the backend spells it, "" if nothing must be written, None if it cannot be set."""
+    """Return a value in the backend's spelling; "" if nothing must be written, None if it is not supported."""
     if setting.channel in ("env", "preload"):
-        return ""  # of Triton's own process: deploy/env has them
+        return ""  # of Triton's process, in deploy/env
     if (setting.channel, setting.value) == ("call_style", "run"):
         return ""
     knob, text = knobs.find(setting.knob), as_text(setting.value)

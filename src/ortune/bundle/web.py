@@ -1,7 +1,7 @@
-"""``load.web.mjs``: the code that loads a bundle in a page, its types, and what serves the page for threads.
+"""``load.web.mjs``: code that loads a bundle in a page, its types, and server configurations for threads.
 
-Everything is written from the plan alone, and from the one for devices that cannot run it. Each provider is tried by
-itself, in order: given several, onnxruntime-web leaves out what it cannot have with a warning on the console.
+The code is generated from the plan and its fallback for devices that cannot run it. Each provider is tried separately,
+in order: given several, onnxruntime-web skips unavailable ones with only a warning on the console.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
 
 FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
-"""What gives a page its headers, in ``deploy/``."""
+"""Server configurations in ``deploy/`` for the headers of a page."""
 
 ISOLATION = _ISOLATION.name
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
@@ -40,20 +40,20 @@ _TYPES = {
     **{name: name.lower() for name in ("INT4", "UINT4", "INT8", "UINT8", "INT16", "UINT16")},
     **{name: name.lower() for name in ("INT32", "UINT32", "INT64", "UINT64")},
 }  # fmt: skip
-"""What onnxruntime-web calls the types of tensors."""
+"""Names of tensor types in onnxruntime-web."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """One provider with all that belongs to it, as JavaScript.
+    """One provider with its settings, as JavaScript.
 
     Attributes:
-        provider: As ``executionProviders`` names it.
-        build: What is imported.
+        provider: Name for ``executionProviders``.
+        build: Module to import.
         env: Statements on ``env``.
-        options: The session options.
-        threads: The expression for the requested threads; "" if there are none.
-        inputs: Where the inputs have to lie.
+        options: Session options as a literal.
+        threads: Expression for the requested threads; "" if there are none.
+        inputs: Location of the inputs; "" for the CPU.
         plain: Whether it runs the untouched model, if the bundle also has a rewritten one.
     """
 
@@ -67,12 +67,12 @@ class Choice:
 
 
 def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str, str]:
-    """Return the files by their names within the bundle.
+    """Return the files by path in the bundle.
 
     Args:
-        info: What it says of itself.
+        info: The index of the bundle.
         model: The model that its plan runs.
-        plain: The untouched one.
+        plain: The untouched model.
     """
     chain = choices(info.plan, info.applied)
     models = [("MODEL", "EXTERNAL", *_served(info.model, model))]
@@ -99,12 +99,12 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
 
 
 def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[Choice, ...]:
-    """Return the plan's providers in order, each with the settings that are everyone's and its own.
+    """Return the plan's providers in order, each with the common settings and its own.
 
     Args:
         plan: The plan.
-        applied: Its settings.
-        first: Nothing is tried before it.
+        applied: The plan's settings.
+        first: Whether no other provider is tried before the plan.
     """
     tried = [first, *(False for _ in plan.providers[1:])]
     return tuple(
@@ -114,11 +114,11 @@ def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tu
 
 
 def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
-    """Return the plan as the few lines of JavaScript to put where the model is loaded today.
+    """Return the plan as the lines of JavaScript to use where the model is loaded today.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
-        model: Path of the model, as the user writes it.
+        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        model: Path of the model as the user writes it.
     """
     first = choices(plan, measured(resolve(plan)))[0]
     lines = []
@@ -140,19 +140,19 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
 
 
 def locations(opened: OpenModel) -> list[str]:
-    """Return where the external data lies, relative to the model's folder."""
+    """Return the paths of the external data, relative to the model's folder."""
     paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 
 
 def address(name: str) -> str:
-    """Return a file of the bundle as an address relative to the code, percent-encoded."""
+    """Return a percent-encoded URL of a file of the bundle, relative to the code."""
     data = name.encode("utf-8", "surrogateescape")
     return "./" + "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in data)
 
 
 def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
-    """Return the address of a model in the bundle; and its external data: what the model calls it, with its address."""
+    """Return the URL of a model in the bundle, and its external data as pairs of name and URL."""
     folder = place[: place.rfind("/") + 1]
     return address(place), [(path, address(folder + path)) for path in locations(model)]
 
@@ -162,7 +162,7 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) 
     traits = providers.find(provider.name)
     build = page_settings.build or default_of(provider.name)
     if build == "jspi" and traits.cpu_kernels and not first:
-        # A browser that gave no GPU may lack JSPI as well, and what lacks it cannot start that build at all.
+        # A browser without a GPU may lack JSPI too, and cannot start that build at all then.
         build = traits.web_alone
     if not BUILD.runs(build, provider.name):
         build = traits.web_alone or default_of(provider.name)
@@ -179,20 +179,20 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) 
 
 
 def _assigned(key: str, value: object) -> list[str]:
-    """Statements that set a value of the environment, of which ``wasm``, ``webgl`` and ``webgpu`` alone are there."""
+    """Return statements that set a value of ``env``; only ``wasm``, ``webgl`` and ``webgpu`` exist in it."""
     parts = key.split(".")
     parents = [f"env.{'.'.join(parts[:n])} ??= {{}}" for n in range(2, len(parts))]
     return [*parents, f"env.{key} = {_expression(value)}"]
 
 
 def _expression(value: object) -> str:
-    """Return a value of the environment: a count of threads is taken where the page runs."""
+    """Return a value of ``env`` as an expression; a thread count is computed in the page."""
     count = thread_cap(value)
     return json.dumps(value) if count is None else f"threads({count})"
 
 
 def literal(value: object) -> str:
-    """Return a value as JavaScript. Names are computed ones, for ``__proto__: x`` would be no entry."""
+    """Return a value as a JavaScript literal; names are computed, since ``__proto__: x`` would not be an entry."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_name(key)}: {literal(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
@@ -205,7 +205,7 @@ def _name(key: str) -> str:
 
 
 def _shape(shape: ir.Shape | None) -> str:
-    """Return sizes and names of axes as a comment has them, which "*/" would end."""
+    """Return sizes and names of axes for a comment, with "*" escaped since "*/" would end it."""
     if shape is None:
         return "of any shape"
     sizes = (str(d.value or "?") if isinstance(d, ir.SymbolicDim) else str(d) for d in shape)
@@ -213,7 +213,7 @@ def _shape(shape: ir.Shape | None) -> str:
 
 
 def _typed(values: Iterable[ir.Value]) -> list[tuple[str, str, str]]:
-    """Return names, types and shapes of tensors; a type that a page cannot hold is any."""
+    """Return names, types and shapes of tensors; the type is "" if pages do not support it."""
     tensors = []
     for value in values:
         kind = (

@@ -1,4 +1,4 @@
-"""Writes a bundle under another name next to its place and renames it, so that it is there whole or not at all."""
+"""Writing of a bundle, under a temporary name and then renamed, so it is complete or absent."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def write_bundle(
     """Write ``NAME.ortune`` with the model, its settings, code that loads it, and the proof.
 
     Args:
-        delivery: What the bundle ships.
-        workload: How the model was used.
-        host: Where it was tuned.
+        delivery: Content of the bundle.
+        workload: The workload of the measurement.
+        host: The tuned machine.
         model: The user's model.
-        rewritten: The model that the winner runs, where a rewrite made another one; a file that ortune made and
-            that nobody changes. ``model`` itself counts as none: no rewrite found anything to change.
+        rewritten: The winner's model if a rewrite made one, a file of ortune that does not change. None, or ``model``
+            itself, if no rewrite changed anything.
         feeds: Folder with ``feeds.json``.
         outputs: Folder with ``outputs.json``, the outputs of the default plan for those feeds.
         report_html: Text of ``report.html``.
-        directory: Where the bundle goes; made if needed.
-        force: Replace an existing bundle; else the new one is called ``NAME-2``, ``NAME-3`` …
+        directory: Folder for the bundle, which is created if needed.
+        force: Whether to replace an existing bundle; otherwise the new one is named ``NAME-2``, ``NAME-3`` …
         model_settings: Names of the settings that belong to a hardware-bound ``rewritten``.
 
     Returns:
         The bundle's folder.
 
     Raises:
-        UsageError: It cannot be written there, or what is there is not a bundle.
+        UsageError: It cannot be written there, or another file is there.
         ModelError, InputError: The model, the feeds or the outputs cannot be read.
     """
     goal = goal_of(directory, model)
@@ -108,14 +108,14 @@ def write_bundle(
         ) from error
     finally:
         if work is not None:
-            shutil.rmtree(work, ignore_errors=True)  # gone already when all went well
+            shutil.rmtree(work, ignore_errors=True)  # already renamed on success
 
 
 def require_writable(folder: Path) -> None:
-    """Says before a budget is spent that no bundle could be written there.
+    """Raise an error, before a budget is spent, if no bundle could be written to a folder.
 
     Raises:
-        UsageError: It could not.
+        UsageError: The folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def require_writable(folder: Path) -> None:
 
 
 def require_replaceable(directory: Path, model: Path) -> None:
-    """Refuse, before a budget is spent, to replace something that is no bundle.
+    """Reject, before a budget is spent, replacing something that is not a bundle.
 
     Raises:
         UsageError: Something else is there.
@@ -144,7 +144,7 @@ def require_replaceable(directory: Path, model: Path) -> None:
 
 
 def goal_of(directory: Path, model: Path) -> Path:
-    """Returns where a model's bundle goes."""
+    """Return the path of a model's bundle."""
     return directory / (model.stem + SUFFIX)
 
 
@@ -156,18 +156,18 @@ def _copy_models(
     work: Path,
     model_settings: tuple[str, ...],
 ) -> tuple[BundleInfo, OpenModel, OpenModel]:
-    """Write the models: the plan's, and the untouched one in a folder of its own if the plan has rewrites."""
+    """Copy the plan's model and, if the plan has rewrites, the untouched one into its own folder; return the index."""
     shipped = open_model(rewritten or model)
     bound = delivery.hardware_bound and rewritten is not None
-    # Not in place of one of the bundle's own files, which hold what the folder is.
+    # Not under the name of one of the bundle's own files.
     ours = _OWN_NAMES | {*FILES, *(language.file for language in languages())}
     clash = {PurePosixPath(name).parts[0] for name in (shipped.path.name, *locations(shipped))} & ours
     own = portable_name(model.name if rewritten is None else model.stem + rewritten.suffix)
     place = f"model/{own}" if clash or own in ours else own
     copy_model(shipped, work / place, ours=rewritten is not None)
     _require_same(work / place, shipped)
-    # The untouched model is what the bundle is proven against again, and what a bound one
-    # falls back to elsewhere.
+    # The untouched model is for repeating the proof, and the fallback of a hardware-bound model on other
+    # machines.
     plain = open_model(model) if rewritten is not None else shipped
     plain_place = f"plain/{portable_name(model.name)}" if rewritten is not None else ""
     if plain_place:
@@ -199,7 +199,7 @@ def _copy_models(
 
 
 def _requirements(delivery: Delivery) -> tuple[str, ...]:
-    """What must be installed in the place of a plain onnxruntime; () where that is enough."""
+    """Return the packages to install instead of a plain onnxruntime; empty if that is enough."""
     if delivery.adoption is not None:
         return delivery.adoption.requirements
     runtime = delivery.runtime
@@ -210,10 +210,10 @@ def _requirements(delivery: Delivery) -> tuple[str, ...]:
 
 
 def copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
-    """The model file, and its external data at the same places relative to it."""
+    """Copy a model file, and its external data to the same relative paths."""
     _copy(opened.path, goal, ours=ours)
     for location in locations(opened):
-        # Inside the model's folder by way of a link, perhaps, and elsewhere here.
+        # Inside the model's folder through a link, but outside here.
         if not is_inside(location):
             raise UsageError(
                 f"its weights {location!r} would be stored outside the bundle",
@@ -224,10 +224,10 @@ def copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
 
 
 def _require_same(copy: Path, measured: OpenModel) -> None:
-    """Opens the model of the bundle: with the weights that it finds there it is the one that was run and compared.
+    """Verify that the bundle's model, with the weights that it finds there, is the measured one.
 
     Raises:
-        ModelError: It is another one, or not all of it is there.
+        ModelError: It is another one, or incomplete.
     """
     if open_model(copy).sha256 != measured.sha256:
         raise ModelError(
@@ -239,9 +239,9 @@ def _require_same(copy: Path, measured: OpenModel) -> None:
 
 
 def _copy(source: Path, goal: Path, *, ours: bool) -> None:
-    """Copies a file in chunks, or links to it where nobody will write over it.
+    """Copy a file, or link it if it will not be overwritten.
 
-    The user's own files are copied: an exporter that overwrites the model in place would change a linked one.
+    The user's own files are copied, since an exporter that overwrites the model in place would change a linked one.
     """
     goal.parent.mkdir(parents=True, exist_ok=True)
     if ours and not source.is_symlink():
@@ -254,7 +254,7 @@ def _copy(source: Path, goal: Path, *, ours: bool) -> None:
 
 
 def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
-    """Copies the libraries with custom operators; their places in the bundle."""
+    """Copy the libraries with custom operators, and return their paths in the bundle."""
     places = []
     for number, library in enumerate(workload.custom_ops):
         place = f"custom_ops/{number}-{Path(library).name}"
@@ -264,7 +264,7 @@ def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
 
 
 def _write_values(feeds: Path, outputs: Path | None, names: Collection[str | None], work: Path) -> None:
-    """Writes what goes in, and of the default's outputs those that the shipped model gives."""
+    """Write the inputs, and those of the default's outputs that the shipped model has."""
     values = read_index(feeds, "feeds")
     write_protobufs(values, work / "inputs", "input")
     write_npz(values, work / "feeds.npz")
@@ -274,7 +274,7 @@ def _write_values(feeds: Path, outputs: Path | None, names: Collection[str | Non
 
 
 def _portable_workload(workload: Workload, own_ops: tuple[str, ...]) -> Workload:
-    """The workload with paths inside the bundle alone."""
+    """Return the workload with paths inside the bundle only."""
     inputs = "inputs" if workload.inputs_path else ""
     return msgspec.structs.replace(workload, inputs_path=inputs, image="", custom_ops=own_ops)
 
@@ -284,7 +284,7 @@ def _json(record: BundleInfo | Workload) -> str:
 
 
 def fresh_folder(directory: Path) -> Path:
-    """Make a new folder next to the goal, so that renaming it is one step."""
+    """Make a new folder next to the goal, so renaming it is one step."""
     number = 0
     while True:
         folder = directory / f".ortune-{os.getpid()}-{number}.tmp"
@@ -297,9 +297,9 @@ def fresh_folder(directory: Path) -> Path:
 
 
 def put(work: Path, goal: Path, force: bool) -> Path:
-    """Renames the finished folder to its name, or to the first that is free."""
+    """Rename the finished folder to its name, or to the first free one, and return the path."""
     if force and goal.exists():
-        # Aside first: a folder cannot be renamed over a full one.
+        # Moved aside first, since a folder cannot be renamed over a non-empty one.
         aside = fresh_folder(goal.parent)
         goal.rename(aside / goal.name)
         try:
@@ -317,11 +317,11 @@ def put(work: Path, goal: Path, force: bool) -> Path:
         try:
             work.rename(candidate)
         except (FileExistsError, NotADirectoryError):
-            continue  # somebody was faster
+            continue  # another process was faster
         except OSError:
             if not candidate.exists():
                 raise
-            continue  # a full folder came into being meanwhile
+            continue  # a non-empty folder was created meanwhile
         return candidate
     raise UsageError(
         "too many numbered bundles exist already", where=str(goal), do="use --force, or remove some"

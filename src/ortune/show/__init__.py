@@ -1,4 +1,4 @@
-"""What a session found, in words and formats: terminal, HTML, JSON, GitHub and Markdown."""
+"""Formatting of results for terminal, HTML, JSON, GitHub and Markdown."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 class _RoomAndVerb(ModuleType):
-    """This folder bears a verb's name, and Python binds ``ortune.show`` to it once anything in it is imported."""
+    """Module type that makes this package callable, since importing it replaces the function ``ortune.show``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """``ortune.show(...)`` is the verb all the same."""
+        """Call the verb ``ortune.show``."""
         return importlib.import_module("ortune.api").function("report")(*args, **kwargs)
 
 

@@ -1,6 +1,6 @@
-"""Command lines that measure again what a document measured, with its inputs, load, figure and runtime.
+"""Command lines that repeat a document's measurement, with its inputs, load, figure and runtime.
 
-A line is written only where it says all of that; a comparison of something else would settle nothing.
+A command is given only if it expresses all of that, since comparing something else would be useless.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _OBJECTIVES = {
 }
 _MOST_LINES = 1000
 _MOST_PARTS = 1000
-"""Weights of a mix are written as whole numbers up to so many parts of the whole."""
+"""Maximum denominator for weights of a mix that are written as whole numbers."""
 _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--worth-adopting", "--allow")
-"""Options of a tuning that are none of a comparison, or another one's; each has a value."""
+"""Options of a tuning, with a value each, that a comparison does not have or that differ there."""
 
 
 def plan_options(plan: Plan, flag: str) -> list[str]:
-    """Return the settings and rewrites as options that begin so ("--", "--b-")."""
+    """Return the settings and rewrites of a plan as options with a prefix ("--", "--b-")."""
     words = [word for setting in plan.assignments for word in (f"{flag}set", setting)]
     for spec in plan.rewrites:
         params = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -46,13 +46,13 @@ def plan_options(plan: Plan, flag: str) -> list[str]:
 
 
 def objective_options(statistic: str) -> list[str]:
-    """``--objective`` for a figure that is no latency."""
+    """Return the ``--objective`` option for a figure; empty for latency."""
     name = next((name for start, name in _OBJECTIVES.items() if statistic.startswith(start)), "")
     return ["--objective", name] if name else []
 
 
 def load_options(work: Workload) -> list[str]:
-    """Gap, sessions, callers and seed, where they are not the usual ones."""
+    """Return options for gap, sessions, callers and seed that differ from the defaults."""
     usual = Workload(cases=())
     words = ["--gap", f"{work.gap_ns / 1e6:.12g}ms"] if work.gap_ns else []
     for option, value, default in (
@@ -65,7 +65,7 @@ def load_options(work: Workload) -> list[str]:
 
 
 def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[str] | None:
-    """Return the inputs and the load as options; None where they cannot be written."""
+    """Return the inputs and the load as options; None if options cannot express them."""
     if work is None or any(note.startswith(IN_A_POD) for note in notes):
         return None
     words = _inputs(work)
@@ -73,14 +73,14 @@ def workload_options(work: Workload | None, notes: Sequence[str] = ()) -> list[s
 
 
 def user_inputs(work: Workload) -> list[str]:
-    """Return the user's own inputs as options; [] where there are none."""
+    """Return the user's own inputs as options; empty if there are none."""
     if not work.inputs_path:
         return []
     return ["--inputs", work.inputs_path, *(["--image", work.image] if work.image else [])]
 
 
 def _inputs(work: Workload) -> list[str] | None:
-    """Return what the model is fed; None where it cannot be written."""
+    """Return the inputs as options; None if options cannot express them."""
     words = user_inputs(work) if work.inputs_path else _shapes(work)
     if words is None:
         return None
@@ -88,13 +88,14 @@ def _inputs(work: Workload) -> list[str] | None:
 
 
 def _shapes(work: Workload) -> list[str] | None:
-    """Return every tensor's shape, or the sizes of the one dimension in which the cases of a mix differ."""
+    """Return the shapes of all tensors, or the sizes of the single dimension in which the cases of a mix differ."""
     if len(work.cases) == 1:
         inputs = work.cases[0].inputs
         if any("(" in choice.dtype for choice in inputs):
-            return None  # the length of a sequence has no option
+            return None  # there is no option for the length of a sequence
         return [word for choice in inputs for word in ("--shape", _shape(choice))]
-    # Named by ``--dim``, as in "seq=16"; one dimension alone, since a mix of several is their product.
+    # Cases are named by ``--dim``, such as "seq=16"; a single dimension only, since a mix of several is a
+    # product.
     named = [case.name.rpartition("=") for case in work.cases]
     if len({name for name, _, _ in named}) != 1 or any("," in name or not name for name, _, _ in named):
         return None
@@ -109,11 +110,11 @@ def _shapes(work: Workload) -> list[str] | None:
 
 
 def _mix(sizes: Sequence[str], weights: Sequence[float]) -> str:
-    """As ``--dim`` takes it: "16,128" where weights are equal, "16:3,128:1" where they are whole parts."""
+    """Format a mix for ``--dim``: "16,128" if the weights are equal, "16:3,128:1" if they are whole parts."""
     if len(set(weights)) == 1:
         return ",".join(sizes)
     shares = [Fraction(weight).limit_denominator(_MOST_PARTS) for weight in weights]
-    # 0.75 and 0.25 are 3/4 and 1/4: of their common denominator, 4, they are the parts 3 and 1.
+    # 0.75 and 0.25 are 3/4 and 1/4: with the common denominator 4, they are the parts 3 and 1.
     parts = [share * math.lcm(*(one.denominator for one in shares)) for share in shares]
     whole = all(math.isclose(part / sum(parts), weight) for part, weight in zip(parts, weights, strict=True))
     texts = map(str, parts) if whole else (f"{weight:.12g}" for weight in weights)
@@ -125,7 +126,7 @@ def _shape(choice: InputChoice) -> str:
 
 
 def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()) -> list[str]:
-    """Return the tuning of a side's model under the same workload; [] where it cannot be written."""
+    """Return the command that tunes a side's model with the same workload; empty if it cannot be expressed."""
     options = workload_options(work, notes)
     if options is None or side.plan.providers:
         return []
@@ -134,7 +135,7 @@ def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence
 
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
-    """Return the profile of a side's model, fed as the user said; [] where it cannot be written."""
+    """Return the command that profiles a side's model with the user's inputs; empty if it cannot be expressed."""
     options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
     if options is None or side.plan.rewrites or side.plan.providers or side.runtime.source is not None:
         return []
@@ -143,7 +144,7 @@ def profile_line(side: Side, work: Workload | None) -> list[str]:
 
 
 def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
-    """Return where the time goes; against the base where that is another model, whose inputs are known then."""
+    """Return the command that profiles the new side, against the base if that is another model."""
     if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
         return profile_line(new, work)
     profile = profile_line(base, work)
@@ -153,7 +154,7 @@ def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
 
 
 def as_said(work: Workload) -> Workload:
-    """Return a workload of one shape without the inputs that ortune chose: it chooses them again."""
+    """Return a workload of one shape without the inputs that ortune chose, since it chooses them again."""
     if len(work.cases) != 1:
         return work
     (case,) = work.cases
@@ -162,13 +163,13 @@ def as_said(work: Workload) -> Workload:
 
 
 def told_line(session: str, store: str) -> list[str]:
-    """Return the session told again with all that supports it; [] where it was not kept."""
+    """Return the command that reports a session in full; empty if it was not stored."""
     where = ["--store", store] if store else []
     return ["ortune", "report", session, *where, "-v"] if session else []
 
 
 def with_budget(command: str, seconds: float) -> list[str]:
-    """Return a command line with another budget; [] for what is none."""
+    """Return a command line with another budget; empty if the command is not one of ortune."""
     words = words_of(command)
     if not words:
         return []
@@ -177,12 +178,12 @@ def with_budget(command: str, seconds: float) -> list[str]:
 
 
 def change_line(command: str, default: Plan, change: Plan) -> list[str]:
-    """Return one change alone against the default of a tuning, asked as that was; [] where its command is none.
+    """Return a tuning's command as a comparison of the default with one change; empty if it is not a tuning.
 
     Args:
-        command: Of the tuning.
-        default: What it held all against.
-        change: What is changed.
+        command: The command of the tuning.
+        default: The tuning's default plan.
+        change: The change.
     """
     words = words_of(command)
     if words[1:2] != ["tune"]:
@@ -190,15 +191,15 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
     words[1] = "compare"
     for flag in _OF_TUNE:
         _drop(words, flag)
-    if default.is_web and "--target" in words[:-1]:  # which may have been all that a browser offers
+    if default.is_web and "--target" in words[:-1]:  # which may have been all targets in a browser
         words[words.index("--target") + 1] = find(default.provider_names[0]).target
     return [*words, *plan_options(change, "--b-")]
 
 
 def words_of(command: str) -> list[str]:
-    """Return the last of a document's commands; [] where it is none of ours: an older one may hold anything.
+    """Return the last of a document's commands as words; empty if it is not one of ortune, since documents may be old.
 
-    A command has several lines where a name in it has line ends.
+    A command has several lines if a name in it contains line breaks.
     """
     words, rest = list[str](), ""
     for line in command.strip().split("\n")[:_MOST_LINES]:
@@ -206,27 +207,27 @@ def words_of(command: str) -> list[str]:
         try:
             words = shlex.split(rest)
             rest = ""
-        except ValueError:  # a quote that is still open
+        except ValueError:  # a quote is still open
             rest += "\n"
     return words if words[:1] == ["ortune"] and not rest else []
 
 
 def _drop(words: list[str], flag: str) -> None:
-    """Take an option out, with its value, as often as it is there."""
+    """Remove every occurrence of an option with its value."""
     while flag in words[:-1]:
         at = words.index(flag)
         del words[at : at + 2]
 
 
 def lines(*commands: Sequence[str]) -> list[str]:
-    """Return the commands that can be written, as they are pasted."""
+    """Join the words of the commands that could be expressed for pasting."""
     return [shlex.join(words) for words in commands if words]
 
 
 def compare_line(
     a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()
 ) -> list[str]:
-    """Return the comparison of two sides under a workload; [] where it cannot be written."""
+    """Return the command that compares two sides with a workload; empty if it cannot be expressed."""
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
     if options is None or (not bundle and any(s.plan.providers or _is_rewritten(s) for s in (a, b))):
         return []
@@ -241,7 +242,7 @@ def compare_line(
         for letter, side in (("a", a), ("b", b)):
             words += [f"--{letter}-runtime", _named(side.runtime)] if _was_named(side.runtime) else []
     elif a.runtime.python != b.runtime.python:
-        # Of a bundle, A's runtime is found again, as it was before.
+        # For a bundle, A's runtime is found again as before.
         words += ["--a-runtime", _named(a.runtime)] if not bundle or _was_named(a.runtime) else []
         words += ["--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
@@ -250,23 +251,23 @@ def compare_line(
 
 
 def _bundle_of(a: Side, b: Side) -> str:
-    """Return the bundle that is compared with its own plain model at its default; "" where the sides are others."""
+    """Return the bundle if it is compared with its own plain model by default settings; else ""."""
     return operand(b.bundle) if b.bundle and a.bundle == b.bundle and a.plan.id == Plan().id else ""
 
 
 def _is_rewritten(side: Side) -> bool:
-    """Return whether a plan has rewrites that no option says: those in a bundle's file, or a comma in one."""
+    """Return whether a plan has rewrites that no option can express: those in a bundle's file, or with a comma."""
     texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
     return bool(side.plan.rewrites) and (bool(side.bundle) or any("," in text for text in texts))
 
 
 def model_of(side: Side) -> str:
-    """Return the model as the command line takes it; one of a git revision lay in a folder that is gone."""
+    """Return the model as the command line takes it; a git revision by its label, since its folder is temporary."""
     return operand(side.label if "@" in side.label else side.model.path)
 
 
 def _was_named(runtime: Runtime) -> bool:
-    """Return whether the user named the runtime; one that was found is found again."""
+    """Return whether the user named the runtime; otherwise it is found again."""
     return runtime.origin == "--runtime"
 
 

@@ -1,7 +1,7 @@
-"""Charts as data: axes, and marks in the units of what they show. A page draws them; no other format does.
+"""Charts as data: axes, and marks in data units. Only pages draw them.
 
-Hues are names of our own, which a page has colours for; shape says the same as colour: filled for what is sure, hollow
-or dotted for what is not.
+Hues are names that pages map to colours. Shape repeats the meaning of colour: filled for certain, hollow or dotted for
+uncertain.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Axis:
     """A range of values on the unit interval, linear or logarithmic.
 
     Attributes:
-        low, high: What lies at 0 and at 1.
-        ticks: Values within the range, each with its label, "" for a line without one.
-        strong: The emphasised tick: no change.
+        low, high: Values at 0 and at 1.
+        ticks: Values within the range with labels; "" for a line without a label.
+        strong: The emphasized tick; None for none.
     """
 
     low: float = 0.0
@@ -36,7 +36,7 @@ class Axis:
     strong: float | None = None
 
     def at(self, value: float) -> float:
-        """Return the place of a value on the axis, held within 0 and 1."""
+        """Return the position of a value on the axis, clamped to 0 and 1."""
         if self.log:
             place = math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
         else:
@@ -44,7 +44,7 @@ class Axis:
         return min(1.0, max(0.0, place))
 
     def holds(self, value: float) -> bool:
-        """Return whether the value lies within the range."""
+        """Return whether a value is within the range."""
         return self.low <= value <= self.high
 
 
@@ -53,8 +53,8 @@ class Box:
     """A rectangle.
 
     Attributes:
-        text: Written into it as far as there is room.
-        about: Told where the pointer rests.
+        text: Label, cut off if it does not fit.
+        about: Tooltip.
     """
 
     x0: float
@@ -69,7 +69,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """A point, labelled with its text."""
+    """A point with a label."""
 
     x: float
     y: float = 0.5
@@ -92,7 +92,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A point with its interval from left to right; an end that is None is open."""
+    """A point with its horizontal interval; an end that is None is unbounded."""
 
     middle: float
     low: float | None
@@ -110,10 +110,10 @@ class Chart:
     """A drawing.
 
     Attributes:
-        alt: What it shows, in words: all that a terminal has of it.
-        height_px: Its width is that of the column.
-        x, y: Axes; their ticks are drawn as lines.
-        legend: Hues and the meaning of each.
+        alt: Description in words, which is all that a terminal shows.
+        height_px: Height in pixels; the width is that of the column.
+        x, y: Axes, with ticks drawn as lines.
+        legend: Hues with their meaning.
     """
 
     alt: str
@@ -134,17 +134,17 @@ def factor_axis(
 ) -> Axis:
     """Return a logarithmic axis of factors around 1, with a margin.
 
-    What lies below ``slowest`` is left outside: one hopeless plan must not press all others together.
+    Values below ``slowest`` are outside, since a single very slow plan would compress all others.
 
     Args:
-        values: What the axis should hold.
-        words: What a tick is called.
-        slowest: The axis's lowest value.
+        values: Values that the axis should include.
+        words: Formats the label of a tick.
+        slowest: Lowest value of the axis.
         steps: Factors that may be labelled.
     """
     low, high = min([1 / 1.02, *values]), max([1.02, *values])
     low = max(low, slowest)
-    # Six hundredths of the length of the logarithmic axis, at each end.
+    # 6 % of the length of the logarithmic axis at each end.
     margin = (high / low) ** 0.06
     low, high = low / margin, high * margin
     ticks = tuple((t, words(t)) for t in _spaced(steps, low, high, keep=1.0))
@@ -152,10 +152,10 @@ def factor_axis(
 
 
 def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tuple[float, ...]:
-    """As many of the ticks as can be labelled side by side; ``keep`` always stays."""
+    """Return as many of the ticks as can be labelled without overlap, always including ``keep``."""
     width = math.log(high / low)
     chosen = [keep]
-    # From the ends inwards: the outermost labels say how far the axis reaches. A label takes 0.17 of the
+    # From the ends inwards, since the outermost labels show the range of the axis. A label takes 0.17 of the
     # width.
     for tick in sorted(ticks, key=lambda t: -abs(math.log(t / keep))):
         near = min(abs(math.log(tick / c)) for c in chosen)
@@ -166,7 +166,7 @@ def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tup
 
 
 def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """Return an axis of times or sizes; logarithmic where the largest is more than four times the smallest."""
+    """Return an axis of times or sizes; logarithmic if the largest is more than four times the smallest."""
     low, high = min(values), max(values)
     if low > 0 and high > 4 * low:
         steps = [n * 10.0**e for e in range(-2, 16) for n in (1, 2, 5)]
@@ -179,13 +179,13 @@ def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def zero_axis(high: float, words: Callable[[float], str], unit: float = 1.0) -> Axis:
-    """Return an axis from zero up, with ticks at round numbers of the unit."""
+    """Return an axis from zero, with ticks at round multiples of the unit."""
     ticks = [unit * n for n in _round_steps(0.0, high * 1.02 / unit)]
     return _labelled(0.0, high * 1.04, ticks, words)
 
 
 def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """Return a linear axis that includes zero, drawn as a strong tick."""
+    """Return a linear axis that includes zero, with a strong tick there."""
     low, high = min([0.0, *values]), max([0.0, *values])
     margin = 0.06 * (high - low) or 1.0
     low, high = low - margin, high + margin
@@ -195,7 +195,7 @@ def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def decade_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """Return a logarithmic axis from the decade of the least to that of the largest value, at least two."""
+    """Return a logarithmic axis of whole decades, at least two, that includes all positive values."""
     good = [v for v in values if v > 0]
     low, high = 10.0 ** _exponent(min(good)), 10.0 ** (_exponent(max(good)) + 1)
     if high / low < 100:
@@ -206,7 +206,7 @@ def decade_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
 
 
 def _exponent(value: float) -> int:
-    # Of the number as it is written: the floor of a logarithm may be one too low at a power of ten.
+    # From the formatted number, since the floor of a logarithm may be one too low at a power of ten.
     return int(f"{value:e}".partition("e")[2])
 
 
@@ -217,7 +217,7 @@ def _labelled(
 
 
 def _round_steps(low: float, high: float) -> list[float]:
-    """About four round numbers (steps of 1, 2 or 5 times a power of ten) within a range."""
+    """Return about four round numbers (steps of 1, 2 or 5 times a power of ten) within a range."""
     # From 0 to 10 a quarter is 2.5, and the next round step is 5: ticks at 0, 5 and 10.
     rough = (high - low) / 4
     power = 10.0 ** math.floor(math.log10(rough))
@@ -227,12 +227,12 @@ def _round_steps(low: float, high: float) -> list[float]:
 
 
 def order_axis(n: int, first: str, last: str) -> Axis:
-    """Return an axis of things in their order, of which the first and the last are named."""
+    """Return an axis of ordered items, of which the first and the last are labelled."""
     return Axis(low=0.0, high=float(n), ticks=((0.0, first), (float(n), last)))
 
 
 def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
-    """Return a dot each in their order on an ``order_axis``; None is a gap."""
+    """Return one dot per value in order for an ``order_axis``; None is a gap."""
     spots = [(i + 0.5, value) for i, value in enumerate(values)]
     marks: list[Mark] = []
     for (x0, y0), (x1, y1) in pairwise(spots) if joined else ():
@@ -243,5 +243,5 @@ def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) 
 
 
 def bounds_of(ratio_low: float | None, ratio_high: float | None) -> tuple[float | None, float | None]:
-    """Return an interval of ratios as one of speed-up factors; an end that nothing bounds is None."""
+    """Convert an interval of ratios to speed-up factors; an unbounded end is None."""
     return 1 / ratio_high if ratio_high else None, 1 / ratio_low if ratio_low else None

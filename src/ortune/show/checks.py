@@ -1,4 +1,4 @@
-"""What limits a claim: controls and guards speak here only where they failed or could not be judged."""
+"""Limits of a claim: controls and guards are reported only if they failed or could not be judged."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def checks(
     *more: str,
     allowed: Collection[str] = (),
 ) -> list[Line]:
-    """Return one line, "checks: passed" or what did not pass; beneath it what is wrong with the measurement itself.
+    """Return one line, "checks: passed" or the problems, followed by findings about the measurement.
 
     Args:
-        controls: A/A checks and sensitivity check.
-        comparison: Whose guards count; None if nothing was compared.
-        findings: Of them, those about the measurement.
-        more: What else limits the claim, "" for nothing.
+        controls: The A/A checks and the sensitivity check.
+        comparison: The comparison with the guards; None if nothing was compared.
+        findings: Findings, of which those about the measurement are used.
+        more: Further limits of the claim; "" is ignored.
         allowed: Guards that do not decide here.
     """
     missing = "controls not run" if comparison is not None and not controls else ""
@@ -42,7 +42,7 @@ def checks(
 
 
 def trouble(control: Control) -> str:
-    """Return what is wrong with a control: it failed, or the wait did not show; "" if it passed."""
+    """Return the problem with a control: it failed, or the wait was not detected; "" if it passed."""
     if control.name == "spike-in":
         if not control.ok:
             return f"sensitivity check FAILED: an artificial {change(control.expected_ratio or 1)} slowdown was missed"
@@ -60,9 +60,9 @@ def trouble(control: Control) -> str:
 
 
 def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
-    """Return what is worse, and what is undecided; what is not known is in the table.
+    """Return the guards that are worse than allowed or undecided; unknown ones are in the table.
 
-    What is slower makes other things worse too, which limits no claim.
+    Empty if the result is slower, since other metrics get worse with it.
     """
     if comparison is not None and comparison.verdict == "slower":
         return []
@@ -94,7 +94,7 @@ def guard_state(item: Guard) -> str:
 
 
 def control_words(controls: Sequence[Control]) -> list[str]:
-    """Return each control in words, with its p-value."""
+    """Format each control with its result and p-value."""
     parts = []
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
@@ -113,7 +113,7 @@ def control_words(controls: Sequence[Control]) -> list[str]:
 
 
 def guard(item: Guard, allowed: Collection[str] = ()) -> str:
-    """One guard by its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"; what is allowed is worse, but accepted."""
+    """Format one guard with its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"; allowed ones are "accepted"."""
     name, state = GUARD_NAMES[item.figure], guard_state(item)
     if item.failed and item.figure in allowed:
         state = "worse, but accepted"

@@ -1,4 +1,4 @@
-"""The difference of two profiles as a section of a page: where the time went, B minus A."""
+"""The difference of two profiles as a section of a page: change of time, B minus A."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_OPERATORS = 20
 
 
 def of(difference: ProfileDifference) -> list[Block]:
-    """Return three tables with a bar each row, and what is on one side alone; a comparison's page shows them too.
+    """Return three tables with one bar per row, and notes on what only one side has; also used for comparisons.
 
-    Where the profiler's overhead hides the difference there is no table of it.
+    If the profiler's overhead hides the difference, there are no tables.
     """
     if difference_tables.is_hidden(difference):
         return [
@@ -43,17 +43,17 @@ def of(difference: ProfileDifference) -> list[Block]:
 
 
 def why(difference: ProfileDifference) -> Section:
-    """Return the difference of two profiles below another verb's answer."""
+    """Return the difference of two profiles as a section below another verb's result."""
     return Section(title="Where the difference lies", note=NOTE, blocks=of(difference))
 
 
 def nodes(difference: ProfileDifference, most: int) -> list[Block]:
-    """Return the nodes that differ most, alone."""
+    """Return only the table of the nodes that differ most."""
     return _tables("Nodes that changed most", difference.nodes[:most], difference)
 
 
 def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
-    """Return a row each with its bar; rows within noise are folded."""
+    """Return a table with one bar per row, and a fold with the rows within noise."""
     unit = difference_tables.unit(difference)
     axis = _axis(rows, unit)
     certain = [row for row in rows if not difference_tables.within_noise(row)]
@@ -75,7 +75,7 @@ def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: Unit) ->
 
 
 def _axis(rows: Sequence[DifferenceRow], unit: Unit) -> Axis:
-    """Linear, with zero; an interval may widen it to twice the largest difference."""
+    """Return a linear axis that includes zero; intervals may widen it to twice the largest difference."""
     values = [row.difference_ns for row in rows]
     limit = 2 * max((abs(v) for v in values), default=1.0) or 1.0
     for row in rows:

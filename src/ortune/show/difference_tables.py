@@ -1,4 +1,4 @@
-"""The tables of the difference of two profiles, and what a row of them shows."""
+"""Tables of the difference of two profiles, and the texts in their rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ortune.show.profile_tables import Unit, category_words, unit_of
 TOP_OPERATORS = 6
 TOP_NODES = 10
 
-DROWNED = 3.0  # times as long as without the profiler, from which on a profile says nothing of the difference
-UNEVEN = 1.5  # times the other side's factor, from which on the profiler may be the whole difference
+DROWNED = 3.0  # times the unprofiled run: above this slowdown a profile does not explain the difference
+UNEVEN = 1.5  # ratio of the two sides' slowdowns above which the profiler may be the whole difference
 
 
 def unit(difference: ProfileDifference) -> Unit:
-    """Return the unit of all its columns."""
+    """Return the unit of all its columns, chosen from the longer run."""
     return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
 
 
 def tables(difference: ProfileDifference) -> list[Table]:
-    """Categories, operators, nodes: the largest contribution first; kernels alone where the profiler hides the rest."""
+    """Return the tables by category, operator and node, largest difference first, and that of GPU kernels if known."""
     kernels = [_gpu(difference.gpu)] if difference.gpu is not None else []
     if is_hidden(difference):
         return kernels
@@ -37,12 +37,12 @@ def tables(difference: ProfileDifference) -> list[Table]:
 
 
 def _gpu(gpu: GpuDifference) -> Table:
-    """Return the table of kernels by node, in a unit of its own."""
+    """Return the table of kernels by node, in a unit chosen from the kernel times."""
     return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
 
 
 def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
-    """Return one table of differences; columns for the interval and the work are there where any row has one."""
+    """Return a table of the first ``most`` differences; without columns for interval and work if all are empty."""
     shown = rows[:most]
     columns = {
         f"A {unit.name}": [_time(row.a_ns, unit) for row in shown],
@@ -75,7 +75,7 @@ def _time(ns: float | None, unit: Unit) -> str:
 
 
 def work(row: DifferenceRow) -> str:
-    """Return what it does on B against A ("3.00x FLOP", "same"), on one side alone how much; "" if not known."""
+    """Return B's work relative to A's ("3.00x FLOP", "same"), or the work of the only side; "" if not known."""
     ratio = row.work_ratio
     if ratio is not None:
         of = "FLOP" if row.a_flops and row.b_flops else "bytes"
@@ -94,7 +94,7 @@ def interval(row: DifferenceRow, unit: Unit) -> str:
 
 
 def within_noise(row: DifferenceRow) -> bool:
-    """Return whether the interval holds no difference, and nothing else is known to be one."""
+    """Return whether the interval includes zero, the node is on both sides and its work is the same."""
     certain = row.a_ns is None or row.b_ns is None or not row.same_work
     return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
 
@@ -104,7 +104,7 @@ def _no_change(ns: float, low_ns: float | None, high_ns: float | None) -> bool:
 
 
 def beneath(row: DifferenceRow) -> str:
-    """Return the operators on both sides, where the row has one and its name does not tell it."""
+    """Return the row's operators, or "" if there are none or the name already contains them."""
     return row.op_type if row.op_type and row.op_type.lower() not in row.name.lower() else ""
 
 
@@ -120,12 +120,12 @@ def _category(row: DifferenceRow) -> DifferenceRow:
 
 
 def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
-    """Return each category's own name, and its row in words."""
+    """Return each category's name with its row, in which the name is worded."""
     return [(row.name, _category(row)) for row in difference.categories]
 
 
 def is_hidden(difference: ProfileDifference) -> bool:
-    """Return whether the profiler takes so much more than the model that profiles give no reason for a difference."""
+    """Return whether the profiler's overhead is so large that the profiles do not explain the difference."""
     a, b = difference.a_slowdown_ratio, difference.b_slowdown_ratio
     ratios = [ratio for ratio in (a, b) if ratio]
     if not ratios or max(ratios) > DROWNED:
@@ -135,18 +135,18 @@ def is_hidden(difference: ProfileDifference) -> bool:
     more, plain = difference.b_wall_ns - difference.a_wall_ns, difference.plain_ns
     if plain is None:
         plain = difference.b_wall_ns / b - difference.a_wall_ns / a
-    # More than half of what the profiles differ by would be the profiler's own.
+    # The profiler's overhead would be more than half of the difference between the profiles.
     return abs(more - plain) > abs(more) / 2
 
 
 def shows_reason(difference: ProfileDifference) -> bool:
-    """Return whether profiles show where a difference lies: of the whole run, or of single nodes."""
+    """Return whether the profiles explain a difference, either of the whole run or of single nodes."""
     nodes = any(row.low_ns is not None and not within_noise(row) for row in difference.nodes)
     return not is_hidden(difference) and (nodes or not no_difference(difference))
 
 
 def no_difference(difference: ProfileDifference) -> bool:
-    """Return whether the whole run takes as long on both sides, as far as is known."""
+    """Return whether the whole run takes as long on both sides, within the interval if there is one."""
     return not is_hidden(difference) and _no_change(
         difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
     )

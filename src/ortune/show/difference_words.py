@@ -1,4 +1,4 @@
-"""The difference of two profiles in words: where the time went, B minus A."""
+"""The difference of two profiles in words: the change of time, B minus A."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ NAMED = 5
 EIGHT_BITS = 3
 NAME = 48
 _QUANTIZING = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})
-_BECAME = " -> "  # between the operators of one node on both sides
-DISTURBED = 1.3  # times as long as without the profiler, or as short, from which on that is said
-UNLIKE = 0.25  # of the larger difference, from which on it is said that profiles show another
+_BECAME = " -> "  # separates the operators of A and B in a node's ``op_type``
+DISTURBED = 1.3  # times the unprofiled run, longer or shorter, from which on the slowdown is mentioned
+UNLIKE = 0.25  # share of the larger difference, above which the unprofiled difference is mentioned too
 SAME = 0.02
-"""Half-width of an interval, as a share of the run, within which two runs take the same time."""
-OWNER = 0.1  # of the whole difference, from which on a node is called its largest part
+"""Half-width of an interval, as a share of the run, within which two runs are called equivalent."""
+OWNER = 0.1  # share of the whole difference, from which on a node is named as the largest change
 
 
 def headline(difference: ProfileDifference) -> str:
-    """Return the difference and its owner, in one sentence."""
+    """Return the difference and the node with the largest change, in one sentence."""
     return difference.sentence or sentence(difference)
 
 
 def answer(difference: ProfileDifference) -> str:
-    """Return the difference behind the verdict, which a sentence on no difference begins with by itself."""
+    """Return the sentence with the verdict's word before it, unless the sentence already begins with it."""
     if no_difference(difference):
         return headline(difference)
     if is_hidden(difference):
@@ -41,7 +41,7 @@ def answer(difference: ProfileDifference) -> str:
 
 
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
-    """Return the difference in words, made from the figures; ``name`` is what the second is called."""
+    """Return the difference as a sentence made from the figures; ``name`` is the name of the second side."""
     if is_hidden(difference):
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
@@ -53,7 +53,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
     part = f" ({percent(abs(more) / difference.a_wall_ns)})" if difference.a_wall_ns else ""
     which = " in these two processes" if _over_runs(difference) else ""
     text = f"{name} takes {_more(more, part)} than A{which}: {times}"
-    # The owner pulls in the direction of the whole.
+    # The node must change in the same direction as the whole run.
     largest = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
     if largest is not None and abs(largest.difference_ns) >= OWNER * abs(more):
         text += f"; the node with the largest change is {shorten(largest.name, NAME)} ({owner(largest)})"
@@ -63,17 +63,17 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
-    """Return the difference with its sentence."""
+    """Return the difference with its sentence filled in."""
     return msgspec.structs.replace(difference, sentence=sentence(difference, name))
 
 
 def no_reason(why: str) -> str:
-    """Return the sentence that a proven difference could not be looked into."""
+    """Return the sentence that the reason of a proven difference is unknown."""
     return f"the source of the difference is unknown: {why}"
 
 
 def _hidden(difference: ProfileDifference, name: str) -> str:
-    """Return the sentence that no reason is known, and what the difference is without the profiler."""
+    """Return the sentence that the profiler hides the difference, with the difference without the profiler if known."""
     plain = (
         f"; without the profiler, {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
     )
@@ -82,7 +82,7 @@ def _hidden(difference: ProfileDifference, name: str) -> str:
 
 
 def _same(difference: ProfileDifference) -> bool:
-    """Return whether the interval of the whole is so narrow that no difference that matters is left."""
+    """Return whether the interval of the whole run is within ``SAME`` of A's time."""
     ends = (difference.low_ns, difference.high_ns)
     return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
 
@@ -92,30 +92,30 @@ def _more(ns: float, part: str = "") -> str:
 
 
 def _span(difference: ProfileDifference) -> str:
-    """Return the interval of the whole, or that the difference is within noise."""
+    """Return the interval of the whole run, or that there were too few runs for one."""
     if difference.low_ns is None or difference.high_ns is None:
         return "too few runs to distinguish it from noise"
     return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
 
 
 def _alone(difference: ProfileDifference) -> str:
-    """Return which nodes differ although the whole does not."""
+    """Return the nodes that differ although the whole run does not; "" if there are none."""
     sure = certain(difference)
     if not sure:
         return ""
-    # What ONNX Runtime inserted follows from what the user changed.
+    # Nodes that ONNX Runtime inserted are only a consequence of what the user changed.
     row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
     first = f"{shorten(row.name, NAME)} ({owner(row)})"
     return f"; {f'{len(sure)} nodes differ, mainly' if len(sure) > 1 else 'one node differs:'} {first}"
 
 
 def certain(difference: ProfileDifference) -> list[DifferenceRow]:
-    """Return nodes that differ by more than noise, the largest difference first."""
+    """Return the nodes that differ by more than noise, the largest difference first."""
     return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
 
 
 def owner(row: DifferenceRow) -> str:
-    """Says by how much a row differs, and why where that is certain without a clock."""
+    """Return a row's change, with its work if that differs or the side if it is only on one."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:
         return f"only in {'B' if row.a_ns is None else 'A'}, {change}"
@@ -123,18 +123,18 @@ def owner(row: DifferenceRow) -> str:
 
 
 def _over_runs(difference: ProfileDifference) -> bool:
-    """Return whether intervals are over the runs of one process on each side."""
+    """Return whether the intervals are over the runs of a single process on each side."""
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
 def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
-    """Return how sure the difference is, and what runs without the profiler took where that is not nearly the same."""
+    """Return the interval, the profiler's slowdown if large, and the unprofiled difference if it is another one."""
     parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
     return [part for part in parts if part]
 
 
 def _slowed(difference: ProfileDifference, name: str) -> str:
-    """Return the sentence that the times themselves are others under the profiler."""
+    """Return by how much the profiler slows down the runs; "" if by less than ``DISTURBED``."""
     ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
@@ -150,12 +150,12 @@ def _slowdowns(difference: ProfileDifference) -> list[float]:
 
 
 def _factors(difference: ProfileDifference) -> str:
-    """Return how much longer profiled runs take, each factor once: "68.2x and 5.8x"."""
+    """Return the slowdowns of profiled runs, equal ones once: "68.2x and 5.8x"."""
     return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
 
 
 def _plain(difference: ProfileDifference, more: float, name: str) -> str:
-    """Return a note if the difference without the profiler is another one, which the tables do not explain."""
+    """Return the difference without the profiler if it is not close to the profiled one; "" otherwise."""
     plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
@@ -163,7 +163,7 @@ def _plain(difference: ProfileDifference, more: float, name: str) -> str:
 
 
 def became(difference: ProfileDifference, name: str = "B") -> str:
-    """Operators in another's place that stand for a part of the difference: "9 Conv became ConvInteger in B"; or ""."""
+    """Return the largest change of operators: "9 Conv became ConvInteger in B"; "" if it is a small part."""
     kinds: dict[str, list[DifferenceRow]] = {}
     for row in difference.nodes:
         if _BECAME in row.op_type:
@@ -176,7 +176,7 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
     if not kind or changes[kind] * more < OWNER * more * more:
         return ""
     if " + " in kind and of_eight_bits(difference, name):
-        return ""  # many operators as one: each is told of by itself
+        return ""  # ``of_eight_bits`` reports each of these operators
     was, _, now = kind.partition(_BECAME)
     n_nodes = sum(len(row.a_nodes) for row in kinds[kind])
     what = f"{n_nodes} nodes ({was})" if " + " in was else f"{n_nodes} {was}"
@@ -184,7 +184,7 @@ def became(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def on_gpu(gpu: GpuDifference) -> str:
-    """Return what kernels took, in one sentence."""
+    """Return the change of the kernels' time and number, as a phrase."""
     sure = gpu.low_ns is not None and gpu.high_ns is not None
     span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
     counts = f"{gpu.a_kernels} kernels per run -> {gpu.b_kernels}"
@@ -192,7 +192,7 @@ def on_gpu(gpu: GpuDifference) -> str:
 
 
 def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
-    """Operators of 8 bits in place of others, with both times, and what quantizing itself takes; "" without any."""
+    """Return 8-bit operators that replace float ones, with both times and the cost of quantizing; "" if none do."""
     if is_hidden(difference):
         return ""
     rows = {row.name: row for row in difference.operators}
@@ -223,15 +223,15 @@ def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def _float_form(operator: str) -> str:
-    """Return the float operator that an 8-bit operator replaces, or "" for other operators."""
+    """Return the float operator that an 8-bit operator replaces; "" for other operators."""
     match = re.fullmatch(r"(?:QLinear|Q|DynamicQuantize)(\w+)|(\w+)Integer(?:ToFloat)?", operator)
     return (match[1] or match[2]) if match and operator not in _QUANTIZING else ""
 
 
 def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
-    """Return the difference in few lines, to stand under another answer: the sentence, then what changed most."""
+    """Return the difference in a few lines, for use below another answer: the sentence, then the largest changes."""
     lines = [headline(difference)]
-    if difference.gpu is not None:  # beside it the host's nodes are what queueing took
+    if difference.gpu is not None:  # on a GPU the host's times of nodes only measure queueing
         lines.append(on_gpu(difference.gpu))
         difference = msgspec.structs.replace(difference, nodes=difference.gpu.nodes)
     elif is_hidden(difference):
@@ -248,7 +248,7 @@ def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
 
 
 def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
-    """Return the rows that support the tables: sides, nodes of one side alone, noise, processes."""
+    """Return name and text of further rows: sides, nodes on only one side, noise, matching, processes."""
     rows = [
         ("A", difference.a),
         ("B", difference.b),
@@ -272,7 +272,7 @@ def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
 
 
 def _profiled(difference: ProfileDifference) -> str:
-    """Return processes of both sides, and what the intervals are over."""
+    """Return the number of processes on both sides, and what the intervals are over."""
     n = difference.a_processes
     processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
     if n != difference.b_processes:
@@ -285,7 +285,7 @@ def _profiled(difference: ProfileDifference) -> str:
 
 
 def _matched(difference: ProfileDifference) -> str:
-    """Return how nodes were matched where their origin in a model is not known."""
+    """Return how many nodes were matched by name or order because their origin is unknown; "" if none."""
     parts = []
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")

@@ -1,6 +1,6 @@
-"""What a verb says before it has a look: blocks in their order, made once and shown by each renderer.
+"""The content of a verb's answer without its formatting: a list of blocks that each renderer shows.
 
-Texts are as they came, names from files included: a renderer alone escapes, all of them.
+Texts are not escaped, not even names from files: each renderer must escape all of them.
 """
 
 from __future__ import annotations
@@ -13,22 +13,21 @@ from ortune.records import Envelope, Record
 from ortune.show.chart import Axis, Chart, Mark
 
 Tone = Literal["", "strong", "good", "bad", "unsure", "look", "stop", "faint"]
-"""What a text is to its reader: the first four of them, strong to unsure, are answers."""
+"""The meaning of a text, as an emphasis; strong, good, bad and unsure are for answers."""
 Level = Literal["notice", "warning", "error"]
 Kind = Literal["label", "text", "number", "name", "list", "chart"]
-"""How a column behaves: labels and numbers stay whole, texts fold; where room is short, names lose their middle, and
-lists their last items.
+"""Layout of a column: labels and numbers are never broken, texts are wrapped; in narrow columns, names are shortened in
+the middle and lists at the end.
 
-A chart is drawn on a page only: adjacent cells contain its numbers.
-"""
+A chart is only drawn on a page, so adjacent cells must contain its numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence on lines of its own; those that follow each other stand together.
+    """A sentence on its own lines; consecutive ones are shown without an empty line between them.
 
     Attributes:
-        whole: One line where no terminal shows it, for whoever reads the text line by line.
+        whole: Whether it is one line if the output is not a terminal, for programs that read it line by line.
     """
 
     text: str
@@ -38,10 +37,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Names, and what is said of each.
+    """Names with a text each.
 
     Attributes:
-        stacked: The name is long, and has a line of its own.
+        stacked: Whether each name is on its own line, because it is long.
     """
 
     rows: Sequence[tuple[str, str]]
@@ -54,7 +53,7 @@ class Points:
     """A list of sentences.
 
     Attributes:
-        marked: Whether each begins with a dash, because they are long.
+        marked: Whether each item begins with a dash, because items are long.
     """
 
     items: Sequence[str]
@@ -67,8 +66,8 @@ class Column:
     """A column of a table.
 
     Attributes:
-        axis: Of a column of charts, the scale that they share.
-        ends: Of such a column, what lies to the left and to the right.
+        axis: Common scale of a column of charts.
+        ends: Labels at the left and the right end of a column of charts.
     """
 
     head: str
@@ -79,15 +78,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with a second line below it, "" for none.
+    """A cell with an optional second line.
 
     Attributes:
-        marks: What is drawn in a column of charts; the text is the drawing's alternative.
-        key: The hue by which a chart draws what the cell names.
-        level: How deep it lies in a hierarchy.
-        order: What a page sorts the column by, where that is a number.
-        about: Tooltip of a page.
-        link: Where a page leads from the text: a file, relative to the page; "" for nowhere.
+        marks: Drawing of a cell in a column of charts; ``text`` is its alternative text.
+        key: Colour that charts use for the thing named in the cell.
+        level: Depth in a hierarchy.
+        order: Number by which a page sorts the column; None sorts by the text.
+        about: Tooltip on a page.
+        link: File that the text links to on a page, relative to the page; "" for no link.
     """
 
     text: str
@@ -102,19 +101,19 @@ class Cell:
 
 
 Row = Sequence[Cell | str]
-"""A row of a table as it is given: a plain cell as its text."""
+"""A row as passed to ``table``: a string is a plain cell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of as many cells as there are columns; one whose columns have no head is shown without a head.
+    """Rows with one cell per column; the head is left out if all heads are empty.
 
     Attributes:
-        title: In the place of the first column's head where that has none and others do.
-        bars: A share (0 to 1) for each row, drawn where the renderer can; () for none.
-        notes: What is said beneath.
-        dense: Many columns: less room between them.
-        sortable: A page sorts it by the head that is clicked, and shows ten rows at first.
+        title: Title; used as the first column's head if only that one is empty.
+        bars: Share of each row (0 to 1), drawn as a bar if the renderer can; () for no bars.
+        notes: Sentences below the table.
+        dense: Whether columns are closer together, because there are many.
+        sortable: Whether a page can sort it by a clicked head, and shows only ten rows at first.
     """
 
     columns: tuple[Column, ...]
@@ -131,7 +130,7 @@ class Table:
         return ("", [self.title, *heads[1:]]) if not heads[0] and any(heads) else (self.title, heads)
 
     def texts(self) -> Table:
-        """Return the table without its charts."""
+        """Return the table without its columns of charts."""
         places = [i for i, column in enumerate(self.columns) if column.kind != "chart"]
         columns = tuple(self.columns[i] for i in places)
         return replace(self, columns=columns, rows=tuple(tuple(row[i] for i in places) for row in self.rows))
@@ -139,10 +138,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Lines to copy: none is ever folded.
+    """Lines to be copied, which are never wrapped.
 
     Attributes:
-        commands: They are commands that may be run next, each on its own.
+        commands: Whether each line is a command that can be run next.
     """
 
     title: str
@@ -155,7 +154,7 @@ class Annotation:
     """An annotation of a job on GitHub.
 
     Attributes:
-        file: The file that it annotates, as it was typed; "" for none.
+        file: The annotated file as it was typed; "" for none.
     """
 
     level: Level
@@ -166,7 +165,7 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """Blocks that a page shows when they are unfolded."""
+    """Blocks that a page shows only when unfolded."""
 
     title: str
     blocks: Sequence[Block]
@@ -177,8 +176,8 @@ class Section:
     """Blocks under one title.
 
     Attributes:
-        note: How to read them.
-        name: What a link on the page leads to; "" for a section that has none.
+        note: Sentence on how to read the blocks.
+        name: Anchor for links on the page; "" for none.
     """
 
     title: str
@@ -192,16 +191,16 @@ Block = Line | Pairs | Points | Table | Code | Chart | Fold | Section
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The head of a page, apart from the answer itself.
+    """The head of a page.
 
     Attributes:
-        large: A figure, "" where there is none to name.
-        unit: What it is of; without a figure the answer in very few words.
-        tone: Of both.
-        values: Hue, name and value of each side.
-        beside: What the answer rests on.
-        origin: Of the subject: what was measured, and where.
-        basis: What all figures rest on: the page's last lines.
+        large: The figure shown large; "" for none.
+        unit: Unit of the figure; without a figure, the answer in very few words.
+        tone: Tone of figure and unit.
+        values: Colour, name and value of each side.
+        beside: Section next to the figure, with the evidence for it.
+        origin: What was measured, and on which machine.
+        basis: Basis of all figures, shown at the end of the page.
     """
 
     large: str = ""
@@ -215,16 +214,16 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One answer.
+    """The answer of a verb.
 
     Attributes:
-        title: Verb and subject, for a page; at a terminal the command says it.
-        blocks: The answer first: headline, table, what limits the claim, code, next commands; empty ones are left out.
-        support: All other blocks, shown by a terminal on request and by a page below the answer.
-        annotations: Of the answer and each finding.
-        before: Said above all else: what a reader must know of the whole.
-        dense: A page that must fit a terminal: no empty lines.
-        head: What a page shows large; None for the answer's own lines alone.
+        title: Verb and subject, shown by a page; a terminal already shows the command.
+        blocks: The answer: headline, table, limits of the claim, code, next commands; empty blocks are left out.
+        support: Further blocks, shown below the answer on a page and on request at a terminal.
+        annotations: Annotations for the answer and for each finding.
+        before: Lines above everything else, such as alerts.
+        dense: Whether empty lines are left out, so that it fits a terminal's screen.
+        head: Head of a page; None to use the first lines of ``blocks``.
     """
 
     title: str = ""
@@ -236,12 +235,12 @@ class Document:
     head: Head | None = None
 
     def filled(self, *, whole: bool) -> list[Block]:
-        """Return the blocks that are not empty, with the supporting ones if ``whole``."""
+        """Return the blocks that are not empty, followed by the supporting ones if ``whole``."""
         return filled([*self.blocks, *(self.support if whole else ())])
 
 
 def filled(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks that hold anything."""
+    """Return the blocks that are not empty."""
     return [block for block in blocks if _holds(block)]
 
 
@@ -262,7 +261,7 @@ def _holds(block: Block) -> bool:
 
 
 def title_of(block: Block) -> str:
-    """Return the title of a block, "" for none."""
+    """Return the title of a block; "" if it has none."""
     match block:
         case Line():
             return ""
@@ -282,7 +281,7 @@ def table(
     dense: bool = False,
     sortable: bool = False,
 ) -> Table:
-    """Return a table; its fields are those of ``Table``."""
+    """Return a table with the fields of ``Table``; strings in rows become plain cells."""
     return Table(
         columns=tuple(columns),
         rows=tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows),
@@ -298,5 +297,5 @@ INTERRUPTED = "stopped early; partial results"
 
 
 def stopped(envelope: Envelope[Record]) -> list[Line]:
-    """Return the sentence that a measurement was interrupted, where it was."""
+    """Return the line that a measurement was interrupted, or no line if it was not."""
     return [Line(INTERRUPTED, "look")] if envelope.status == "interrupted" else []

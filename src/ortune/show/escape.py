@@ -1,4 +1,4 @@
-"""Names of models, nodes and settings come from files: nothing that shows them may act on them, nor be flooded."""
+"""Escaping of texts from files, such as names of models and nodes: they must not act on or flood the output."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from ortune.printable import no_commands, visible
 from ortune.show.numbers import shorten
 
 LONGEST = 2000
-"""Characters of one text that people read: a name in a file can have megabytes."""
+"""Characters that are shown of one text, since a name in a file can have megabytes."""
 
 
 def shown(text: str) -> str:
-    """Return one text of a document: visible, and the middle of what is far too long left out."""
+    """Return a text of a document with its control characters made visible, shortened to ``LONGEST`` characters."""
     return visible(shorten(text, LONGEST))
 
 
 def json_text(text: str) -> str:
-    """One JSON document on one line, of the same meaning, with no character in it that a terminal would act on."""
+    """Return an equivalent JSON document without characters that a terminal or a GitHub job would interpret."""
     safe = "".join(c if c.isprintable() else _json_escape(c) for c in text)
     return no_commands(safe, "\\u0023#")
 

@@ -1,4 +1,4 @@
-"""Outputs compared with ONNX's reference evaluator in float64, in words."""
+"""The comparison of outputs with ONNX's reference evaluator in float64, in words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHY: dict[NotEvaluated, str] = {
 
 
 def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
-    """Return why the outputs were not compared with the model in float64, for which there were ``limit_s`` seconds."""
+    """Return why outputs were not compared with the float64 model, for which ``limit_s`` seconds were allowed."""
     if exact.not_evaluated == "time":
         why = f"about {waiting(exact.needed_s)}, and at most {waiting(limit_s)} may be used for this"
     else:
@@ -27,13 +27,13 @@ def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
 
 
 def cell(exact: ExactCheck | None) -> str:
-    """Return whether outputs are correct, in a word."""
+    """Return "yes", "NO" or "not checked": whether the outputs are correct."""
     if exact is None or exact.right is None:
         return "not checked"
     return "yes" if exact.right else "NO"
 
 
 def checked(exact: ExactCheck) -> str:
-    """Return how near the outputs are to the model in float64."""
+    """Return how close the outputs are to those in float64; they must have been compared."""
     assert exact.outputs is not None
     return f"outputs are {difference(exact.outputs.relative_l2)} to {EVALUATOR} in float64"

@@ -1,4 +1,4 @@
-"""Findings in words, the same for every verb; and the command that measures what a finding's fix is worth."""
+"""Findings in words, for all verbs, and the command that measures the effect of a fix."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NAMED = 3
 GROUNDS = 2
 LONGEST_NAME = 60
 BOUNDED = 0.2
-"""Of the run: where a fix may leave less, its share bounds nothing worth saying."""
+"""Share of the run; if a fix may leave less than this, its bound is not worth reporting."""
 
 
 def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
-    """Check that the budget does not hold, and a budget that does."""
+    """Return the sentence that checks were skipped for lack of time, with a sufficient budget."""
     names = list(dict.fromkeys(left_out))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
@@ -41,7 +41,7 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
 
 
 def long_start(start_s: float, budget_s: float) -> str:
-    """Return what was spent before anything ran, where that is much of the budget."""
+    """Return the sentence that starting and reading the model took ``start_s`` of the budget."""
     return (
         f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
         "slower on a busy machine)"
@@ -49,7 +49,7 @@ def long_start(start_s: float, budget_s: float) -> str:
 
 
 def places(finding: Finding) -> str:
-    """Return where it is, in brackets; "" where the sentence itself names a place, shortened or not."""
+    """Return the finding's nodes in brackets; "" if its sentence already names one, even shortened."""
     where = [name for name in finding.where if name]
     said = re.split(r"[\s,()=:]+", finding.what)
     whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
@@ -65,7 +65,7 @@ def _names(word: str, name: str) -> bool:
 
 
 def estimate(finding: Finding) -> str:
-    """What bounds the fix, then what it brought on models alike; "" where neither is known, or it was measured."""
+    """Return the bound of the fix, and its effect on similar models; "" if neither is known or the fix was measured."""
     if finding.verified is not None:
         return ""
     parts = [_bound(finding)] if (finding.least_ratio or 0.0) >= BOUNDED else []
@@ -74,7 +74,7 @@ def estimate(finding: Finding) -> str:
 
 
 def _bound(finding: Finding) -> str:
-    """Return the most that the share allows, and that the largest share allows which the nodes may really have."""
+    """Return the speed-up limits from the nodes' estimated share and from the largest share that they may have."""
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"
@@ -94,22 +94,22 @@ def _brought(gain: Brought) -> str:
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Among what supports a headline; those about the measurement limit it, and are part of its checks."""
+    """Return the rows of findings on the model; those on the measurement are in ``caveats``."""
     return [("finding", finding.sentence()) for finding in findings if not about_measurement(finding)]
 
 
 def caveats(findings: Iterable[Finding]) -> list[str]:
-    """Return findings about the measurement itself: a verdict is not read without them."""
+    """Return the sentences of findings on the measurement, which belong to its verdict."""
     return [f.sentence(evidence=False) for f in findings if about_measurement(f)]
 
 
 def alerts(envelope: Envelope[Any]) -> list[str]:
-    """Return what is said before all else, a sentence each."""
+    """Return the sentence of each alert."""
     return [alert.sentence(evidence=False) for alert in envelope.alerts]
 
 
 def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
-    """Return the document with what is said before all else at its head."""
+    """Return the document with its alerts before everything else."""
     if not envelope.alerts:
         return document
     return replace(
@@ -120,7 +120,7 @@ def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
 
 
 def _configured(document: Document, envelope: Envelope[Any]) -> Document:
-    """Return the document with the options that a project's file has set, after the sentences that it begins with."""
+    """Return the document with a line on the options set by a project's file, after its first lines."""
     if envelope.configured is None:
         return document
     blocks = [*document.blocks]
@@ -130,22 +130,22 @@ def _configured(document: Document, envelope: Envelope[Any]) -> Document:
 
 
 def introduced(document: Document, envelope: Envelope[Any]) -> Document:
-    """Return the document with what every answer says: alerts first, and what a project's file has set."""
+    """Return the document with the parts that all verbs share: alerts, and options set by a project's file."""
     return _configured(_alerted(document, envelope), envelope)
 
 
 def functional_only(findings: Sequence[Finding]) -> bool:
-    """Return whether nothing is timed because a browser's GPU is software."""
+    """Return whether nothing was timed because the browser's GPU is emulated in software."""
     return any(finding.code == FUNCTIONAL_ONLY for finding in findings)
 
 
 def about_measurement(finding: Finding) -> bool:
-    """Return whether a finding says what a measurement means."""
+    """Return whether a finding is about the measurement, not about the model."""
     return finding.code.startswith("MSR")
 
 
 def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
-    """Return an annotation for a job on GitHub for each finding."""
+    """Return an annotation for a GitHub job for each finding."""
     return [
         Annotation(
             level="notice" if f.severity == "note" else f.severity,
@@ -157,11 +157,11 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
 
 
 def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:
-    """Return the findings; where the fix is a plan, it becomes the command that measures what that is worth.
+    """Return the findings; a fix that is a plan is replaced with the command that measures its effect.
 
     Args:
-        findings: Of one model.
-        again: Words that name the model with the same inputs and settings on a command line.
+        findings: Findings on one model.
+        again: Command-line words for the model with the same inputs and settings.
     """
     return tuple(
         finding

@@ -1,4 +1,4 @@
-"""A document as GitHub workflow commands: an annotation for the answer, and one for each finding."""
+"""A document as GitHub workflow commands: one annotation for the answer and for each finding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.show.escape import shown
 
 
 def render(document: Document) -> str:
-    """Return one command a line; no name in it can start another command."""
+    """Return one command per line; names are escaped, so they cannot start another command."""
     return "".join(f"{_command(annotation)}\n" for annotation in document.annotations)
 
 
@@ -22,5 +22,5 @@ def _property(text: str) -> str:
 
 
 def _data(text: str) -> str:
-    # What is shown holds no line end.
+    # Shown texts contain no line end.
     return shown(text).replace("%", "%25")

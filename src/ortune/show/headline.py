@@ -1,6 +1,6 @@
-"""Headlines of what compares: the verdict's word, the figure with its interval, then what it takes.
+"""Headlines of verbs that compare: the verdict's word, the figure with its interval, then the settings and costs.
 
-Every verb makes its headline here, and terminal, page, Markdown, GitHub and ``summary()`` show that one text.
+Terminal, page, Markdown, GitHub and ``summary()`` all show the headline made here.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ WORDS: dict[VerdictName, str] = {
     "invalid": "invalid",
     "functional-only": "functional only",
 }
-"""What a reader is shown for each verdict of the JSON document."""
+"""Words for each verdict of the JSON document."""
 _OF_RESOURCES: dict[str, dict[VerdictName, str]] = {
     "memory": {"faster": "less memory", "slower": "more memory"},
     "cpu": {"faster": "less CPU time", "slower": "more CPU time"},
 }
-"""A figure that is no time of a run does not get faster."""
+"""Words for figures that are not times, which cannot be "faster"."""
 WITHIN = 0.01
-"""Half-width of "equivalent", as a share, where no verb says another."""
+"""Half-width of "equivalent", as a share, unless a verb uses another."""
 PROVEN = ("faster", "slower")
 
 
 def headline(
     verdict: VerdictName, figure: str, *takes: str, statistic: str = "", within: float = WITHIN
 ) -> str:
-    """The whole: "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 fresh blocks); with intra_op_num_threads=2".
+    """Return the headline: "faster: 1.11x in p50 (95 % interval 1.09-1.13x, 16 blocks); with intra_op_num_threads=2".
 
     Args:
-        verdict: Whose word begins it.
-        figure: What was seen, from ``measured`` where an interval is known.
-        takes: What it takes and what it costs; "" for nothing.
-        statistic: What was compared, if anything.
+        verdict: The verdict, whose word comes first.
+        figure: The result, from ``measured`` if an interval is known.
+        takes: Settings that it needs and its costs; "" is left out.
+        statistic: The compared statistic; "" if none.
         within: Half-width of "equivalent", as a share.
     """
     text = f"{word(verdict, statistic, within)}: {figure}"
@@ -50,7 +50,7 @@ def headline(
 
 
 def outputs_first(of_outputs: Sequence[str], time: str) -> str:
-    """The answer of sides whose outputs matter more than their times."""
+    """Return the headline of a comparison whose outputs matter more than its times."""
     return f"{', '.join(of_outputs)}; {time}"
 
 
@@ -62,11 +62,11 @@ def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> s
 
 
 def measured(comparison: Comparison, blocks: str) -> str:
-    """Return a figure with its interval and what that rests on: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
+    """Return a figure with its interval and number of blocks: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
 
     Args:
-        comparison: A factor where it proves a difference, else a signed change; no figure of a single block.
-        blocks: How many there were, in words.
+        comparison: Shown as a factor if it proves a difference, else as a signed change; a single block has no figure.
+        blocks: Number of blocks, in words.
     """
     name = interval_name(comparison.level)
     of = sides.statistic_name(comparison.statistic)
@@ -80,7 +80,7 @@ def measured(comparison: Comparison, blocks: str) -> str:
 
 
 def bounds(comparison: Comparison) -> str:
-    """Return the interval of what is proven as factors of the verdict's word: "1.24-1.40x", "1.24x or more"."""
+    """Return the interval of a proven difference as factors, at least 1: "1.24-1.40x", "1.24x or more"."""
     low, high = comparison.ratio_low or None, comparison.ratio_high
     if comparison.verdict == "faster":
         low, high = 1 / high if high else 1.0, 1 / low if low else None

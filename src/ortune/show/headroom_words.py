@@ -1,4 +1,4 @@
-"""What can still be won, in one sentence: outside the kernels, and in them up to the machine's peak."""
+"""The possible saving in one sentence: outside the kernels, and within them up to the machine's peak."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _REMEDIES: Mapping[str, str] = {
     "shapes": "fixed shapes help",
 }
 
-NEAR = 0.7  # of the peak: a product of usual shapes seldom gets nearer
-PROVEN = 0.9  # of the peak, in so much of the kernels' time: from there on kernels leave nothing to settings
-COVERED = 0.5  # of the kernels' time: with less of it known, a ratio would speak of the rest too
-SMALL = 0.5  # of the run: where kernels take less, they are not what the run consists of
-MOSTLY = 0.5  # of the kernels' time: where executions too short to judge take more, they are what there is
-TELLING = 0.2  # of the peak: a run that consists of other things than kernels says less of them
-COSTS = 1.1  # times the run without the profiler: from there on the profiler's own cost is told
+NEAR = 0.7  # share of the peak; products of usual shapes seldom get closer
+PROVEN = 0.9  # share of the peak and of the kernels' time, from which on settings cannot improve the kernels
+COVERED = 0.5  # share of the kernels' time that must be known before a ratio to the peak is reported
+SMALL = 0.5  # share of the run, above which waiting for a device, or work outside the kernels, dominates
+MOSTLY = 0.5  # share of the kernels' time, above which executions too short to be judged dominate
+TELLING = 0.2  # share of the peak, from which on a lower bound is worth reporting
+COSTS = 1.1  # times the unprofiled run, above which the profiler's overhead is mentioned
 LONGEST = 60
 
 
 def worded(headroom: Headroom) -> Headroom:
-    """Return the headroom with its sentence."""
+    """Return the headroom with its sentence filled in."""
     return msgspec.structs.replace(headroom, sentence=sentence(headroom))
 
 
 def sentence(headroom: Headroom) -> str:
-    """Return all of it in one sentence."""
+    """Return the possible saving in one sentence."""
     why = f"the possible saving is unknown ({headroom.unbounded}); " if headroom.unbounded else ""
     if headroom.settings_ratio is None:
         return f"{why}{_disturbed(headroom)}{_plain(headroom)}"
@@ -53,12 +53,12 @@ def sentence(headroom: Headroom) -> str:
 
 
 def _limited(headroom: Headroom) -> bool:
-    """Return whether more threads could be used."""
+    """Return whether the run uses fewer threads than there are CPUs."""
     return 0 < headroom.threads < headroom.cpus
 
 
 def _whose(headroom: Headroom) -> str:
-    """Return the name of what has the peak to which the kernels are compared."""
+    """Return whose peak the kernels are compared to: "this machine's", "one thread's", "2 threads'"."""
     if not _limited(headroom):
         return "this machine's"
     return "one thread's" if headroom.threads == 1 else f"{headroom.threads} threads'"
@@ -75,7 +75,7 @@ def _disturbed(headroom: Headroom) -> str:
 
 
 def _plain(headroom: Headroom) -> str:
-    """Return how near the kernels are at least, from the run without the profiler; "" if that says next to nothing."""
+    """Return a lower bound of the kernels' share of the peak, from the unprofiled run; "" if it is small."""
     ratio = headroom.plain_kernels_ratio
     return (
         f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"
@@ -85,7 +85,7 @@ def _plain(headroom: Headroom) -> str:
 
 
 def _outside(headroom: Headroom, outside: float) -> str:
-    # Beside other programs the mean run, which tables show, has other parts than the one that nothing disturbs.
+    # On a busy machine, this is about the fastest run, while the tables show the mean run.
     run = "the run at its fastest" if headroom.busy else "the run"
     used = "is" if headroom.threads == 1 else "are"
     more = f"; more threads may speed them up ({headroom.threads} of {heads.count(headroom.cpus, 'CPU')} {used} used)"
@@ -109,9 +109,9 @@ def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, int]]:
-    """Whole percents that add up to that of all, the largest first; none of 0."""
-    # Of 3.6, 3.6 and 2.8 % the whole parts are 3, 3 and 2: the two percents that are missing to 10 go to the
-    # largest remainders, which makes 4, 3 and 3.
+    """Yield words with whole percents that add up to the rounded total, the largest first, without zeros."""
+    # Shares of 3.6, 3.6 and 2.8 % are first cut to 3, 3 and 2. The two percents missing to 10 go to the
+    # largest remainders, which gives 4, 3 and 3.
     whole = {word: int(100 * share) for word, share in words.items()}
     missing = round(100 * settings) - sum(whole.values())
     for word in sorted(words, key=lambda w: 100 * words[w] - whole[w], reverse=True)[: max(0, missing)]:
@@ -158,7 +158,7 @@ def _kernels(headroom: Headroom) -> str:
 
 
 def _next(headroom: Headroom, ratio: float) -> str:
-    """Return what may make the kernels faster; only this will, where they are near enough to the peak."""
+    """Return what may make the kernels faster, with the most expensive nodes if they are far from the peak."""
     more = "more threads, " if _limited(headroom) else ""
     if ratio < NEAR:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more
@@ -168,7 +168,7 @@ def _next(headroom: Headroom, ratio: float) -> str:
             for n in headroom.dearest
         )
         return f": {most}fusions, layout or another engine may help; most expensive: {dearest}"
-    # Known to leave nothing to be won with the same work and the same threads.
+    # The same work with the same number of threads is close to the peak, so nothing else can help.
     bounded = ratio >= PROVEN and headroom.covered_ratio >= PROVEN and not headroom.unbounded
     only, help_ = (f"only {more}", "will help") if bounded else (more, "may help")
     if headroom.memory_bound:

@@ -1,4 +1,4 @@
-"""A document as Markdown, for a pull request or a page. Every text passes ``_safe``, which makes names harmless."""
+"""A document as Markdown, for pull requests and other pages; all texts are escaped by ``_safe``."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ortune.show.escape import shown
 from ortune.show.numbers import shorten
 
 LONGEST = 120
-"""Characters of a name in a table."""
+"""Characters that are shown of a name in a table."""
 _SIGNS = "\\`*_{}[]<>|#~$"
 _LINK = re.compile(r"(?<!\w)@(?=\w)|(?<=www)\.|:(?=//)|(?<=\\#)(?=\d)", re.IGNORECASE)
-"""What GitHub makes a mention, a link or a reference of, although nothing marks it as one."""
+"""Texts that GitHub makes into a mention, a link or a reference, although they contain no markup."""
 
 
 def render(document: Document) -> str:
@@ -41,7 +41,7 @@ def render(document: Document) -> str:
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
-    """Yield the lines of each block, its title as a heading of that level."""
+    """Yield the lines of each block, with its title as a heading of that level."""
     for block in blocks:
         if title := title_of(block):
             yield [f"{'#' * level} {_safe(title)}"]
@@ -58,11 +58,11 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
 
 
 def _safe(text: str) -> str:
-    """Return one line that shows the text as it is; safe inside a table cell too."""
+    """Return one line of Markdown that shows the text unchanged, also within a table cell."""
     text = shown(text).replace("&", "&amp;")
     for sign in _SIGNS:
         text = text.replace(sign, "\\" + sign)
-    # A comment is not shown, and parts what GitHub would take together.
+    # A comment is not shown, but separates the characters of a link.
     return _LINK.sub(r"\g<0><!-- -->", text)
 
 
@@ -80,7 +80,7 @@ def _plain(block: Line | Pairs | Points | Code | Chart) -> list[str]:
         case Points():
             return [f"- {_safe(item)}" for item in block.items]
         case Code():
-            # Indented, not fenced: no line of the code can close a fence.
+            # Indented, not fenced, because a line of code could close a fence.
             return [f"    {shown(line)}" for line in block.lines]
         case Chart():
             return [f"*{_safe(block.alt)}*"]

@@ -1,4 +1,4 @@
-"""Peak memory over several sizes in turn, in words: the same for every verb that shows a peak."""
+"""Peak memory over several sizes in turn, in words, for all verbs that show a peak."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sizes(peak: PeakInTurn) -> str:
 
 
 def beside(peak: PeakInTurn | None) -> str:
-    """Return the remark in brackets after a peak memory, or "" if the model's sizes are fixed."""
+    """Return the remark that follows a peak memory; "" if the model's sizes are fixed."""
     if peak is None:
         return ""
     if peak.peak_bytes is None:
@@ -30,12 +30,12 @@ def beside(peak: PeakInTurn | None) -> str:
 
 
 def largest(peak: PeakInTurn) -> str:
-    """Return the peak of a cold start with the largest size; "" if it was not run."""
+    """Return the peak of a cold start with the largest size; "" if it was not measured."""
     if peak.largest_bytes is None:
         return ""
     return f"; {memory(peak.largest_bytes)} for a cold start with {peak.largest}"
 
 
 def size(n_bytes: int) -> str:
-    """Mebibytes, and below one kibibytes."""
+    """Return a size in MiB, or in KiB if it is less than one MiB."""
     return memory(n_bytes) if abs(n_bytes) >= 2**20 else f"{math.ceil(n_bytes / 1024)} KiB"

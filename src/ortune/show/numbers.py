@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Formatting of numbers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from ortune.durations import as_option, in_words
 
 NOMINAL = 0.95
-"""The level of intervals that name none; of several claims at once together."""
+"""Level of intervals without an explicit level; if there are several claims, it holds for all of them together."""
 MOST_DETECTABLE = 1.0
-"""From this minimum detectable effect on, as a share, its figure says nothing but that there is none."""
+"""From this share on, a minimum detectable effect is not shown as a number."""
 
 
 def duration(nanoseconds: float, digits: int = 3) -> str:
-    """Return three significant digits, or as many as given, in the unit that fits: "9.87 ms", "1.20 s"; "92 min"."""
+    """Return a time with that many digits, in the unit that fits: "9.87 ms", "1.20 s", "92 min"."""
     if abs(nanoseconds) >= 1e12:
         return in_words(nanoseconds / 1e9)
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -25,7 +25,7 @@ def duration(nanoseconds: float, digits: int = 3) -> str:
 
 
 def three(value: float, digits: int = 3) -> str:
-    """Return three significant digits, or as many as given, without an exponent."""
+    """Return a number with that many significant digits, without an exponent."""
     whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
     return f"{value:.{digits - whole}f}"
 
@@ -34,7 +34,7 @@ UNKNOWN = "not known"
 
 
 def memory(size_bytes: float | None, digits: int = 3) -> str:
-    """Whole mebibytes, or gibibytes from one on; with more than three digits, parts of a mebibyte too."""
+    """Return whole MiB, or GiB from one on; with more than three digits, MiB have decimals. None is "not known"."""
     if size_bytes is None:
         return UNKNOWN
     if size_bytes >= 2**30:
@@ -44,22 +44,22 @@ def memory(size_bytes: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """0.021 as "2.1 %"; "nothing" where there is no number."""
+    """Return a share in percent: 0.021 is "2.1 %"; None is "nothing"."""
     return "nothing" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def whole_percent(share: float) -> str:
-    """Return a share of a run in whole percents: "21 %", "under 1 %"."""
+    """Return a share in whole percents: "21 %", "under 1 %"."""
     return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def speed(ratio: float) -> str:
-    """Return a time ratio as people say it: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
+    """Return a time ratio as a speed: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
     return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"
 
 
 def factor(value: float) -> str:
-    """Return a factor with three digits, up to four decimals where fewer would make it 1: "1.34", "12.3", "1.004"."""
+    """Return a factor with three digits, or up to four decimals if it would round to 1: "1.34", "12.3", "1.004"."""
     if value >= 10:
         return three(value)
     digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
@@ -72,7 +72,7 @@ def times(value: float) -> str:
 
 
 def factors(ratio_low: float | None, ratio_high: float | None) -> str:
-    """Return an interval of ratios as speed-up factors: "1.09-1.13"; an open end is said in words."""
+    """Return an interval of time ratios as speed-up factors: "1.09-1.13"; a missing bound is described in words."""
     if not ratio_low:
         return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
     return (
@@ -81,31 +81,31 @@ def factors(ratio_low: float | None, ratio_high: float | None) -> str:
 
 
 def change(ratio: float) -> str:
-    """A ratio as a signed change: 0.981 is "-1.9 %"; more digits where fewer would leave nothing of it: "-99.98 %"."""
+    """Return a ratio as a signed change: 0.981 is "-1.9 %"; with more digits close to -100 %: "-99.98 %"."""
     percents = 100 * (ratio - 1)
     digits = next((n for n in (1, 2, 3) if percents == -100 or f"{percents:.{n}f}" != f"{-100:.{n}f}"), 4)
     return f"{percents:+.{digits}f} %"
 
 
 def change_words(ratio: float, below: str, above: str) -> str:
-    """Return a ratio as a change whose direction is a word: 0.877 is "12.3 % less" for ``below`` "less"."""
+    """Return a ratio as a change with a word for its direction: 0.877 is "12.3 % less" for ``below`` "less"."""
     return f"{change(ratio)[1:]} {below if ratio < 1 else above}"
 
 
 def span(ratio_low: float, ratio_high: float | None) -> str:
-    """Return an interval as signed changes: "-1.2 % to +0.4 %"; an end that nothing bounds is said in words."""
+    """Return an interval as signed changes: "-1.2 % to +0.4 %"; a missing bound is described in words."""
     if ratio_high is None:
         return f"{change(ratio_low)} or more" if ratio_low else "no bound"
     return f"{change(ratio_low)} to {change(ratio_high)}" if ratio_low else f"up to {change(ratio_high)}"
 
 
 def interval_name(level: float) -> str:
-    """Return what an interval is called, by its own level: "95 % interval", "96.9 % interval"."""
+    """Return the name of an interval by its level: "95 % interval", "96.9 % interval"."""
     return f"{100 * level:.3g} % interval"
 
 
 def detectable(share: float | None) -> str:
-    """Return a minimum detectable effect: "2.1 %"; of none that means anything, that it cannot be told."""
+    """Return a minimum detectable effect: "2.1 %", or that it cannot be told if it is 100 % or more."""
     if share is None:
         return UNKNOWN
     return (
@@ -114,30 +114,30 @@ def detectable(share: float | None) -> str:
 
 
 def rounding(text: str) -> float:
-    """Return how far off a number may be as it is written, as a share of it: half a unit of its last digit."""
-    # "12.3 ms" may be 0.05 off, which is 0.4 % of it.
+    """Return the rounding error of a formatted number relative to its value: half a unit of its last digit."""
+    # "12.3 ms" may be off by 0.05, which is 0.4 % of it.
     match = re.match(r"[\d,]+(?:\.(\d+))?", text)
     value = float(match[0].replace(",", "")) if match else 0.0
     return 0.5 * 10.0 ** -len((match and match[1]) or "") / value if value else 0.0
 
 
 def rate(nanoseconds: float, digits: int = 3) -> str:
-    """Return a time a run as a throughput: "847 runs/s"."""
+    """Return the throughput for a time per run: "847 runs/s"."""
     a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
     return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second, digits)} runs/s"
 
 
 def difference(relative: float) -> str:
-    """Return how equal outputs are: "identical", or "equal within 3e-7"."""
+    """Return how close outputs are: "identical", or "equal within 3e-7"."""
     return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
 
 
 ROOM = 1.2
-"""Times what measuring takes: a budget with room to spare."""
+"""Factor by which a suggested budget exceeds the time that measuring takes."""
 
 
 def waiting(seconds: float) -> str:
-    """Return a time to come, as roughly as it is known: "40 s", "6 min", "3 h"."""
+    """Return a duration with one or two digits, as an estimate: "40 s", "6 min", "3 h"."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -145,24 +145,24 @@ def waiting(seconds: float) -> str:
 
 
 def enough(seconds: float) -> str:
-    """Return a budget that holds so many seconds of measuring with room to spare, as it is typed."""
-    # In tens: 70 s of measuring are --budget 90s.
+    """Return the budget option that is enough for so many seconds of measuring, with some margin."""
+    # Rounded up to tens of seconds: 70 s of measuring are --budget 90s.
     return f"--budget {as_option(math.ceil(ROOM * seconds / 10) * 10)}"
 
 
 def likeness(cosine: float) -> str:
-    """Return a cosine with enough digits that it does not look like 1: "0.97", "0.99999"."""
+    """Return a cosine with enough digits that it is not rounded to 1: "0.97", "0.99999"."""
     digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
     return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as text: "a", "a and b", "a, b and c"."""
+    """Return names joined as text: "a", "a and b", "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return the text, its middle left out where it is longer than that (paths differ at their ends)."""
+    """Return the text, shortened in the middle if it is longer than that, since paths differ at their ends."""
     if len(text) <= length:
         return text
     tail = (length - 3) * 2 // 3
@@ -170,12 +170,12 @@ def shorten(text: str, length: int = 40) -> str:
 
 
 def shorten_end(text: str, length: int = 150) -> str:
-    """Return the text, cut at its end where it is longer than that: a sentence begins with what matters."""
+    """Return the text, cut at the end if it is longer than that."""
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
 def shorten_list(text: str, length: int) -> str:
-    """The list, its last items left out where it is longer than that: "a, b, ..."; no item is cut inside a word."""
+    """Return a list without its last items if it is longer than that: "a, b, ..."; items are not cut inside a word."""
     items = text.split(", ")
     for n in range(len(items), 0, -1):
         kept = ", ".join(items[:n]) + (", ..." if n < len(items) else "")
@@ -185,7 +185,7 @@ def shorten_list(text: str, length: int) -> str:
 
 
 def size(n_bytes: int) -> str:
-    """Return bytes of a file: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
+    """Return a file size: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= scale:
             return f"{three(n_bytes / scale)} {unit}"
@@ -193,7 +193,7 @@ def size(n_bytes: int) -> str:
 
 
 def operations(count: float) -> str:
-    """Floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
+    """Return a number of floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
     for unit, scale in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
         if count >= scale:
             return f"{three(count / scale)} {unit}"
@@ -201,5 +201,5 @@ def operations(count: float) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number of things in words: "1 call", "1,200 calls"."""
+    """Return a number with its noun: "1 call", "1,200 calls"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

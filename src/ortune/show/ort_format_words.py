@@ -1,4 +1,4 @@
-"""Files in ORT format in words."""
+"""Files in ORT format, in words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def times(operator: str, count: int) -> str:
 
 
 def counted(operators: Mapping[str, int]) -> str:
-    """Return operators with how many there are of each."""
+    """Return the operators with their numbers, the most frequent first."""
     return ", ".join(times(name, count) for name, count in Counter(operators).most_common())
 
 
 def about(file: OrtFile) -> list[tuple[str, str]]:
-    """Return what a file in ORT format was made for: titles and sentences."""
+    """Return titles and sentences: the file's version, optimisation level, and the builds that reject it."""
     read_by = f", read by {file.read_by}" if file.read_by else ""
     saved = counted(file.saved_optimisations)
     later = f"; stores optimisations for load time, which make {saved}" if saved else ""

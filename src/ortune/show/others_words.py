@@ -1,4 +1,4 @@
-"""What other programs mean for a comparison, in words: one place for every verb and format."""
+"""The effect of other programs on a comparison, in words, for all verbs and formats."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ortune.show.headline import count
 from ortune.show.numbers import change, interval_name, span, waiting
 
 WAIT = ("--wait-quiet", "10m")
-"""Makes a command wait for a quiet machine."""
+"""Options with which a command waits for a quiet machine."""
 
 
 def words(others: OtherPrograms, level: float) -> str:
-    """Return what the other programs of a comparison mean for its verdict.
+    """Return a sentence on what the CPU use of other programs means for a comparison's verdict.
 
     Args:
-        others: That used CPUs meanwhile.
-        level: Of the interval.
+        others: Other programs that used CPUs during the comparison.
+        level: Level of the comparison's interval.
     """
     used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
     if others.hides:
@@ -41,17 +41,17 @@ def waiting_for_quiet(used_cpus: float, cpus: int, left_s: float) -> str:
 
 
 def quiet_after(waited_s: float, used_cpus: float, cpus: int) -> str:
-    """Return what a wait for a quiet machine ended with."""
+    """Return the progress line after a wait that ended with a quiet machine."""
     return f"waited {waiting(waited_s)} for a quiet machine: {_used(used_cpus, cpus)}"
 
 
 def never_quiet(waited_s: float, used_cpus: float, cpus: int) -> str:
-    """Return what a wait ended with whose time was up."""
+    """Return the progress line after a wait that ended with a busy machine because its time was up."""
     return f"waited {waiting(waited_s)} and the machine is still busy: {_used(used_cpus, cpus)}"
 
 
 def unknown_load() -> str:
-    """Return why a wait for a quiet machine ends at once on other systems."""
+    """Return the sentence that a wait for a quiet machine is not possible on this system."""
     return "--wait-quiet has no effect: this system does not tell how much CPU time other programs use"
 
 
@@ -60,7 +60,7 @@ def _used(used_cpus: float, cpus: int) -> str:
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:
-    """Return the rounds without waiting, and what they show."""
+    """Return the number of rounds in which no side waited for a CPU, and their change if known."""
     which = f"the {quiet.n_rounds} of {quiet.of_rounds} rounds in which no side waited for a CPU"
     if quiet.ratio is None or quiet.ratio_low is None:
         return which
@@ -70,26 +70,26 @@ def _rounds(quiet: QuietRounds, level: float) -> str:
 
 
 def doubts(comparison: Comparison | None) -> str:
-    """Return what a reader of the figure must know of other programs; "" if they do not explain the difference."""
+    """Return the remark on other programs that may explain a comparison's difference; "" if they do not."""
     others = comparison.others if comparison is not None else None
     return others.words if others is not None and others.explains else ""
 
 
 def hidden(comparison: Comparison | None) -> bool:
-    """Return whether a comparison is inconclusive on a busy machine, where more time is unlikely to settle it."""
+    """Return whether a comparison is inconclusive because of other programs, so that more time is unlikely to help."""
     return comparison is not None and comparison.others is not None and comparison.others.hides
 
 
 def only_under_load(comparison: Comparison | None) -> bool:
-    """Return whether a difference is known for a busy machine alone, so it recommends no default."""
+    """Return whether a difference was only shown on a busy machine, so it is no reason for a new default."""
     return comparison is not None and comparison.others is not None and comparison.others.only_under_load
 
 
 def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:
-    """Return a line for each comparison during which other programs used the CPUs.
+    """Return a line for each comparison in which other programs' CPU use matters.
 
     Args:
-        comparisons: Each with its name, "" if there is no other.
+        comparisons: Names and comparisons; the name may be "" if there is only one.
     """
     said: list[Line] = []
     for name, comparison in comparisons:
@@ -101,5 +101,5 @@ def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:
 
 
 def wait_options(comparison: Comparison | None) -> list[str]:
-    """Return the options with which a rerun waits for a quiet machine; [] if other programs did not matter."""
+    """Return the options with which a rerun waits for a quiet machine; [] if other programs had no influence."""
     return list(WAIT) if doubts(comparison) or hidden(comparison) else []

@@ -1,4 +1,4 @@
-"""How far the outputs of a side are from the base's, in words."""
+"""The difference of a side's outputs from the base's, in words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ortune.show.document import Column, Table, table
 from ortune.show.numbers import difference, likeness, percent
 
 STANDS_OUT = 3.0
-"""Times the distance of the whole: a slice that is farther away is named."""
+"""Factor by which a slice's error must exceed that of the whole output to be mentioned."""
 
 
 def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
-    """Return how equal the outputs are, and how they were compared; beyond the tolerance, what accepts the difference.
+    """Return the difference of the outputs and how they were compared, with the tolerance that would accept it.
 
     Args:
-        distance: Of one side from the other.
-        wrong: One of them is known to be wrong, which is nothing to accept.
+        distance: Difference of one side's outputs from the other's.
+        wrong: Whether either is known to be wrong, in which case no tolerance is suggested.
     """
     if distance.empty:
         return distance.what
@@ -28,7 +28,7 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
         any(output.nonfinite_reference == output.n_elements for output in distance.nonfinite)
         and not distance.ok
     ):
-        return error(distance)  # nothing was compared
+        return error(distance)  # no elements were compared
     if not distance.ok:
         accepting = distance.accepting_tolerance
         accepts = (
@@ -41,7 +41,7 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def _at(distance: OutputDifference) -> str:
-    """Return the level at which outputs were compared if it is not the one given, and what is known of that one."""
+    """Return the level of the comparison if it is not the requested one, and the result at that one; "" otherwise."""
     if not distance.compared_level:
         return ""
     return f" at level {distance.compared_level}{_AT_REQUESTED[distance.at_requested_level]}"
@@ -56,20 +56,20 @@ _AT_REQUESTED = {
 
 
 def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:
-    """Return how equal a side's outputs are to others, without contradicting which of them are wrong.
+    """Return the difference of a side's outputs from others, and which of them are known to be wrong.
 
     Args:
-        distance: The difference.
-        against: Name of what they are compared with.
-        base_wrong: The base's outputs are known to be wrong.
-        wrong: The side's outputs are known to be wrong.
+        distance: Difference of the outputs.
+        against: Name of the outputs they are compared with.
+        base_wrong: Whether A's outputs are known to be wrong.
+        wrong: Whether the side's outputs are known to be wrong.
     """
     known = "outputs are wrong; " if wrong else "A's outputs are wrong; " if base_wrong else ""
     return f"{known}compared with {against}, {outputs(distance, wrong=wrong or base_wrong)}"
 
 
 def rounded(distance: OutputDifference) -> str:
-    """Return names rounding to int8 as the cause of a difference: how much it is, and the setting that avoids it."""
+    """Return a difference caused by rounding to int8, and the difference with the setting that avoids it."""
     worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
     where = (
         f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
@@ -81,7 +81,7 @@ def rounded(distance: OutputDifference) -> str:
 
 
 def alike(distance: OutputDifference) -> str:
-    """Return how equal outputs are that are the same: "equal within 3e-7 (rows in another order)"."""
+    """Return how close accepted outputs are: "equal within 3e-7 (rows in another order)"."""
     if distance.reference_wrong:
         right = msgspec.structs.replace(distance, reference_wrong=False)
         return f"{alike(right)} to the base's, which are wrong"
@@ -89,7 +89,7 @@ def alike(distance: OutputDifference) -> str:
         return f"equal but for rounding: {rounded(distance)}"
     if not distance.accepted:
         return _alike(distance)
-    # What differs anywhere is not identical.
+    # If any element differs, the outputs are not identical.
     equal = re.sub("^identical", "equal", _alike(distance))
     empty = [change.output for change in distance.accepted if change.reason == "empty"]
     parts = [_accepted(change) for change in distance.accepted if change.reason != "empty"]
@@ -116,7 +116,7 @@ def _alike(distance: OutputDifference) -> str:
 
 
 def _accepted(change: AcceptedChange) -> str:
-    """Return how many elements of an output differ where rounding alone may decide."""
+    """Return the number of elements of an output that differ only because of rounding near a tie or a threshold."""
     one = change.n_differing == 1
     counted = f"{change.n_differing} of {change.n_elements} {change.what} of {change.output}"
     if change.reason == "threshold":
@@ -125,7 +125,7 @@ def _accepted(change: AcceptedChange) -> str:
 
 
 def _steps(distance: OutputDifference) -> GridSteps | None:
-    """The worst of the outputs that are on a quantization grid and beyond the limit of what is the same elsewhere."""
+    """Return the largest difference on a quantization grid that exceeds the usual limit; None if there is none."""
     steps = [
         output.steps for output in distance.outputs if output.steps and output.relative_l2 > output.limit
     ]
@@ -137,14 +137,14 @@ def _share(steps: GridSteps) -> str:
 
 
 def _standing_out(output: OutputError) -> SliceError | None:
-    """Return the worst slice of an output where the distance of the whole does not speak for it."""
+    """Return an output's worst slice if its error exceeds ``STANDS_OUT`` times that of the output; None otherwise."""
     worst = output.worst_slice
     return worst if worst is not None and worst.relative_l2 > STANDS_OUT * output.relative_l2 else None
 
 
 def error(distance: OutputDifference) -> str:
-    """Return how far outputs are apart that are not the same: "relative L2 0.004, cosine 0.99999"."""
-    # What no tolerance accepts is no matter of a distance: a label that flipped, say.
+    """Return how far rejected outputs are apart: "relative L2 0.004, cosine 0.99999"."""
+    # If no tolerance can accept the difference, as for another label, it is described first.
     parts = [distance.what] if distance.accepting_tolerance is None else []
     if distance.relative_l2:
         parts.append(f"relative L2 {distance.relative_l2:.1g}")
@@ -169,8 +169,8 @@ def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
     """Return the figure that exceeds its limit: "largest error 2.4 of the largest value, limit 0.1".
 
     Args:
-        distance: Beyond a limit.
-        named: Name the output, if there are several.
+        distance: Difference beyond a limit.
+        named: Whether to name the output if there are several.
     """
     what = re.sub(
         r"largest error over the largest value ([^,]+),",
@@ -181,14 +181,14 @@ def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
 
 
 def beyond(distance: OutputDifference) -> str:
-    """Return which limit a difference exceeds."""
+    """Return the limit that a difference exceeds."""
     if distance.asked:
         return f"beyond --tolerance {distance.asked}"
     return "beyond rounding" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
 
 
 def by_output(distance: OutputDifference) -> Table:
-    """Return how far each output is from the base's; no rows where all are the same to the last bit."""
+    """Return the errors of each output relative to the base's; no rows if all outputs are identical."""
     differing = distance.outputs if any(output.relative_l2 for output in distance.outputs) else ()
     ranked = any(output.top1 is not None for output in differing)
     sliced = any(map(_standing_out, differing))
@@ -217,7 +217,7 @@ def _worst_cell(output: OutputError) -> str:
 
 
 def outputs_cell(distance: OutputDifference | None, failures: Sequence[Failed]) -> str:
-    """Return the outputs of one of several sides as a cell of their table; the last failure without outputs."""
+    """Return a table's cell on a side's outputs; without outputs, the side's last failure, "" if there is none."""
     if distance is None:
         return failures[-1].what if failures else ""
     if distance.ok or distance.empty:

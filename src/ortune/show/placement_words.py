@@ -1,4 +1,4 @@
-"""Which execution provider ran which part of a model, in words."""
+"""The parts of a model that each execution provider runs, in words."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MOST_TYPES = 4
 
 
 def placed(placement: Sequence[Placement]) -> list[str]:
-    """Return one sentence on the nodes that the requested provider took, and on others; none if unknown."""
+    """Return one sentence on the nodes of the requested provider and of others; none if they are unknown."""
     if not placement:
         return []
     total = sum(part.n_nodes for part in placement)
     first, *others = sorted(placement, key=lambda part: part.provider == CPU.name)
-    # Each node is a part to a provider that runs nodes one by one, and nothing is transferred between them.
+    # A provider that runs nodes one by one has as many parts as nodes, and no transfers between them.
     several = first.n_parts > 1 and find(first.provider).compiles
     pieces = f" in {first.n_parts} parts" if several else ""
     said = f"{short(first.provider)} runs {first.n_nodes} of {count(total, 'node')}{pieces}"
@@ -34,12 +34,12 @@ def placed(placement: Sequence[Placement]) -> list[str]:
 
 
 def placed_or_why(placement: Sequence[Placement], plan: Plan, build: str) -> list[str]:
-    """``placed``, or why a process with another provider than the CPU's says nothing of it.
+    """Return ``placed``, or why the nodes of a provider other than the CPU's are unknown.
 
     Args:
-        placement: What the process reported.
-        plan: Of the process.
-        build: The build of ONNX Runtime, with its version.
+        placement: Placement reported by the process.
+        plan: Plan of the process.
+        build: Build of ONNX Runtime with its version.
     """
     said = placed(placement)
     if said or plan.is_web or plan.is_node or plan.provider_names[0] == CPU.name:
@@ -57,7 +57,7 @@ NAMED = 5
 
 
 def in_browser(name: str, done: TrialDone) -> list[str]:
-    """Return where the nodes of a page's session run, and which have no kernel where they should; [] for a process."""
+    """Return the nodes by provider in a browser, and operators without a kernel; [] for other processes."""
     page = done.page
     if page is None or not done.placement:
         return []
@@ -68,18 +68,18 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
 
 
 def kernels_there(counts: Mapping[str, int]) -> list[str]:
-    """Return how many kernels a run has on a GPU, by side: fewer are less to queue, on whatever GPU."""
+    """Return the number of kernels per run on a GPU for each side; [] if there are no counts."""
     parts = ", ".join(f"{name} {count}" for name, count in counts.items())
     return [f"kernels per run on the GPU: {parts}"] if parts else []
 
 
 def kernels_not_counted(name: str, why: str) -> str:
-    """Return the sentence that a side's profile failed, which counts its kernels."""
+    """Return the sentence that a side's kernels were not counted because its profile failed."""
     return f"kernels of {name} were not counted: {why}"
 
 
 def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
-    """Return what a blocked main thread costs who looks at the page; [] if no page was looked at."""
+    """Return the frames per run that a page drops because the main thread is blocked; [] without a page."""
     means = {
         name: sum(page.frames_lost for page in pages) / len(pages)
         for name, trials in sides.items()
@@ -101,7 +101,7 @@ STATES = {
 
 
 def places(browsers: Sequence[BrowserPlace]) -> Table:
-    """What the browser offers and what became of the model there, WebAssembly first; no rows where it was not asked."""
+    """Return the browser's targets and the model's result on each, WebAssembly first; no rows without a browser."""
     return table(
         [Column(head, "text") for head in ("in the browser", "", "nodes", "outputs")],
         [

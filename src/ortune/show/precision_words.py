@@ -1,4 +1,4 @@
-"""What fewer bits bring: error, size and speed side by side."""
+"""Error, size and speed of models with lower precision, as a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
 
 def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
-    """Return a row for each class of error: the fastest in it, where nothing with a smaller error is as fast."""
+    """Return the fastest model of each class of error, unless one with a smaller error is as fast."""
     best = {row.within_ratio: row for row in precision if row.pareto}
     rows = [_cells(row) for row in best.values()]
-    # What no model has (classes, say) has no column.
+    # Columns without any value, such as top-1 without classes, are left out.
     kept = [place for place in range(len(HEADS) + 1) if not place or any(row[place].text for row in rows)]
     columns = [Column("model", "name"), *map(Column, HEADS)]
     return table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], dense=True)
@@ -41,7 +41,7 @@ def _cells(row: PrecisionRow) -> list[Cell]:
 
 
 def model(plan: Plan) -> str:
-    """Return a plan's last rewrite with its parameters, what precedes it, and its settings.
+    """Return a plan's last rewrite with its parameters, those before it, and its settings.
 
     For example "static-int8:range=7 after cross-layer-equalization with intra_op_num_threads=2".
     """
@@ -54,7 +54,7 @@ def model(plan: Plan) -> str:
 
 
 def error(outputs: OutputDifference) -> str:
-    """Return how far the outputs of a quantized model are from those of the original."""
+    """Return the error of a quantized model's outputs, relative to those of the original."""
     parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")
@@ -62,7 +62,7 @@ def error(outputs: OutputDifference) -> str:
 
 
 def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
-    """What a quantized model was calibrated and checked on; what rests on invented or few inputs is not final."""
+    """Return the inputs for calibration and error, and that the result is not final if they are synthetic or few."""
     if not calibration.source:
         what = (
             f"calibrated on {_synthetic(calibration.inputs)}"

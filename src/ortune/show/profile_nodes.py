@@ -1,4 +1,4 @@
-"""Who owns the time of a profile: categories, operators, nodes and layers, as rows."""
+"""The time of a profile by category, operator, node and layer, as rows."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ from ortune.show.numbers import duration, percent, three
 from ortune.show.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
 
 NAME = 48
-"""Characters of a node's name in a sentence."""
+"""Characters of a node's name that are shown in a sentence."""
 LOWER = ("int8", "float16", "bfloat16")
-"""Number types whose presence makes the type of each node worth a column."""
+"""Number types for which the table of nodes has a column with types."""
 TOP_OPERATORS = 10
 TOP_NODES = 10
 TOP_LAYERS = 6
 
 
 def kernels_ns(result: ProfileResult) -> float:
-    """Return time of all nodes' kernels on a device; 0 if the profile has none."""
+    """Return the total time of kernels on a device in ns; 0 if the profile has none."""
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
 def undisturbed_ns(result: ProfileResult) -> float | None:
-    """Return the run without interference; None if it is unknown, or hardly differs from the mean run."""
+    """Return the time of a run without interference in ns; None if unknown or close to the mean run."""
     return result.undisturbed.wall_ns if result.undisturbed is not None else None
 
 
 def run_ns(result: ProfileResult) -> float:
-    """Return the run that all tables divide up: without interference if that is a large part of the mean run."""
+    """Return the time in ns that all tables divide: without interference if known, else that of the mean run."""
     return result.wall_ns if result.undisturbed is None else result.undisturbed.wall_ns
 
 
 def run_categories(result: ProfileResult) -> tuple[Category, ...]:
-    """Return the categories of that run."""
+    """Return the categories of the run of ``run_ns``."""
     return result.categories if result.undisturbed is None else result.undisturbed.categories
 
 
 def run_operators(result: ProfileResult) -> tuple[OperatorTime, ...]:
-    """Return the operators of that run, the most expensive first."""
+    """Return the operators of the run of ``run_ns``, the most expensive first."""
     return result.operators if result.undisturbed is None else result.undisturbed.operators
 
 
 def run_layers(result: ProfileResult) -> tuple[LayerTime, ...]:
-    """Return the layers of that run."""
+    """Return the layers of the run of ``run_ns``."""
     return result.layers if result.undisturbed is None else result.undisturbed.layers
 
 
 def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
-    """Return the node's part of that run."""
+    """Return the node's time in ns in the run of ``run_ns``."""
     return node.time_ns if result.undisturbed is None else node.least_ns
 
 
 def node_share(node: ProfiledNode, result: ProfileResult) -> str:
-    """Return that time as a share of the run that it is part of: "12.3 %"."""
+    """Return the node's share of the run of ``run_ns``: "12.3 %"."""
     return share(node_ns(node, result), result)
 
 
 def share(ns: float, result: ProfileResult) -> str:
-    """Return the share of the run: "12.3 %"."""
+    """Return a time's share of the run of ``run_ns``: "12.3 %"; "" if that took no time."""
     return percent(ns / run_ns(result)) if run_ns(result) else ""
 
 
 def name_of(node: ProfiledNode) -> str:
-    """Return the first original node of an optimised one, or its optimised name if the original is unknown."""
+    """Return the first original node of an optimised node, or its own name if the original is unknown."""
     return node.originals[0] if node.originals else node.name
 
 
 def beneath(node: ProfiledNode) -> str:
-    """What it is fused with, what the optimised graph calls it, which operator it is where the name does not tell.
+    """Return a node's second line: its operator if not in the name, the nodes fused with it, its optimised name.
 
-    And why it was inserted.
+    For an inserted node, also its purpose.
     """
     other = node.name if node.originals and node.name != node.originals[0] else ""
     has_operator = node.op_type.lower() in name_of(node).lower()
@@ -92,12 +92,12 @@ def beneath(node: ProfiledNode) -> str:
 
 
 def names(result: ProfileResult) -> dict[str, str]:
-    """Return what the user calls each node of the optimised graph."""
+    """Return the names shown to users by the names in the optimised graph."""
     return {node.name: name_of(node) for node in result.nodes}
 
 
 def category_name(name: CategoryName, result: ProfileResult) -> str:
-    """Return a category in words; what a device computes later is not called computing."""
+    """Return a category in words; if the device computes asynchronously, time in nodes is not called computing."""
     waits = any(c.name == "device-wait" and c.ns > 0 for c in run_categories(result))
     on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
@@ -105,12 +105,12 @@ def category_name(name: CategoryName, result: ProfileResult) -> str:
     if name == "device-wait":
         return "waiting for the device, with transfers"
     if name == "device-copies" and profiled(lambda p: p.queues) & result.providers.keys():
-        return "copies between devices, with waits"  # for all work that was queued before
+        return "copies between devices, with waits"  # a copy waits for all work queued before it
     return CATEGORIES[name]
 
 
 def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
-    """Name, words, time and share of every category that has any; the last row is the sum, which is 100.0 %."""
+    """Return name, words, time and share of all categories with time, largest first; the last row is the sum."""
     there = [c for c in run_categories(result) if c.ns]
     if not there:
         return []
@@ -127,7 +127,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Return which categories have nothing of the run; "" if nothing is known of the host."""
+    """Return the categories without time in the run; "" if there are none or the host was not traced."""
     if result.trace.device_only:
         return ""
     words = [CATEGORIES[c.name] for c in run_categories(result) if not c.ns and c.name != "device-idle"]
@@ -140,7 +140,7 @@ def category_unit(result: ProfileResult) -> Unit:
 
 
 def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
-    """Return the dearest operators."""
+    """Return the most expensive operators, and the sum of the others."""
     of_run = run_operators(result)
     several = len({o.provider for o in of_run}) > 1
     rows = []
@@ -157,23 +157,23 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
 
 
 def _which_run(result: ProfileResult) -> str:
-    """Name the run that a table is of if it is not the mean run."""
+    """Return the name of the run that a table shows if it is not the mean run; "" otherwise."""
     return "" if result.undisturbed is None else " (without interference)"
 
 
 def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Table:
-    """Return a table whose first column holds names."""
+    """Return a table whose first column contains names."""
     columns = [Column(heads[0], "name"), *(Column(head) for head in heads[1:])]
     return table(columns, rows, title=title, dense=True)
 
 
 def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "") -> list[Cell]:
-    """Return time, share of the run, and nodes."""
+    """Return the cells of time, share of the run, and number of nodes."""
     return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
 
 
 def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
-    """The dearest nodes ``after`` so many, on the device where its kernels are timed; columns that say nothing go."""
+    """Return the most expensive nodes from ``after`` to ``most``, by device time first, without empty columns."""
     top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -node_ns(n, result)))[after:most]
     disturbed = undisturbed_ns(result) is not None
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
@@ -191,7 +191,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
             cells = [duration(node.device_ns or 0.0), percent((node.device_ns or 0.0) / on_device), *cells]
         cells += [duration(node.time_ns)] if disturbed else []
         cells += [node.precision] if types else []
-        # How many times too long says nothing where starting the node is what takes the time.
+        # The ratio means nothing if most of the time is for starting the node.
         ratio = "" if node.bound == "overhead" else floor_ratio(node)
         cells += [ratio, node.bound] if floors else []
         cells += [wait(node)] if waits else []
@@ -205,18 +205,18 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
 
 
 def floor_ratio(node: ProfiledNode) -> str:
-    """Return how many times the least that this machine needs it takes undisturbed: "1.4"; "" if that is not known."""
+    """Return the node's time without interference over this machine's minimum for it: "1.4"; "" if unknown."""
     return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
 def wait(node: ProfiledNode) -> str:
-    """Return the share of a node's time that is waiting for threads; "" for next to none."""
+    """Return the share of a node's time that is waiting for threads; "" if it is below 0.5 %."""
     part = node.wait_ns / node.time_ns if node.time_ns else 0.0
     return percent(part, 0) if part >= 0.005 else ""
 
 
 def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
-    """Return layers by the nearest layer around them, "" for the outermost; each list has the dearest first."""
+    """Return layers by their nearest parent, "" for the outermost; each list starts with the most expensive."""
     names = {layer.layer for layer in layers}
     tree: dict[str, list[LayerTime]] = {}
     for layer in layers:
@@ -231,7 +231,7 @@ def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
 
 
 def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
-    """Return the outermost level of the hierarchy of names that has more than one place."""
+    """Return the outermost level of the layers with more than one layer."""
     tree = layer_tree(run_layers(result))
     level = tree.get("", [])
     while len(level) == 1 and tree.get(level[0].layer):
@@ -243,12 +243,12 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 
 
 def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
-    """Return what the user calls a node; a category in words."""
+    """Return the name of a node shown to users; a row without operator is a category, in words."""
     return called.get(name, name) if op_type else category_words(name)
 
 
 def categories(result: ProfileResult) -> Table:
-    """Return categories with a bar each; the last row is the sum."""
+    """Return the categories with a bar each; the last row is the sum."""
     rows = category_rows(result)
     absent = absent_categories(result)
     tones: list[Tone] = [

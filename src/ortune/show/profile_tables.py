@@ -1,4 +1,4 @@
-"""What the tables of a profile are made of: categories in words, times in one unit that add up as they are shown."""
+"""Parts of a profile's tables: categories in words, and times in one unit that add up as shown."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ CATEGORIES: dict[CategoryName, str] = {
 
 
 def category_words(name: str) -> str:
-    """Return a category's name in words; any other name as it is."""
+    """Return a category's name in words; other names are returned unchanged."""
     return next((text for key, text in CATEGORIES.items() if key == name), name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit of time with the digits that give its largest value four significant ones.
+    """A unit of time, with the number of digits that gives its largest value four significant ones.
 
     Attributes:
         name: "ms", "us", "s" or "ns".
-        scale: Nanoseconds.
-        digits: Behind the point.
+        scale: Nanoseconds per unit.
+        digits: Decimals.
     """
 
     name: str
@@ -47,22 +47,22 @@ class Unit:
         return f"{ns / self.scale:.{self.digits}f}"
 
     def signed(self, ns: float) -> str:
-        """Return a difference in this unit."""
-        # What rounds to zero has no sign.
+        """Return a difference in this unit with its sign, without the unit's name."""
+        # A difference that rounds to zero has the sign "+", not "-".
         return f"{round(ns / self.scale, self.digits) or 0.0:+.{self.digits}f}"
 
 
 def unit_of(largest_ns: float) -> Unit:
-    """Return the unit for a column of times of which this is the largest."""
+    """Return the unit for a column of times with this largest time in ns."""
     size = abs(largest_ns)
     name, scale = next(((n, s) for n, s in (("s", 1e10), ("ms", 1e6), ("us", 1e3)) if size >= s), ("ns", 1.0))
-    scale = 1e9 if name == "s" else scale  # milliseconds up to ten seconds
+    scale = 1e9 if name == "s" else scale  # milliseconds are used up to ten seconds
     whole = len(str(int(size / scale)))
     return Unit(name=name, scale=scale, digits=min(3, max(0, 4 - whole)))
 
 
 def apportion(parts: Sequence[float], digits: int) -> list[float]:
-    """The parts rounded so that they add up to their rounded sum: what is left over goes where rounding took most."""
+    """Return the parts rounded so that they add up to their rounded sum; the largest remainders are rounded up."""
     steps = 10**digits
     down = [math.floor(part * steps) for part in parts]
     left = round(sum(parts) * steps) - sum(down)

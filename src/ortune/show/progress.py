@@ -1,4 +1,4 @@
-"""The progress of a command: one line with a bar, and what leads so far below it."""
+"""The progress of a command: one line with a bar, followed by the current ranking."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _BAR = 20
 _ENDS = " ,;:"
 """Characters that may follow a whole word."""
 _LEAST_WHAT = 24
-"""Characters that say what is done; a terminal with less room than the bar and these has no bar."""
+"""Characters of the step's description; if the bar does not fit next to these, it is left out."""
 
 
 def drawn(step: Step, elapsed_s: float, since_s: float, width: int, *, plain: bool = False) -> list[str]:
-    """Return the line, and those of the ranking, each no longer than a terminal is wide.
+    """Return the progress line and the ranking's lines, each cut to the terminal's width.
 
     Args:
-        step: What is being done.
-        elapsed_s: Since the command began.
-        since_s: Since the step began; what is left of the budget is less by this.
-        width: Characters of the terminal.
-        plain: The terminal has ASCII characters alone.
+        step: The current step.
+        elapsed_s: Seconds since the command began.
+        since_s: Seconds since the step began, which are subtracted from the step's remaining time.
+        width: Characters per line of the terminal.
+        plain: Whether the terminal shows only ASCII characters.
     """
     head = _figures(step, elapsed_s, since_s)
     if step.done_ratio is not None and width >= _BAR + len(head) + _LEAST_WHAT:
@@ -37,17 +37,17 @@ def drawn(step: Step, elapsed_s: float, since_s: float, width: int, *, plain: bo
 
 
 def html(step: Step, elapsed_s: float) -> str:
-    """Return the progress for a notebook."""
+    """Return the progress as HTML for a notebook."""
     bar = "" if step.done_ratio is None else f'<progress value="{step.done_ratio:.2f}"></progress> '
     lines = [f"{_figures(step, elapsed_s, 0.0)} {step.what}", *step.ranking]
     return bar + "<br>".join(in_html(escape.shown(line)) for line in lines)
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text, cut at the end of a word where it is longer than that."""
+    """Return the text, cut at the end of a word with "…" if it is longer than ``width``."""
     if len(text) <= width:
         return text
-    kept = text[: max(0, width - 1)]  # the character that says that something is missing
+    kept = text[: max(0, width - 1)]  # one character is left for the ellipsis
     if text[len(kept)] not in _ENDS:
         kept = kept.rpartition(" ")[0] or kept
     return kept.rstrip(_ENDS + "(") + "…"
@@ -62,7 +62,7 @@ def _figures(step: Step, elapsed_s: float, since_s: float) -> str:
 
 
 def _done(step: Step, since_s: float) -> float:
-    """Return the share of the budget that is spent now."""
+    """Return the share of the budget that is used now, estimated from the time since the step began."""
     done, left_s = step.done_ratio or 0.0, step.left_s or 0.0
     if done >= 1.0 or left_s <= 0.0:
         return 1.0

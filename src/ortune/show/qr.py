@@ -1,18 +1,18 @@
-"""An address as a QR code for a terminal, by segno, which only ``ortune[web]`` brings."""
+"""An address as a QR code for a terminal, made by segno, a dependency of ``ortune[web]``."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
-QUIET = 4  # modules of margin, as the standard wants
+QUIET = 4  # modules of margin, as required by the standard
 _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def drawn(address: str) -> tuple[str, ...]:
-    """Return the code in lines of half blocks, two rows of modules each, dark where something is printed.
+    """Return the code as lines of half blocks with two rows of modules each; printed characters are dark modules.
 
     Returns:
-        () if segno is not installed: the address does alone.
+        () if segno is not installed: () if segno is not installed.
     """
     try:
         import segno

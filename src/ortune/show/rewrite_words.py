@@ -1,4 +1,4 @@
-"""Rewrites as users write them."""
+"""Rewrites in the command line's notation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from ortune.records import RewriteSpec
 
 
 def spec(rewrite: RewriteSpec) -> str:
-    """Return a rewrite as the command line has it."""
+    """Return a rewrite as written on the command line."""
     params = ",".join(f"{name}={value}" for name, value in rewrite.params.items())
     return f"{rewrite.name}:{params}" if params else rewrite.name

@@ -1,4 +1,4 @@
-"""Runtimes that could be added, in words."""
+"""Runtimes that could be installed, in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ortune.show.numbers import size
 
 
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
-    """Return each runtime that could be added, with what it brings, its size and the command."""
+    """Return a sentence for each runtime that could be installed: purpose, packages, size and command."""
     return [
         f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; {_cost(addition)}) -> {addition.command}"
         for addition in addable

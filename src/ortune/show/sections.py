@@ -1,7 +1,7 @@
-"""Sections of the pages that have more room than a terminal, a folder a verb and a file a section.
+"""Sections of pages for which a terminal has no room: one folder per verb, one module per section.
 
-A section is a module with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read it, may be "") and ``blocks``, which
-returns what it shows; a section without anything to show is left out.
+A section is a module with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read it, may be "") and a function
+``blocks`` that returns its blocks; a section without blocks is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ortune.show.document import Section, filled
 
 
 def sections(folder: ModuleType, subject: object) -> list[Section]:
-    """Return what a page's sections show, in their order."""
+    """Return the sections of a page that are not empty, in order."""
     return [
         Section(title=module.TITLE, note=module.NOTE, name=module.__name__.rpartition(".")[2], blocks=blocks)
         for module in modules(folder)
@@ -25,7 +25,7 @@ def sections(folder: ModuleType, subject: object) -> list[Section]:
 
 @cache
 def modules(folder: ModuleType) -> tuple[ModuleType, ...]:
-    """Return every section's module, in the order of the page."""
+    """Return the modules of a page's sections, in the order of the page."""
     names = [m.name for m in pkgutil.iter_modules(folder.__path__) if not m.name.startswith("_")]
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""The table of two or three sides, the same for every verb: a row a figure, what it was and how it changed."""
+"""The table of two or three sides for all verbs: one row per figure, with its values and its change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ortune.show.numbers import (
 )
 
 UNPROVEN = 1.05
-"""Factor by which two figures may be apart from a ratio that has no interval."""
+"""Factor by which two figures may deviate from a ratio without interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
 FIRST_LOAD = "first load (writes its cache)"
 DRIFTED = (
@@ -33,14 +33,14 @@ DRIFTED = (
 )
 """Note of a table whose medians contradict the paired change."""
 NAME = interval_name(NOMINAL)
-"""What the column of intervals is called; a note names the level of another one."""
+"""Head of the column of intervals; if the level is another one, a note names it."""
 Write = Callable[[float, int], str]
-"""Writes a number in its unit with so many significant digits."""
+"""Formats a number with its unit and so many significant digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """How a figure changed, paired: a ratio with its interval, or why that is not known."""
+    """The paired change of a figure: a ratio with its interval, or the reason why it is unknown."""
 
     ratio: float | None = None
     low: float | None = None
@@ -49,30 +49,30 @@ class Changed:
     note: str = ""
 
     def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
-        """Return whether two figures as written are apart as the interval says; without one, as the ratio."""
+        """Return whether b / a is within the interval or close to the ratio, allowing for the rounding of ``texts``."""
         if self.ratio is None:
             return True
         low, high = self.low, self.high
         if low is None and high is None:
             low, high = self.ratio / UNPROVEN, self.ratio * UNPROVEN
-        # 1.2 and 1.3 ms may each be 4 % off as they are written.
+        # 1.2 and 1.3 ms may each be 4 % off because of rounding.
         off = 1 + sum(rounding(text) for text in texts)
         return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 
 
 MEMORY = {"peak memory": "peak_bytes", "idle memory": "idle_bytes", "memory after release": "released_bytes"}
-"""Figures of memory by name, with their field."""
+"""Fields of memory figures, by name."""
 
 
 def statistic_name(statistic: str) -> str:
-    """Return which figure was compared, in a word: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    """Return the short name of the compared figure: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if match := _LATENCY.match(statistic):
         return match[1]
     return statistic.partition(" (")[0].replace("a run", "per run")
 
 
 def kind(statistic: str) -> str:
-    """Return what kind of figure was compared: "latency", "cold", "cpu", "memory" or "other"."""
+    """Return the kind of the compared figure: "latency", "cold", "cpu", "memory" or "other"."""
     starts = {**dict.fromkeys(MEMORY, "memory"), "CPU time": "cpu", "cold start": "cold"}
     if statistic_name(statistic) in ("p50", "p25", "p10"):
         return "latency"
@@ -80,28 +80,28 @@ def kind(statistic: str) -> str:
 
 
 def is_rate(statistic: str) -> bool:
-    """Return whether more is better: a time a run that is shown as runs a second."""
+    """Return whether more is better: the figure is shown as runs per second, although times are compared."""
     return statistic.startswith("throughput")
 
 
 def compared_ns(figures: Figures) -> float:
-    """Return the time a run that was compared: the latency where that is what was, else the objective's own figure."""
+    """Return the compared time per run in ns: the objective's own figure, or the latency if there is none."""
     return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """Return the figure that the statistic names, in its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+    """Return the figure of the statistic with its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
     return text(number(figures, statistic), statistic)
 
 
 def text(measured: float | None, statistic: str) -> str:
-    """Return a value of the figure that the statistic names, in its unit."""
+    """Return a value of the statistic with its unit; "not known" for None."""
     return UNKNOWN if measured is None else _writer(statistic)(measured, 3)
 
 
 def _writer(statistic: str) -> Write:
-    """Return how the figure that a statistic names is written."""
+    """Return the function that formats the figure of a statistic."""
     if kind(statistic) == "memory":
         return memory
     return rate if is_rate(statistic) else duration
@@ -113,17 +113,17 @@ def beside(base: Figures | None, new: Figures | None, comparison: Comparison) ->
 
 
 def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """Return both sides' figure ("11.0 ms -> 9.90 ms"), or "" if either is unknown.
+    """Return both sides' figures ("11.0 ms -> 9.90 ms"); "" if either is unknown.
 
-    The second is the first times the paired ratio. The sides' medians are over different moments, so their quotient is
-    another estimate of the same change, and a worse one: two estimates side by side would contradict each other.
+    The second is the first times the paired ratio. The quotient of the sides' medians would be another, less precise
+    estimate of the same change, because they are of different moments, and could contradict the ratio.
     """
     pair = paired(base, new, comparison)
     return " -> ".join(written(*pair, _writer(comparison.statistic))) if pair else ""
 
 
 def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the base's figure (ns or bytes) and that times the paired ratio, or None if a side's figure is unknown."""
+    """Return the base's figure (ns or bytes) and that times the paired ratio; None if either figure is unknown."""
     if base is None or new is None:
         return None
     before = number(base, comparison.statistic)
@@ -131,13 +131,13 @@ def paired(base: Figures | None, new: Figures | None, comparison: Comparison) ->
 
 
 def with_values(comparison: Comparison, base: Figures | None, new: Figures | None) -> Comparison:
-    """Return the comparison with the two values that every format shows."""
+    """Return the comparison with the two values that all formats show."""
     before, after = paired(base, new, comparison) or (None, None)
     return msgspec.structs.replace(comparison, base_value=before, new_value=after)
 
 
 def written(before: float, after: float, write: Write) -> tuple[str, str]:
-    """Two values with as many digits, three to five, as make their quotient the factor that is shown with them."""
+    """Return two values with three to five digits, so that their quotient is the factor shown with them."""
     if not before or not after:
         return write(before, 3), write(after, 3)
     ratio = max(before / after, after / before)
@@ -150,18 +150,18 @@ def written(before: float, after: float, write: Write) -> tuple[str, str]:
 
 
 def _quotient(*texts: str) -> float:
-    """Return the larger of two numbers with one unit over the smaller; infinite if the units differ."""
+    """Return the larger of two numbers over the smaller; infinite if their units differ or one is 0."""
     (a, a_unit), (b, b_unit) = ((float(n.replace(",", "")), unit) for n, unit in map(str.split, texts))
     return max(a / b, b / a) if a and b and a_unit == b_unit else math.inf
 
 
 def case_value(case: CaseResult) -> str:
-    """Return the new side's time at one shape of a mix: the base's times the paired ratio."""
+    """Return the new side's time for one shape of a mix: the base's times the paired ratio."""
     return written(case.base_ns, case.base_ns * case.ratio, duration)[1]
 
 
 def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
-    """Ratio and interval of the figure that is shown: of a throughput, whose times were compared, turned round."""
+    """Return ratio and interval of the shown figure; inverted for throughput, because times were compared."""
     if not is_rate(comparison.statistic):
         return comparison.ratio, comparison.ratio_low, comparison.ratio_high
     low = 1 / comparison.ratio_high if comparison.ratio_high else 0.0
@@ -171,19 +171,19 @@ def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
 def sides_table(
     sides: Sequence[tuple[str, Figures]], statistic: str, comparison: Comparison | None, against: str
 ) -> Table:
-    """Return a row a figure, a column a side, and the last side's change against ``against``.
+    """Return a table with one row per figure, one column per side, and the last side's change against ``against``.
 
     Args:
-        sides: Names and figures, in their order.
-        statistic: What was compared.
-        comparison: The last side against ``against``; None if nothing was compared.
-        against: Which of the sides that is.
+        sides: Names and figures of the sides.
+        statistic: The compared statistic.
+        comparison: Comparison of the last side with ``against``; None if nothing was compared.
+        against: Name of the side that is the reference; the first side if there is none of this name.
     """
     names, figures = [name for name, _ in sides], [column for _, column in sides]
     at = names.index(against) if against in names else 0
     changes = dict(_changes(comparison)) if comparison else {}
     rows, drifted = [], False
-    shown_p50, drift = 0.0, 1.0  # of the last side: its p50 as shown, and that over its own median
+    shown_p50, drift = 0.0, 1.0  # the last side's p50 as shown, and its ratio to that side's own median
     for name, write, numbers in _rows(figures, statistic):
         changed, texts = changes.get(name), ["" if n is None else write(n, 3) for n in numbers]
         before, after = numbers[at], numbers[-1]
@@ -194,8 +194,8 @@ def sides_table(
         if name == "p50" and after and numbers[-1]:
             shown_p50, drift = after, after / numbers[-1]
         elif name == "p95" and after and after < shown_p50:
-            # The p50 shown is the base's times the paired change. A p95 of other moments can be below that: its
-            # distance from its own p50 is what is known.
+            # The p50 shown is the base's times the paired change. A p95 of other moments can be below it, in
+            # which case only its ratio to its own p50 is known.
             known = changed is not None and changed.ratio is not None
             texts[-1] = UNKNOWN if known else write(drift * (numbers[-1] or 0.0), 3)
             drifted = True
@@ -214,9 +214,9 @@ def sides_table(
 
 
 def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Write, list[float | None]]]:
-    """Name of a figure, how it is written, and a number a side."""
+    """Yield the name of each figure, its formatter, and one number per side."""
     first = statistic_name(statistic)
-    # What was compared comes first, whatever it is.
+    # The compared figure comes first.
     yield first, _writer(statistic), [number(f, statistic) for f in figures]
     if first != "p50":
         yield "p50", duration, [f.latency_ns for f in figures]
@@ -226,7 +226,7 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
         yield "CPU time per run", duration, [f.cpu_per_run_ns for f in figures]
     for name, field in MEMORY.items():
         values: list[float | None] = [getattr(f, field) for f in figures]
-        # What is held afterwards belongs to a question about memory.
+        # Memory after a run is only shown if memory was compared.
         if first != name and (name == "peak memory" or (first in MEMORY and any(values))):
             yield name, memory, values
     yield "load time", duration, [f.load_ns for f in figures]
@@ -235,7 +235,7 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
 
 
 def number(figures: Figures, statistic: str) -> float | None:
-    """Return the figure that the statistic names, in nanoseconds or bytes."""
+    """Return the figure of the statistic, in nanoseconds or bytes; None if unknown."""
     match kind(statistic):
         case "memory":
             held: float | None = getattr(figures, MEMORY[statistic_name(statistic)])
@@ -249,7 +249,7 @@ def number(figures: Figures, statistic: str) -> float | None:
 
 
 def single(comparison: Comparison) -> bool:
-    """Return whether the comparison is of one block, whose ratio is no figure to show: it may be any."""
+    """Return whether there is only one block, so that the ratio is not shown because it could be any."""
     return comparison.n_blocks < 2 and no_interval(comparison)
 
 
@@ -259,7 +259,7 @@ def no_interval(comparison: Comparison) -> bool:
 
 
 def interval(comparison: Comparison) -> str:
-    """Return the interval of the change, or that there is none yet."""
+    """Return the interval of the change, or "too few blocks"."""
     return "too few blocks" if no_interval(comparison) else span(comparison.ratio_low, comparison.ratio_high)
 
 
@@ -274,7 +274,7 @@ def _changed(comparison: Comparison) -> Changed:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
-    """Yield what is known of each row's change, by the row's name."""
+    """Yield each row's name with its change."""
     rows = {
         "p95": "p95",
         "memory": "peak memory",
@@ -302,7 +302,7 @@ def _guarded(guard: Guard) -> Changed:
 
 
 def _cells(changed: Changed | None, *, inverse: bool) -> list[Cell]:
-    """Return the change and its interval; of a throughput, whose times were compared, the other way round."""
+    """Return the cells of the change and its interval; inverted for throughput, because times were compared."""
     if changed is None:
         return [Cell(""), Cell("single observations", tone="faint")]
     if changed.ratio is None:

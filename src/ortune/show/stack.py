@@ -1,4 +1,4 @@
-"""The categories of a run side by side, from zero."""
+"""A chart of a run's categories as boxes next to each other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ HEIGHT_PX = 30
 
 
 def stack(title: str, parts: Sequence[tuple[str, str, float]], whole: float, alt: str) -> Chart:
-    """Return boxes next to each other, a negative one without width.
+    """Return the chart with one box per category; a negative one has no width.
 
     Args:
-        title: The title above the bar.
-        parts: A category, its description, and its size.
-        whole: The size that fills the width; parts beyond are cut.
+        title: Title above the bar.
+        parts: Name, description and size of each category.
+        whole: Size of the full width; what exceeds it is cut off.
         alt: The chart in words.
     """
     marks, at = [], 0.0

@@ -1,4 +1,4 @@
-"""How ``ortune report`` shows the stored results of a verb: what the verb's own words declare in ``STORED``."""
+"""Functions with which ``ortune report`` shows a verb's stored results, from ``STORED`` in the verb's words."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ R = TypeVar("R", bound=Record)
 
 
 def _build_of_side(result: Any) -> str:
-    """That of the one side that most results have."""
+    """Return the build of the result's only side."""
     build: str = result.side.runtime.build
     return build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredKind(Generic[R]):
-    """How a verb's documents are read and shown again; their schema has number 1.
+    """Functions that show a verb's stored documents; their schema has number 1.
 
     Attributes:
-        result: The type of the envelope's ``result``.
-        document: What an envelope of it says.
-        headline: The answer in words.
-        build: What ran the model, with its version.
+        result: Type of the envelope's ``result``.
+        document: Returns the document of an envelope.
+        headline: Returns the answer in words.
+        build: Returns the build that ran the model, with its version.
     """
 
     result: type[R]
@@ -37,14 +37,14 @@ class StoredKind(Generic[R]):
 
 
 def stored_kind(verb: str) -> StoredKind[Any] | None:
-    """``STORED`` of ``verbs/VERB/words.py``; None for a verb whose results are available as JSON only.
+    """Return ``STORED`` of ``verbs/VERB/words.py``; None for a verb whose results are only available as JSON.
 
     Args:
-        verb: As the schema of a document names it: letters and hyphens.
+        verb: Verb as named by a document's schema, in letters and hyphens.
     """
     return getattr(module_of(verb, "words"), "STORED", None)
 
 
 def both(a: str, b: str) -> str:
-    """Return two builds in words, or the one that both are."""
+    """Return two builds in words, or one if they are equal."""
     return a if a == b else f"{a} and {b}"

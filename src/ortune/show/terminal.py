@@ -1,4 +1,4 @@
-"""A document for people at a terminal. Every text passes ``_text``, which is where names are made harmless."""
+"""A document for a terminal; all texts are escaped by ``_text`` or ``_code``."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ STYLES: dict[Tone, str] = {
     "faint": "dim",
 }
 BAR = 24
-"""Characters of a whole."""
+"""Characters of a full bar."""
 NARROWEST = 20
-"""Characters that a name has at least."""
+"""Minimum width of a name in characters."""
 PLAIN_WIDTH = 100
-"""A log, a file or a notebook has no width of its own."""
+"""Width in characters of logs, files and notebooks."""
 
 
 def render(document: Document, *, whole: bool = False) -> RenderableType:
-    """Return the document to print, with what supports its answer if ``whole``.
+    """Return the document for printing, with its supporting blocks if ``whole``.
 
-    It fits whatever width it is printed at, but for code, which a terminal wraps itself (printed with ``crop=False``):
-    a line that is folded here could not be pasted.
+    It is laid out for the width at which it is printed, except for code, which the terminal wraps itself (print with
+    ``crop=False``), because a line wrapped here could not be pasted.
     """
     parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
     if parts:
@@ -62,7 +62,7 @@ def render(document: Document, *, whole: bool = False) -> RenderableType:
 
 
 def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[RenderableType]:
-    """Yield an empty line between blocks, but between sentences that follow each other."""
+    """Yield the parts of the blocks, with an empty line between them unless both are sentences or ``dense``."""
     last: Block | None = None
     for block in blocks:
         together = isinstance(last, Line) and isinstance(block, Line)
@@ -73,7 +73,7 @@ def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[Rendera
 
 
 def plain(document: Document, *, whole: bool = False) -> str:
-    """Return the document as text without colours, for what is no terminal."""
+    """Return the document as text without colours, for files and logs."""
     shown = io.StringIO()
     console = Console(file=shown, highlight=False, width=PLAIN_WIDTH, force_terminal=False)
     console.print(render(document, whole=whole), crop=False)
@@ -81,7 +81,7 @@ def plain(document: Document, *, whole: bool = False) -> str:
 
 
 def html(document: Document) -> str:
-    """Return the document as a terminal shows it, as HTML without other files."""
+    """Return the document as HTML that looks like the terminal and loads no other file."""
     console = Console(
         file=io.StringIO(), highlight=False, width=PLAIN_WIDTH, record=True, force_terminal=True
     )
@@ -90,17 +90,17 @@ def html(document: Document) -> str:
 
 
 def _text(text: str, tone: Tone = "") -> Text:
-    # A Text never reads markup; what is not printable is written out.
+    # Text does not interpret markup, and ``shown`` escapes characters that are not printable.
     return Text(shown(text), style=STYLES[tone], overflow="fold")
 
 
 def _code(line: str, tone: Tone) -> Text:
-    """Neither indented nor folded, so that what is copied can be pasted."""
+    """Return a line that is neither indented nor wrapped, so that it can be pasted."""
     return Text(shown(line), style=STYLES[tone], no_wrap=True, overflow="ignore")
 
 
 class _Whole:
-    """A line that is folded on a terminal alone."""
+    """A line that is wrapped only on a terminal."""
 
     def __init__(self, line: Line) -> None:
         self.line = line
@@ -110,7 +110,7 @@ class _Whole:
 
 
 def _block(block: Block) -> Iterator[RenderableType]:
-    """Indent the blocks of a title below it."""
+    """Yield the parts of a block; those below a title are indented."""
     match block:
         case Line():
             yield _Whole(block) if block.whole else _text(block.text, block.tone)
@@ -130,7 +130,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
         case Chart():
             yield from _titled(block.title, [_text(block.alt, "faint")])
         case Fold() | Section():
-            # Not indented: it may hold code.
+            # Not indented, because it may contain code.
             yield _text(block.title, "strong")
             if isinstance(block, Section) and block.note:
                 yield _text(block.note, "faint")
@@ -140,7 +140,7 @@ def _block(block: Block) -> Iterator[RenderableType]:
 def _titled(title: str, parts: Iterable[RenderableType], indent: int = 0) -> Iterator[RenderableType]:
     if title:
         yield _text(title, "strong")
-    # Padded rather than begun with blanks: what is folded stays indented.
+    # Padding instead of leading blanks, so that wrapped lines are indented too.
     yield from (Padding(part, (0, 0, 0, 2 if title else indent)) for part in parts)
 
 
@@ -156,7 +156,7 @@ def _stacked(block: Pairs) -> Iterator[RenderableType]:
 
 
 def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
-    """Return two columns, so that a sentence that is folded stays under itself."""
+    """Return two columns, so that a wrapped sentence is aligned with its first line."""
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -166,7 +166,7 @@ def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
 
 
 class _Fitting:
-    """A table; its names have the room that the other columns leave."""
+    """A table whose names get the width that the other columns leave."""
 
     def __init__(self, block: Table) -> None:
         self.block = block
@@ -197,30 +197,30 @@ class _Fitting:
         yield grid
 
     def _room(self, heads: list[str], gap: int, width: int) -> int:
-        """Return the width of a name column in a table whose other columns are never cut."""
+        """Return the width for name columns; other columns are never cut."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind not in ("name", "list")]
         return max(self._least(), width - sum(gap + self._width(i, heads[i]) for i in others))
 
     def _least(self) -> int:
-        """Return characters of the longest list that is cut to its first item, or of the narrowest name."""
+        """Return the minimum width of a name column: the longest first item of a list, at least ``NARROWEST``."""
         lists = [i for i, column in enumerate(self.block.columns) if column.kind == "list"]
         cut = [shorten_list(shown(row[i].text), 0) for i in lists for row in self.block.rows]
         return max([NARROWEST, *map(cell_len, cut)])
 
     def _longest_word(self, column: int, most: int) -> int:
-        """Return the characters that keep every word of a column whole, as far as there are so many."""
+        """Return the width of a column's longest word, at most ``most``."""
         words = (word for row in self.block.rows for word in shown(row[column].text).split())
         return min(most, max(map(cell_len, words), default=0))
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
-        """Return whether columns that stay whole leave too few characters for the words of the others."""
+        """Return whether columns that are never wrapped leave too little width for those with texts."""
         columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
         texts = [longest for longest, kind in columns if kind == "text"]
         left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name", "list"))
         return left < sum(min(NARROWEST, longest) for longest in texts)
 
     def _folded(self, column: int, head: str) -> list[str]:
-        """Return the lines of a heading that is no wider than its column's cells, as far as its words allow."""
+        """Return the lines of a head, wrapped to the width of its column's cells."""
         lines: list[str] = []
         for word in head.replace(" %", "\N{NO-BREAK SPACE}%").split(" "):
             if lines and cell_len(f"{lines[-1]} {word}") <= self._width(column, ""):
@@ -230,7 +230,7 @@ class _Fitting:
         return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
     def _width(self, column: int, head: str) -> int:
-        """Return characters of the longest cell of a column, its head included."""
+        """Return the width of a column, including its head."""
         cells = [text for row in self.block.rows for text in (row[column].text, row[column].beneath)]
         return max(cell_len(shown(text)) for text in [head, *cells])
 
@@ -246,7 +246,7 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
 
 
 def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:
-    """Return the text in that many cells; wide characters count two."""
+    """Return the text, cut to ``room`` terminal cells; wide characters take two."""
     text = shown(text)
     length = room
     while cell_len(fitted := cut(text, length)) > room and length > 4:

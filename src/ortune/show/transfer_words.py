@@ -1,4 +1,4 @@
-"""What transfer between host and device takes of a run, and which times contain it, in words."""
+"""The share of a run for transfer between host and device, and which times include it, in words."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ortune.show.memory_words import size
 from ortune.show.numbers import duration, percent
 
 _WAYS = {"to-device": "to the device", "to-host": "to the host", "on-device": "on the device"}
-"""Copies, by where they go."""
+"""Directions of copies, in words."""
 _VALUES = ("input", "output")
 
 
 def rows(result: ProfileResult) -> list[tuple[str, str]]:
-    """Return what a profile knows of it, each with its name."""
+    """Return name and text of the transfer's share of a run and of the copies; only those that are known."""
     named = [("transfer", split(result.gpu_run) if result.gpu_run else ""), ("copies", copies(result))]
     return [(name, text) for name, text in named if text]
 
 
 def split(run: GpuRun) -> str:
-    """Transfer apart from the rest of a run, as runs without it show."""
+    """Return the transfer's share of a run, from runs with and without it."""
 
     def part(name: str, ns: float, n_bytes: int) -> str:
         time = duration(ns) if ns > 0 else "too small to measure"
@@ -39,7 +39,7 @@ def split(run: GpuRun) -> str:
 
 
 def copies(result: ProfileResult) -> str:
-    """Copies to and from the device as the trace has them, with their bytes."""
+    """Return the copies to and from the device with bytes and time, from the trace; "" if there are none."""
 
     def told(row: Transfer) -> str:
         by = " by Memcpy nodes" if row.of_nodes else ""
@@ -49,11 +49,11 @@ def copies(result: ProfileResult) -> str:
 
 
 def included(plans: Iterable[Plan], splits: Mapping[str, GpuRun] | None = None) -> list[tuple[str, str]]:
-    """Says of each device with memory of its own whether times contain the transfer of inputs and outputs.
+    """Return, for each device with its own memory, whether times include the transfer of inputs and outputs.
 
     Args:
-        plans: Whose times are shown.
-        splits: How much it is with a provider's defaults, by its name.
+        plans: Plans whose times are shown.
+        splits: Transfer with a provider's defaults, by the provider's name.
     """
     texts = (_included(plan, (splits or {}).get(plan.provider_names[0])) for plan in plans)
     return [("transfer", text) for text in dict.fromkeys(texts) if text]

@@ -7,22 +7,22 @@ import importlib.util
 from typing import Any
 
 MANY = "many"
-"""In the schema of a document about several models; its modules are in ``verbs/_many``, as it is no command."""
+"""Name in the schema of a document about several models, which is no command; its modules are in ``verbs/_many``."""
 
 HIDDEN = {MANY: "_many", "app-bench": "_app_bench", "app-tune": "_app_tune", "app-lock": "_app_lock"}
-"""Folders of documents that no command is named after: answers about several models, or about a recording."""
+"""Folders for schemas that are not named after a command: answers about several models or a recording."""
 
 
 def module_of(verb: str, part: str) -> Any:
-    """Return ``verbs/VERB/PART.py``; None if there is none.
+    """Return the module ``verbs/VERB/PART.py``; None if it does not exist.
 
     Args:
-        verb: As the schema of a document names it.
+        verb: Verb as named by a document's schema.
         part: "words", "options", "page", ...
     """
     name = f"ortune.verbs.{HIDDEN.get(verb, verb)}.{part}"
     try:
         found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:  # no verb is called so
+    except ModuleNotFoundError:  # there is no such verb
         return None
     return None if found is None else importlib.import_module(name)

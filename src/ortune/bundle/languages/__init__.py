@@ -1,7 +1,7 @@
-"""The code that loads a bundle: a table and a template for each language, found by walking this folder.
+"""Code that loads a bundle: a table and a template for each language, discovered by walking this folder.
 
-A language is a module with ``LANGUAGE``, how it spells a plan and what it cannot express (``_source.Language``), and
-``templates/FILE.j2``, what its file looks like.
+A language is a module with ``LANGUAGE``, which defines its spelling of a plan and what it does not support
+(``_source.Language``), and a template ``templates/FILE.j2`` of its file.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["claim", "emit_all", "languages"]
 
 
 def languages() -> list[Language]:
-    """Return every language."""
+    """Return all languages."""
     names = [module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")]
     return [importlib.import_module(f"{__name__}.{name}").LANGUAGE for name in names]
 
 
 def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the files of every language, by name."""
+    """Return the files of all languages, by name."""
     return {language.file: language.emit(info, custom_ops) for language in languages()}

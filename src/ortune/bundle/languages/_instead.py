@@ -1,4 +1,4 @@
-"""What to do instead of a setting that a language's binding cannot make."""
+"""Alternatives for settings that a language's binding does not support."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ INSTEAD = {
     "provider_option": "the {} binding has no such option; load.py can",
     "plugin_option": "set for a plug-in only; for a built-in provider the {} binding has no such option",
 }
-"""What to say of what a binding lacks; ``{}`` is the language."""
+"""Sentences by what a binding lacks; ``{}`` is the language."""

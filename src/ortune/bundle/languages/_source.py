@@ -1,7 +1,7 @@
-"""What the languages have in common: the walk over a plan, and what to say of what a binding cannot set.
+"""Code shared by the languages: expressing a plan, and notes on what a binding cannot set.
 
-A language is a table (``Language``) and the template of its file. Values go into the code as literals, and into
-comments only as ASCII of one line, so that none can end it.
+A language is a table (``Language``) and the template of its file. Values are inserted as literals, or into comments as
+one line of ASCII, so they cannot end either.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from ortune.catalogue.providers import CPU, every, find
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
-"""One name for each architecture; systems call it differently."""
+"""One name per architecture, for the names that systems use."""
 
 _ROWS = ROWS_PER_RUN.key
 
 
 def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
-    """Return what a binding calls each provider that it can append so."""
+    """Return a binding's names of the providers that it supports in one way."""
     return {p.name: own for p in every() if (own := binding(p.bindings))}
 
 
 BY_NAME = spelled(lambda b: b.by_name)
-"""Providers that ONNX Runtime's C API appends by name; releases before 1.22 know the short names alone."""
+"""Providers that ONNX Runtime's C API appends by name; releases before 1.22 have only the short names."""
 
 OPTIONS_CLASS = spelled(lambda b: b.options_class)
-"""Providers with a class of their own for their options."""
+"""Providers with their own options class."""
 
 LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL")
 MODES = ("ORT_SEQUENTIAL", "ORT_PARALLEL")
 
 DEVICE = "device_type"
-"""The option that names the kind of device; of a plug-in the device itself is handed over instead."""
+"""The option that names the kind of device; for a plug-in, the device itself is passed instead."""
 
 
 class Provider(NamedTuple):
-    """An execution provider with its options, and which way and by what name the binding appends it."""
+    """An execution provider with its options, and the binding's way and name to append it."""
 
     name: str
     options: Mapping[str, str]
@@ -74,33 +74,34 @@ class Provider(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """How one language spells a plan, and what it cannot express; ``{}`` where a value goes.
+    """The spelling of a plan in one language, and what it does not support; ``{}`` marks values.
 
     Attributes:
-        file: The emitted file; its template is of that name.
-        quote: A text as a literal.
-        count: The threads to start here, of those that were measured. text: Such a number as text.
-        when: A condition and the statement that it is for.
-        tuned, enough, allocator: The conditions "this is the tuned model", "this is the tuned CPU, with as many CPUs
-            as it had", "the plan's allocator is in the process".
-        options: Session options by ONNX Runtime's Python name; of a pair, the statements for off and on.
-        any_option: Every other session option, by its ``key``.
-        stored: The folder of compiled models that the caller names, or else this one.
-        within: A JSON text with that folder in it: the text before it, the folder, and the text after it.
-        words: ONNX Runtime's names of levels and modes.
-        config, run_config, custom_ops, variable: Statements.
-        local_pool: The statement on a session's options that gives it the global pool.
-        end: What ends a statement.
-        providers: Ways to append a provider, each with the providers by it and what the binding calls them.
-        takes: The only options that the binding takes of a provider.
-        lacks: What the binding has no way to do: channels, "affinities", "custom_ops" and huge pages.
-        plugs: Its code registers the library of a plug-in, where the caller names one.
-        binds: Its code can call a session through one I/O binding.
-        splits: Its code can call a session with few rows of a batch at a time.
-        keeps_buffers: Its code can keep inputs and outputs on the device, as replaying a captured graph needs.
-        instead: What to do for that, where it is not ``INSTEAD``.
-        default: Template of a plan that needs nothing but the model, without its suffix; "" for the same one.
-        more: What the template needs besides.
+        file: Name of the emitted file, and of its template.
+        quote: Writes a text as a literal.
+        count: Expression for the threads to start, by the measured number. text: Expression that converts a number to
+            text.
+        when: Format of a condition with a statement.
+        tuned, enough, allocator: Conditions "this is the tuned model", "this is the tuned CPU, with at least as many
+            CPUs" and "the plan's allocator is loaded".
+        options: Session options by ONNX Runtime's Python name; a pair has the statements for off and on.
+        any_option: Statement for every other session option, with its ``key``.
+        stored: Expression for the folder of compiled models: the caller's, or else the given one.
+        within: Expression for a JSON text with this folder: the text before it, the folder, and the text after it.
+        words: The language's names of ONNX Runtime's levels and modes.
+        config, run_config, custom_ops, variable: Statements for one entry, library or variable.
+        local_pool: Statement on a session's options that selects the global thread pool.
+        end: Terminator of a statement.
+        providers: Ways to append a provider, each with its providers and the binding's names.
+        takes: Options of a provider that the binding supports, if not all.
+        lacks: What the binding does not support: channels, "affinities", "custom_ops" and huge pages.
+        plugs: Whether the code can register a plug-in's library that the caller names.
+        binds: Whether the code can call a session through I/O binding.
+        splits: Whether the code can split a batch into calls with few rows.
+        keeps_buffers: Whether the code can keep inputs and outputs on the device, as needed to replay a captured graph.
+        instead: Alternatives for what it lacks, if they differ from ``INSTEAD``.
+        default: Name of the template for a plan that needs only the model; "" for the usual one.
+        more: Further variables of the template.
     """
 
     name: str
@@ -141,7 +142,7 @@ class Language:
         return templates().get_template(f"{name}.j2").render(self._places(info, custom_ops), **self.more)
 
     def _places(self, info: BundleInfo, custom_ops: Sequence[str]) -> dict[str, Any]:
-        """Return what the template may name."""
+        """Return the variables of the template."""
         host, applied = info.host, info.applied
         notes = self.notes(info, custom_ops)
         names = [] if "preload" in self.lacks else [as_text(s.value) for s in of(applied, "preload")]
@@ -170,7 +171,7 @@ class Language:
             "features": host.features if host else (),
             "tuned_on": tuned_on(host),
             "cannot": [f"{setting}: {do}" for setting, do in notes],
-            # Two lines a note: the setting, and what to do instead.
+            # Two lines per note: the setting, and the alternative.
             "cannot_comments": [f"// {comment(one)}\n//     {comment(do)}" for one, do in notes],
             "start_comments": [
                 *(f"// Start the process with: {comment(line)}" for line in start),
@@ -216,17 +217,17 @@ class Language:
         }
 
     def statements(self, info: BundleInfo) -> list[str]:
-        """Return statements on ``options``; those that hold only for the tuned machine are conditional."""
+        """Return statements on ``options``; those that are valid only on the tuned machine are conditional."""
         statements: list[str] = []
         for setting in info.applied:
             line = self.statement(setting)
             if not line or line in statements:
                 continue
             if is_bound(setting):
-                # Numbered CPUs: of no use on another machine, an error where there are fewer.
+                # Useless on another machine, and an error with fewer CPUs.
                 line = self.when.format(self.enough, line)
             elif setting.knob in info.model_settings:
-                # It belongs to the model that is optimised already; the plain one needs the default.
+                # Only for the already optimized model; the plain one needs the default.
                 line = self.when.format(self.tuned, line)
             elif needs_allocator(setting, info.applied):
                 line = self.when.format(self.allocator, line)
@@ -234,7 +235,7 @@ class Language:
         return statements
 
     def statement(self, setting: Applied) -> str:
-        """Return one setting as a statement on ``options``, "" if it is none."""
+        """Return one setting as a statement on ``options``; "" if it is not one."""
         line = ""
         if setting.channel == "session_option" and self._has(setting):
             option = self.options.get(setting.key, self.any_option)
@@ -249,7 +250,7 @@ class Language:
         return line and line + self.end
 
     def number(self, value: Value) -> str:
-        """Return a value as an expression: a thread count is computed where the code runs."""
+        """Return a value as an expression; a thread count is computed when the code runs."""
         count = thread_cap(value)
         if count is not None:
             return self.count.format(count)
@@ -258,7 +259,7 @@ class Language:
         return self.words.get(value, value) if isinstance(value, str) else repr(value)
 
     def text_of(self, value: Value) -> str:
-        """Return a value as an expression that gives text."""
+        """Return a value as an expression of type string."""
         count = thread_cap(value)
         return self.quote(as_text(value)) if count is None else self.text.format(self.count.format(count))
 
@@ -266,11 +267,11 @@ class Language:
         return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
 
     def _drops(self, setting: Applied) -> bool:
-        """Return whether a setting replays a graph: this code's calls give no buffers that stay on the device."""
+        """Return whether a setting replays a graph but the code keeps no device buffers for it."""
         return is_capture(setting) and not self.keeps_buffers
 
     def _has(self, setting: Applied) -> bool:
-        """Return whether the binding has this session option, with this value."""
+        """Return whether the binding supports a session option with this value."""
         value = setting.value
         has_value = not isinstance(value, str) or thread_cap(value) is not None or value in self.words
         return bool(self.any_option) or (setting.key in self.options and has_value)
@@ -278,7 +279,7 @@ class Language:
     # --- providers and notes ---------------------------------------------------------------------------
 
     def _way(self, name: str) -> tuple[str, str] | None:
-        """Return which way and by what name the binding appends a provider; None if it cannot."""
+        """Return the binding's way and name to append a provider; None if it is not supported."""
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[Provider]:
@@ -286,7 +287,7 @@ class Language:
         return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
 
     def _plugged_in(self, info: BundleInfo) -> list[str]:
-        """Return the providers whose plug-ins the code can register."""
+        """Return the providers with plug-ins that the code can register."""
         names = [provider.name for provider in self._appended(info)]
         return [name for name in names if self.plugs and find(name).plugin]
 
@@ -301,19 +302,19 @@ class Language:
         return [(self.quote(key), value) for key, value in literals.items()]
 
     def _caches(self, info: BundleInfo) -> list[Stored]:
-        """Return the folders of compiled models, as the providers take them that the binding appends."""
+        """Return the folders of compiled models of the providers that the binding appends."""
         keys = caches(info.plan, info.applied)
         plugged_in = self._plugged_in(info)
         there = [(p, stored_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys]
         return [s for p, s in there if p.name in plugged_in or s.option in self.takes.get(p.name, p.options)]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
-        """Return what of the plan this language cannot set, each with what to do instead."""
+        """Return the parts of the plan that this language cannot set, each with an alternative."""
         notes = [(named(s), do) for s in info.applied if (do := self._note(s))]
         plugged_in = self._plugged_in(info)
         for name, options in providers(info.plan, info.applied):
             if name == CPU.name:
-                continue  # always there
+                continue  # always available
             if info.requirements and self.name != "Python":
                 notes.append((f"provider {name}", self._needs(name, info)))
             if self._way(name) is None:
@@ -329,7 +330,7 @@ class Language:
         return notes
 
     def _needs(self, name: str, info: BundleInfo) -> str:
-        """Return what must be there for the provider, by what was measured: a plug-in, or a build that has it."""
+        """Return what the provider needs, as measured: a plug-in, or a build with the provider."""
         version = f"ONNX Runtime {info.ort_version}"
         wheel = find(name).plugin
         plugin = next((one for one in info.requirements if wheel and one.startswith(f"{wheel}==")), "")
@@ -340,7 +341,7 @@ class Language:
         return f"needs a build with it; measured with the plug-in {plugin} (on PyPI), which load.py registers"
 
     def _note(self, setting: Applied) -> str:
-        """Return what to do instead of a setting, "" if the language makes it."""
+        """Return the alternative to a setting; "" if the language supports it."""
         lacked: str = setting.channel
         cannot = lacked in self.lacks
         if lacked == "session_option":
@@ -366,13 +367,13 @@ def _pairs(options: Sequence[tuple[str, str]], form: str) -> str:
 
 
 def _device(provider: Provider) -> str:
-    """The kind of device that a plug-in is to run on; "" is the first that is no CPU, as in ``worker/plugins.py``."""
+    """Return the kind of device for a plug-in; "" for the first that is not a CPU, as in ``worker/plugins.py``."""
     usual = "" if find(provider.name).hardware else CPU.hardware
     return (provider.options.get(DEVICE) or usual).upper()
 
 
 def claim(info: BundleInfo) -> str:
-    """Return what the code may say of its settings: no more than the bundle's proof does."""
+    """Return the claim about the settings, which is no more than the bundle proves."""
     if info.proof is not None and (info.proof.verdict, info.proof.phase) == ("faster", "confirm"):
         return "with the settings that were confirmed to be better than the default"
     if not info.plan.settings and not info.plan.rewrites:
@@ -381,7 +382,7 @@ def claim(info: BundleInfo) -> str:
 
 
 def lines(statements: Sequence[str], indent: int) -> str:
-    """Return statements, each on lines of its own behind so many columns."""
+    """Return statements as indented lines."""
     pad = " " * indent
     return "".join(f"{pad}{part}\n" for statement in statements for part in statement.split("\n"))
 

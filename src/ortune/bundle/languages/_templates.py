@@ -1,4 +1,4 @@
-"""The templates of code and of other files of a bundle."""
+"""The templates of code and other files of a bundle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 @cache
 def templates() -> Environment:
-    """Return templates in which ``@@ x @@`` is a value: the languages have braces of their own."""
+    """Return the template environment with ``@@ x @@`` for values, since the languages use braces."""
     return Environment(
         loader=PackageLoader("ortune.bundle.languages"),
         autoescape=False,

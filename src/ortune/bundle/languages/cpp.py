@@ -9,7 +9,7 @@ from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, OPTIONS_CLAS
 
 
 def cpu_sets(text: str | None) -> list[list[int]]:
-    """The CPUs of each thread, from 0; ONNX Runtime's "1,2;3-4" counts from 1. Empty where the text is another."""
+    """Return the CPUs of each thread, from 0; ONNX Runtime's "1,2;3-4" counts from 1. Empty if the text is invalid."""
     if not re.fullmatch(r"\d+(-\d+)?([,;]\d+(-\d+)?)*", text or "", flags=re.ASCII):
         return []
     return [[cpu for part in one.split(",") for cpu in _span(part)] for one in (text or "").split(";")]
@@ -17,7 +17,7 @@ def cpu_sets(text: str | None) -> list[list[int]]:
 
 def _span(part: str) -> range:
     first, _, last = part.partition("-")
-    # ONNX Runtime counts CPUs from 1; no machine has more than these, whatever a file says.
+    # ONNX Runtime counts CPUs from 1; the limit is above any machine's CPUs, for any file.
     return range(int(first) - 1, min(int(last or first), int(first) + 4095))
 
 
@@ -25,7 +25,7 @@ LANGUAGE = Language(
     name="C++",
     file="load.cpp",
     default="load.default.cpp",
-    # Bytes in octal, which never run on into what follows; no trigraphs.
+    # Bytes in octal with three digits, which end before any following digit; no trigraphs.
     quote=Quote(file_bytes, "\\{:03o}", {**QUOTES, "?": "\\?"}),
     text="std::to_string({}).c_str()",
     when="if ({}) {{\n  {}\n}}",

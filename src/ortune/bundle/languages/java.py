@@ -7,12 +7,12 @@ from ortune.bundle.languages._source import OPTIONS_CLASS, Language, Provider, s
 from ortune.bundle.settings import HUGE_PAGES
 from ortune.catalogue.providers import every, find
 
-# Control characters in octal: Java reads Unicode escapes before it reads quotes.
+# Control characters in octal, since Java reads Unicode escapes before quotes.
 CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
 
 
 def flags(provider: Provider) -> list[str]:
-    """Return the flags that are on among a provider's options, as Java spells them: "NNAPIFlags.USE_FP16"."""
+    """Return the enabled flags of a provider's options in Java: "NNAPIFlags.USE_FP16"."""
     _, kind, start = find(provider.name).bindings.java_flags or ("", "", "")
     return [f"{kind}.{key.removeprefix(start)}" for key, value in provider.options.items() if value == "1"]
 

@@ -23,7 +23,7 @@ WORDS = {
 
 
 def grouped(entries: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Config entries by the first word of their keys, as onnxruntime-node takes them."""
+    """Group config entries by the first part of their keys, as onnxruntime-node takes them."""
     groups: dict[str, list[str]] = {}
     for key, value in entries:
         group, _, rest = key.partition(".")
@@ -31,12 +31,12 @@ def grouped(entries: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return groups
 
 
-# Settings are entries of an object; config entries lie in one of their own, which the template writes.
+# Settings are entries of an object; config entries are in a nested one that the template writes.
 LANGUAGE = Language(
     name="Node",
     file="load.mjs",
     default="load.default.mjs",
-    quote=json.dumps,  # a subset of JavaScript, and with ASCII alone line separators are escaped too
+    quote=json.dumps,  # ASCII JSON is valid JavaScript, with line separators escaped
     text="String({})",
     when="...({} ? {{ {} }} : {{}})",
     tuned="tunedModel",
@@ -65,11 +65,11 @@ LANGUAGE = Language(
 
 
 def node_lines(plan: Plan, model: str = "model.onnx") -> str:
-    """Return the plan as the few lines to put where the model is loaded today.
+    """Return the plan as the lines of code to use where the model is loaded today.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; here they are the numbers of this machine.
-        model: Path of the model, as the user writes it.
+        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        model: Path of the model as the user writes it.
     """
     applied = measured(resolve(plan))
     start = [f"{s.key}={as_text(s.value)}" for s in of(applied, "env")]

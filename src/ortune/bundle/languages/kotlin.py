@@ -7,13 +7,13 @@ from dataclasses import replace
 from ortune.bundle.languages import java
 from ortune.bundle.languages._literals import QUOTES, Quote, utf16
 
-# The classes are Java's.
+# The classes are those of Java.
 LANGUAGE = replace(
     java.LANGUAGE,
     name="Kotlin",
     file="Load.kt",
     default="Load.default.kt",
-    quote=Quote(utf16, "\\u{:04x}", {**QUOTES, "$": "\\$"}),  # a dollar begins a template
+    quote=Quote(utf16, "\\u{:04x}", {**QUOTES, "$": "\\$"}),  # "$" starts a template
     text="{}.toString()",
     stored="(cache ?: {})",
     variable="wanted[{}] = {}",

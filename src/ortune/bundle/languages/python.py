@@ -1,4 +1,4 @@
-"""``load.py``: needs onnxruntime alone, under any Python that onnxruntime runs on."""
+"""``load.py``: needs only onnxruntime, and runs under any Python that onnxruntime supports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.records import Applied
 
 
 def once(settings: Iterable[Applied]) -> list[str]:
-    """Return statements for what belongs to the whole process: the shared allocator and the global pool."""
+    """Return statements for the whole process: the shared allocator and the global thread pool."""
     options = arena(settings)
     allocator = [
         "memory = ort.OrtMemoryInfo('Cpu', ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)",
@@ -28,35 +28,35 @@ def once(settings: Iterable[Applied]) -> list[str]:
 
 
 def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[object]:
-    """Return providers as InferenceSession takes them."""
+    """Return providers in the form that InferenceSession takes."""
     return [(name, options) if options else name for name, options in specs]
 
 
 @cache
 def source(room: str, module: str) -> str:
-    """Return the source of a module that needs nothing of ortune, behind its docstring and imports."""
+    """Return the source of a module without ortune imports, after its docstring and imports."""
     text = files("ortune").joinpath(room, module).read_text(encoding="utf-8")
     imports = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
     return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
 
 
 def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """Return the folders of compiled models that the plan has."""
+    """Return the plan's folders of compiled models, separated by commas."""
     return ", ".join(stored_in(options, caches[name]).folder for name, options in specs if name in caches)
 
 
 def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Return whether a wheel of its own brings one of the providers to a plain onnxruntime."""
+    """Return whether one of the providers has a plug-in wheel for a plain onnxruntime."""
     return any(find(name).plugin for name, _ in specs)
 
 
 def cpu_alone(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
-    """Return whether the plan has no execution provider but the CPU's."""
+    """Return whether the plan has only the CPU execution provider."""
     return all(name == CPU.name for name, _ in specs)
 
 
 def remedy(requirements: Iterable[str]) -> str:
-    """Return what to do if an execution provider is not available."""
+    """Return a clause on what to do if an execution provider is not available."""
     words = " ".join(requirements)
     install = f"pip install {words}, or " if words else ""
     return f": {install}use load(fallback=True) to run the original model on the CPU"
@@ -80,7 +80,7 @@ LANGUAGE = Language(
         "execution_order": "options.execution_order = ort.ExecutionOrder.{}",
     },
     any_option="options.{key} = {}",
-    words={},  # ONNX Runtime's own
+    words={},  # those of ONNX Runtime
     config="options.add_session_config_entry({}, {})",
     run_config="options.add_run_config_entry({}, {})",
     variable="{}: {}",

@@ -1,4 +1,4 @@
-"""``load.rs``: for one release of the crate ``ort``, against which its names are held."""
+"""``load.rs``: for one release of the crate ``ort``, which its names are checked against."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LANGUAGE = Language(
         "execution_mode": "options = options.with_parallel_execution({})?",
         "graph_optimization_level": "options = options.with_optimization_level({})?",
         "enable_mem_pattern": "options = options.with_memory_pattern({})?",
-        # The crate's CPU provider stands for the arena's switch, off by default there; without it the arena is on.
+        # Setting the CPU provider turns the arena off, its default in the crate; without it the arena is on.
         "enable_cpu_mem_arena": (
             "let cpu = ort::ep::CPU::default();\n"
             "let built = cpu.build();\n"
@@ -49,7 +49,7 @@ LANGUAGE = Language(
     custom_ops="options = options.with_operator_library(folder.join({}))?",
     variable="wanted.push(({}.to_string(), {}.to_string()))",
     providers={
-        # Those to which the crate passes any option.
+        # Those with any options supported by the crate.
         "ep": spelled(lambda b: b.rust),
     },
     lacks=frozenset({"env_allocator", HUGE_PAGES}),

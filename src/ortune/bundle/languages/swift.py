@@ -10,7 +10,7 @@ LANGUAGE = Language(
     name="Swift",
     file="load.swift",
     default="load.default.swift",
-    quote=Quote(characters, "\\u{{{:x}}}", QUOTES),  # no backslash is left bare, so nothing is interpolated
+    quote=Quote(characters, "\\u{{{:x}}}", QUOTES),  # all backslashes are escaped, so nothing is interpolated
     text="String({})",
     when="if {} {{\n    {}\n}}",
     tuned="tunedModel",
@@ -33,7 +33,7 @@ LANGUAGE = Language(
     variable="wanted.append(({}, {}))",
     end="",
     providers={"name": BY_NAME},
-    # Apple's systems alone have the package, and nothing preloads an allocator there.
+    # The package is for Apple's systems only, where allocators cannot be preloaded.
     lacks=frozenset({"env_allocator", "global_pool", "preload", "custom_ops", HUGE_PAGES}),
     instead={
         "call_style": "the {} binding has no I/O binding; if shapes are fixed, keep an ORTValue for each output and "

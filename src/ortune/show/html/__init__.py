@@ -1,1 +1,1 @@
-"""The report as one HTML file: no script, no address outside itself, readable offline and on paper."""
+"""The report as one HTML file without references to other files, readable offline and in print."""

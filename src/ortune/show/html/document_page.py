@@ -1,4 +1,4 @@
-"""Any document as one page: its answer large, then its blocks in their order."""
+"""A document as a page: a large answer, then the blocks in order."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ PRODUCTS = {
     "lock": "snapshot",
     "tune": "tuning report",
 }
-"""What a page is called where that is not its verb's name."""
+"""Name of a verb's page, if it is not the verb's."""
 ANSWERS = ("strong", "good", "bad", "unsure")
 BASIS = (
     "Intervals are confidence intervals over fresh processes, at 95 % unless a level is named; values without one are "
     "single observations."
 )
 UNTIMED = frozenset({"bisect", "check", "explain", "lock", "partition", "rewrite", "runtime"})
-"""Verbs that time nothing, so that no figure of theirs has an interval."""
+"""Verbs without timings, so that none of their figures has an interval."""
 FIRST = 10
-"""Rows of a table that are shown at first where it can be sorted; the style sheet holds the same number."""
+"""Rows of a sortable table that are shown at first; the style sheet contains the same number."""
 
 
 def render(document: Document, verb: str, envelope: Envelope[Any] | None = None, *, stored: str = "") -> str:
-    """Return the page as one HTML document; it fetches nothing.
+    """Return the page as one HTML document that loads no other file.
 
     Args:
-        document: What is said.
-        verb: Whose it is.
-        envelope: The document's own.
-        stored: The line that introduces a stored session, "" for a new one.
+        document: The document.
+        verb: The verb that made it.
+        envelope: The envelope that the document was made from, if any.
+        stored: Line that introduces a stored session; "" for a new one.
     """
     head = document.head or Head()
     blocks = document.filled(whole=True)
@@ -78,7 +78,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
 
 
 def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) -> str:
-    """Return the sentence that is the page's heading; "" if none is an answer."""
+    """Return the sentence used as the page's heading, else the stored kind's headline; "" if there is neither."""
     spoken = next((line.text for line in answers if line.tone in ANSWERS), "")
     kind = stored_kind(verb)
     if spoken or kind is None or envelope is None or not isinstance(envelope.result, kind.result):
@@ -87,13 +87,13 @@ def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) 
 
 
 def _model(envelope: Envelope[Any] | None) -> str:
-    """Return the model's name, without its folder; of a git revision all that was typed."""
+    """Return the model's file name; for a file of a git revision, the whole path with its "@"."""
     path = envelope.model.path if envelope is not None and envelope.model is not None else ""
     return path if "@" in path else PurePath(path).name
 
 
 def _answers(blocks: Sequence[Block]) -> list[Line]:
-    """Return the lines that a document begins with."""
+    """Return the lines before the document's first other block."""
     lines = []
     for block in blocks:
         if not isinstance(block, Line):
@@ -103,7 +103,7 @@ def _answers(blocks: Sequence[Block]) -> list[Line]:
 
 
 def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
-    """Return the blocks by title; one without a title, or with the model's name, joins the previous."""
+    """Return the blocks by title; one without a title, or titled as the model, joins the previous section."""
     parts: list[Section] = []
     for block in blocks:
         if isinstance(block, Section):
@@ -119,9 +119,9 @@ def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
 
 
 def _table_class(block: Table) -> str:
-    """Return what the style sheet and the script do with a table."""
+    """Return the table's classes for the style sheet and the script."""
     kinds = [column.kind for column in block.columns]
-    # What holds sentences has no room for columns on a phone.
+    # On a phone, a table with sentences has no room for columns.
     sentences = ["texts"] if "text" in kinds[1:] else []
     return " ".join(
         [*(["charts"] if "chart" in kinds else []), *sentences, *(["sortable"] if block.sortable else [])]

@@ -1,4 +1,4 @@
-"""The frame of every page: head, masthead, style, script, and nothing in it unescaped."""
+"""The frame of all pages: head, masthead, style and script; all values are escaped."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def page(
     scripts: Sequence[str] = ("page.js",),
     **content: object,
 ) -> str:
-    """Return a page as one HTML document; it fetches nothing.
+    """Return a page as one HTML document that loads no other file.
 
     Args:
-        template: What fills the frame.
-        product: What kind of page it is.
-        subject: What it is about.
+        template: Name of the template for the content.
+        product: Kind of page, such as "comparison".
+        subject: The page's subject, such as the model's name.
         title: The answer in very few words, for the window's title.
-        basis: What its figures rest on: the last lines.
-        ortune: The version that measured.
-        styles: Style sheets in addition to that of the frame.
-        session: The id of the stored session, "" if it is not stored.
-        origin: Of the subject: what was measured, and where.
-        scripts: Files; only these may run: a browser refuses any other by its digest.
-        content: What the template shows.
+        basis: Basis of the figures, shown at the end of the page.
+        ortune: Version of ortune that measured.
+        styles: Style sheets in addition to the frame's.
+        session: Id of the stored session; "" if it is not stored.
+        origin: What was measured, and on which machine.
+        scripts: Script files; the page's policy lets browsers run only these, identified by digest.
+        content: Variables of the template.
     """
     code = "".join(map(_file, scripts))
     return (
@@ -66,7 +66,7 @@ def page(
 
 @cache
 def environment() -> Environment:
-    """Return templates that escape everything, and write out what a reader could not see."""
+    """Return the template environment, which escapes all values and makes invisible characters visible."""
     jinja = Environment(
         loader=PackageLoader("ortune.show.html"),
         autoescape=True,
@@ -80,17 +80,18 @@ def environment() -> Environment:
 
 
 _WHOLE = re.compile(r"-&gt;|(?<![\w-])--[a-z][\w-]*|(?<![\w-])\d[\d.]*-\d[\d.]*x?(?![\w-])")
-"""What ends at a hyphen for a browser, and for no reader: arrows, options, and ranges of numbers."""
+"""Texts that browsers break at a hyphen and should not: arrows, options, and ranges of numbers."""
 
 
 def _prose(text: str) -> Markup:
-    """Return a sentence or a cell in which no line end parts an arrow, an option or an interval."""
+    """Return a text as HTML in which no line break splits an arrow, an option or an interval."""
     escaped = str(escape(shown(text)))
     return Markup(_WHOLE.sub(r'<span class="whole">\g<0></span>', escaped))
 
 
 def _written_out(value: object) -> object:
-    # Names may hold control and direction characters, which escaping leaves as they are, and megabytes.
+    # Names may contain control and direction characters, which escaping does not change, and megabytes of
+    # text.
     if isinstance(value, str) and not isinstance(value, Markup):
         return shown(value)
     return value

@@ -1,4 +1,4 @@
-"""Every verb's answer as one page: that of its document, or of one with more than a terminal has room for."""
+"""Any verb's answer as a page: the page of its document, or of a longer one made for pages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ortune.show.verb_modules import module_of
 
 
 def render(envelope: Envelope[Any], *, stored: str = "") -> str:
-    """Return the whole answer as one HTML document; it fetches nothing.
+    """Return the answer as one HTML document that loads no other file.
 
     Args:
-        envelope: The document of a verb.
-        stored: The line that introduces a stored session, "" for a new one.
+        envelope: Envelope of a verb.
+        stored: Line that introduces a stored session; "" for a new one.
 
     Raises:
         UsageError: This kind of result has no page.
     """
     verb = envelope.schema.split("/")[1]
     words = module_of(verb, "words")
-    if hasattr(words, "html"):  # of several sessions, or a summary of one: drawn by the verb itself
+    if hasattr(words, "html"):  # a page of several sessions, or a summary of one, which the verb makes itself
         return str(words.html(envelope))
     document = finding_words.introduced((module_of(verb, "page") or words).document(envelope), envelope)
     return document_page.render(document, verb, envelope, stored=stored)

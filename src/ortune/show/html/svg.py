@@ -1,7 +1,7 @@
-"""Charts as drawings inline in a page.
+"""Charts as inline SVG drawings of a page.
 
-A drawing has no viewBox: places across are percentages and sizes are pixels, so that it stretches with its column
-while text, strokes and marks keep their size on a phone and on paper. Colours come from the style sheet's classes.
+A drawing has no viewBox: horizontal positions are percentages and sizes are pixels, so it stretches with its column
+while text, strokes and marks keep their size on phones and in print. Colours come from the style sheet's classes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ortune.show.document import Cell, Column
 
 WHOLE = Axis()
 LEAST_TEXT = 0.02
-"""Share of the width from which on a box has room for a text."""
+"""Share of the width from which on a box shows its text."""
 
 
 def _tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return one element; attribute names are written with underscores, every value is escaped."""
+    """Return an element; underscores in attribute names become hyphens, values are escaped."""
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(_number(value))}"' for key, value in attributes.items()
     )
@@ -33,7 +33,7 @@ def _safe(text: str) -> Markup:
 
 
 def _picture(alt: str, marks: Iterable[Markup], *, height: int | None = None) -> Markup:
-    """Return a drawing with its text alternative; ``height`` in pixels, None fills its box."""
+    """Return a drawing with its alternative text; ``height`` is in pixels, None fills its box."""
     size = {} if height is None else {"height": height}
     return _tag("svg", *marks, class_="plot", role="img", aria_label=alt, **size)
 
@@ -43,23 +43,23 @@ def _number(value: str | float) -> str:
 
 
 def _share(value: float) -> str:
-    """Return a place as a percentage: 0.5 is "50%"."""
+    """Return a share as a percentage: 0.5 is "50%"."""
     return f"{_number(100 * value)}%"
 
 
 def cell(content: Cell, column: Column) -> Markup:
-    """Return the content of a column of charts."""
+    """Return the drawing of a cell in a column of charts."""
     axis = column.axis or WHOLE
     return _picture(content.text, [*_lines(axis, across=True), *_marks(content.marks, axis, WHOLE)])
 
 
 def head(column: Column) -> Markup:
-    """Return the labels of a column of charts; hidden from who cannot see them, as every row says its numbers."""
+    """Return the axis labels of a column of charts, hidden from screen readers: each row contains its numbers."""
     return _below(column.axis) if column.axis else Markup("")
 
 
 def bar(value: float) -> Markup:
-    """Return a bar for a share of a row, from zero; adjacent cells contain the same number."""
+    """Return a bar for a share, clipped to 0 to 1; adjacent cells contain the same number."""
     mark = _tag(
         "rect", x="0", width=_share(max(0.0, min(1.0, value))), y="3", height="14", class_="box time sure"
     )
@@ -67,7 +67,7 @@ def bar(value: float) -> Markup:
 
 
 def chart(block: Chart) -> Markup:
-    """Return a chart with the labels of its axes at the left and below."""
+    """Return a chart with axis labels at the left and below."""
     marks = [
         *_lines(block.y, across=False),
         *_lines(block.x, across=True),
@@ -101,7 +101,7 @@ def _beside(axis: Axis, height: int) -> Markup:
 
 
 def _lines(axis: Axis, *, across: bool) -> Iterator[Markup]:
-    """Yield a line at each tick: upright on an axis across, level on one that goes up."""
+    """Yield a grid line at each tick: vertical for a horizontal axis (``across``), horizontal for a vertical one."""
     for value, _ in axis.ticks:
         at = axis.at(value)
         kind = "strong" if value == axis.strong else "grid"
@@ -145,7 +145,7 @@ def _box(mark: Box, x: Axis, y: Axis) -> Markup:
     if not mark.text or right - left < LEAST_TEXT:
         return _tag("rect", *_about(mark.about), **place, class_=kind)
     whole = _tag("rect", x="0", y="0", width="100%", height="100%", class_=kind)
-    # A drawing within the drawing clips its text.
+    # A nested drawing clips its text.
     text = _tag("text", mark.text, x="5", y="50%", dy="0.35em")
     return _tag("svg", *_about(mark.about), whole, text, **place, class_="clip")
 
@@ -158,7 +158,7 @@ def _dot(mark: Dot, x: Axis, y: Axis) -> Iterator[Markup]:
 
 
 def _interval(mark: Interval, x: Axis, y: Axis) -> Iterator[Markup]:
-    """Filled and solid where sure, hollow and dotted where not; what goes on outside the axis ends in an arrow."""
+    """Yield an interval: solid if sure, else dotted; an end outside the axis is an arrow."""
     low, high, at = mark.low, mark.high, _share(1 - y.at(mark.y))
     kind = f"{mark.hue} {'sure' if mark.sure else 'unsure'}"
     start, end = x.low if low is None else low, x.high if high is None else high
