@@ -94,7 +94,7 @@ class Provider:
         otherwise: Where to get it if there is no wheel.
         builds: What ``ortune runtime add`` installs under the target's name, newest first; the first that works is
             used.
-        by_hand: What to do if it installs nothing but a wheel exists.
+        by_hand: How to install it if ``builds`` is empty although there is a wheel.
         failures: Messages if its device or a library cannot be used, most specific first.
         ships: Whether a bundle can be made for it.
         options: Options that a plan file or a bundle may set: numbers, switches and words, never names of files,

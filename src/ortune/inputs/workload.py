@@ -191,7 +191,7 @@ def _wrong_shape(spec: InputSpec, shape: tuple[int, ...]) -> InputError:
 
 
 def _meant(inputs: InputSet, dims: Mapping[str, Mix]) -> Iterator[str]:
-    """Yield a note for each ``--dim`` name that is not a symbol itself, with the symbols that it stands for."""
+    """Yield a note for each ``--dim`` name that is not a symbol itself, with the symbols that it refers to."""
     for name in dims:
         symbols = _symbols_named(inputs, name)
         if symbols != [name]:

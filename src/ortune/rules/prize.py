@@ -99,9 +99,9 @@ def estimated(
     """Return the findings with their share of the run, the bound of the gain, and measured gains elsewhere.
 
     Args:
-        findings: Those that have a share already keep it.
-        model: What they are about.
-        cost: Of the model: its operations and bytes node by node, or a profiled run.
+        findings: Findings on the model; an existing share is kept.
+        model: The model.
+        cost: The model's operations and bytes by node, or a profiled run.
     """
     if sum(1 for _ in nodes(model)) > MOST_NODES:
         return tuple(findings)

@@ -70,7 +70,7 @@ def least_blocks(alpha: float) -> int:
 
 
 def overrun_s(total_s: float) -> float:
-    """Return the seconds by which the only block without which there is no answer may exceed a budget."""
+    """Return the seconds by which a block may exceed a budget if there is no answer without it."""
     return max(OVERRUN_SHARE * total_s, LEAST_OVERRUN_S)
 
 

@@ -265,8 +265,8 @@ class Halving(Schedule):
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keep the better half and plans within the noise of the best, since two unlucky blocks must not lose a winner.
 
-        Plans of the better half are eliminated too if they are behind the best and not better than the default. So are
-        plans that cannot win by the evidence, or that break a guard.
+        Plans of the better half are eliminated too if they are slower than the best and not faster than the default,
+        and so are plans that cannot win by the evidence, or that break a guard.
         """
         ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
         # Half of them, rounded up: of three, two are kept, and the last one is always kept.

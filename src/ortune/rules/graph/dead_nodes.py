@@ -42,7 +42,7 @@ used (float[1,4,8,8] x, float[4,4,3,3] w) => (float[1,4,8,8] y, float[1,4,6,6] q
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on nodes whose outputs nothing reads."""
+    """Yield a finding on nodes whose outputs are not read."""
     if facts.model is None:
         return
     dead = [node for graph in graphs(facts.model.ir) for node in dead_nodes(graph)]

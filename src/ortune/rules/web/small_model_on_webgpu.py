@@ -42,7 +42,7 @@ large (float[512,512] x, float[512,512] w) => (float[512,512] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if a run on WebGPU has few operations; not if sizes are unknown."""
+    """Yield a finding if a run on WebGPU has few operations, unless sizes are unknown."""
     if facts.model is None or facts.target != TARGET:
         return
     flops = _flops(facts.model)
