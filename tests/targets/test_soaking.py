@@ -107,6 +107,7 @@ def test_a_ratchet_is_bounded_and_its_size_is_known(tmp_path: Path) -> None:
     assert process.done is not None
     steps = process.done.steps
     assert sum(step.calls for step in steps) == process.points[-1].calls
+    assert steps[0].first_call == 1  # the smallest, whatever the seed
     assert max(steps, key=lambda step: step.bytes).case == 1
     assert steps[1].bytes > 4 << 20  # 32 buffers of 640 x 64 floats
     assert steps[1].last_step_call < 100
