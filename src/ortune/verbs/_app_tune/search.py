@@ -32,6 +32,7 @@ from ortune.records import (
     OutputDifference,
     ReplayedGain,
     RewriteSpec,
+    TrialError,
     Value,
     assignment,
 )
@@ -39,7 +40,7 @@ from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
 from ortune.verbs._app_tune import figures
 from ortune.verbs._app_tune.part import long_enough, seen_of
-from ortune.verbs._app_tune.plays import Plays
+from ortune.verbs._app_tune.plays import Plays, Stopped
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
 LEAST_NS = 200_000_000
@@ -362,7 +363,11 @@ class Search:
         """Return the largest difference of the outputs of all models."""
         for name, variant in ((RECORDED, self.base), ("kept", self.kept)):
             if not outputs[name].is_dir():  # a resumed session has the times of these plays alone
-                self.application.play(self.plays.played, variant, outputs[name])
+                trial = self.application.play(self.plays.played, variant, outputs[name])
+                if trial is None:
+                    raise Stopped
+                if isinstance(trial, TrialError):
+                    self.plays.required(trial)
         differences = []
         for index, base in self.application.bases.items():
             places = {}
