@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import chromium
+import made_runtimes
 import warm_workers
 from ortune.runtimes import runtimes
 from ortune.runtimes.environment import clean_environment
@@ -37,7 +38,10 @@ if not _own_place and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY)
     os.environ.update(dict.fromkeys(_PLACES, str(_MEMORY)))
     tempfile.tempdir = None
 
-_CACHE_HOME = os.environ.get("XDG_CACHE_HOME")
+# No test sees what is kept for the user who runs them: runtimes that were added are raced, and answers of an earlier
+# session are used again.
+_CACHE_HOME = str(made_runtimes.CACHE / "home")
+os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
 _FOLDERS = itertools.count()
 
 
@@ -74,9 +78,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     What is installed is raced: a test of tuning would take longer after them than alone.
     """
     if nextitem is None or nextitem.path != item.path:
-        os.environ.pop("XDG_CACHE_HOME", None)
-        if _CACHE_HOME is not None:
-            os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
+        os.environ["XDG_CACHE_HOME"] = _CACHE_HOME
 
 
 STARTED_FOR_REAL = {"targets", "worker", "test_faults_worker", "test_launcher"}
@@ -102,13 +104,14 @@ def _workers_are_forks() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Each worker of the test run has a machine lock of its own.
+def _own_lock_and_data(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each worker of the test run has a machine lock and application data of its own.
 
     Measurements of two workers would else wait for each other, for minutes in all. Those that wait for a verdict run
     one after another as they are; the others ask for no speed.
     """
     os.environ["ORTUNE_LOCK"] = str(Path(tmp_path_factory.getbasetemp()) / "machine.lock")
+    os.environ["XDG_DATA_HOME"] = str(Path(tmp_path_factory.getbasetemp()) / "data")
 
 
 @pytest.fixture(scope="session", autouse=True)
