@@ -90,7 +90,7 @@ def test_text_of_a_real_recogniser() -> None:
     )
     assert answer.verdict == "written"
     outputs = answer.result.outputs
-    assert (outputs.metric_base, outputs.metric) == (1.0, 1.0)
+    assert (outputs.judged_by, outputs.metric_base, outputs.metric) == ("ctc", 1.0, 1.0)
     assert [(each.slice, each.value) for each in outputs.task] == [("", 1.0), ("input 0", 1.0)]
 
 

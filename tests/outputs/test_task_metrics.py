@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from ortune.errors import UsageError
 from ortune.outputs import task, task_metrics
 from ortune.outputs.task import Case, Task, worst
 from ortune.records import TaskFigure
+from ortune.verbs._shared.common import Metric
+from ortune.verbs._shared.spelling import Option
 
 
 def test_top1_accuracy_counts_rows_and_tells_a_lost_class() -> None:
@@ -117,7 +121,13 @@ def test_perplexity_reads_the_tokens_of_an_input() -> None:
     assert whole.value == pytest.approx(1.0)
     (blind,) = figures("perplexity", {"logits": sure}, {"logits": 0 * sure}, input_ids=tokens)
     assert blind.value == pytest.approx(0.25)
-    assert set(task.METRICS) == {"accuracy", "boxes", "ctc", "ranks", "perplexity"}
+
+
+def test_every_metric_is_in_the_help_and_on_the_pages() -> None:
+    folder = Path(__file__).resolve().parents[2]
+    texts = [(folder / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("compare", "quantize")]
+    for text in (*texts, next(m.help for m in Metric.__metadata__ if isinstance(m, Option))):
+        assert [name for name in task.METRICS if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_padding_is_no_token_to_predict() -> None:

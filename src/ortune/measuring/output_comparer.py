@@ -108,9 +108,10 @@ class OutputComparer:
                 figures = self._task(reference, outputs, refs)
                 worst = task.worst(figures)
                 difference = judged(differences, asked, (worst.base, worst.value))
-                return msgspec.structs.replace(difference, task=figures)
+                return msgspec.structs.replace(difference, judged_by=self.metric, task=figures)
             metrics = self._metrics(reference, outputs, refs) if asked.of_metric else None
-            return judged(differences, asked, metrics)
+            difference = judged(differences, asked, metrics)
+            return msgspec.structs.replace(difference, judged_by=self.metric if metrics else "")
         return worst_of(differences)
 
     def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:

@@ -199,6 +199,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             scores.
         tolerance: The number given by the user; None for the default limits, and for a budget.
         asked: The budget given by the user, "cosine>=0.999"; "" for none.
+        judged_by: The name of the requested metric; "" for none.
         outputs: Every floating-point output that was compared as values.
         metric_base, metric: The requested metric of the reference and of these outputs; None for no metric, and for
             NaN. For a built-in metric, of the output that lost most.
@@ -231,6 +232,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     tolerance: float | None = None
     accepting_tolerance: float | None = None
     asked: str = ""
+    judged_by: str = ""
     outputs: tuple[OutputError, ...] = ()
     metric_base: float | None = None
     metric: float | None = None

@@ -64,12 +64,17 @@ def test_a_rerun_of_an_open_question_has_one_budget_and_the_tolerance_of_the_use
         comparison=made, controls=(), gate=None, enough_s=130.0, elapsed_s=70.0, outputs=accepted
     )
     work = Workload(cases=(Case(name="default", inputs=()),))
-    flat = flat_text(msgspec.structs.replace(envelope, workload=work))
+    envelope = msgspec.structs.replace(envelope, workload=work)
+    flat = flat_text(envelope)
     # 70 s and the "2 h more" of the headline are 7070 s.
     facts(flat, "2 h more may settle it")
     assert re.findall(r"--budget \S+", flat) == ["--budget 118m"]
     assert "--tolerance 0.02 --budget 118m" in flat
     assert "controls not run" in flat
+    judged = OutputDifference(ok=True, asked="metric>=99%", judged_by="accuracy", metric_base=1.0, metric=1.0)
+    result = msgspec.structs.replace(envelope.result, outputs=judged)
+    again = flat_text(msgspec.structs.replace(envelope, result=result))
+    assert "--metric accuracy --tolerance 'metric>=99%' --budget 118m" in again
 
 
 def test_a_claim_without_controls_says_so_and_passes_no_gate() -> None:

@@ -287,9 +287,10 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
 
 
 def _accepting(compared: OutputDifference) -> list[str]:
-    """Return the tolerance that the user gave: without it a rerun may call the outputs wrong."""
+    """Return the tolerance and the metric that the user gave; without them a rerun may call the outputs wrong."""
     limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
-    return ["--tolerance", limit] if limit else []
+    metric = ["--metric", compared.judged_by] if compared.judged_by else []
+    return [*metric, "--tolerance", limit] if limit else []
 
 
 def _of_gate(gate: Gate | None) -> list[str]:
