@@ -14,12 +14,12 @@ from ortune.runtimes import made
 CACHE = Path(__file__).resolve().parents[1] / ".cache"
 
 
-def require(name: str) -> MadeRuntime:
+def require(name: str, cache: Path = CACHE) -> MadeRuntime:
     """The runtime of that name; the test is skipped where it is not there and the index cannot be reached.
 
     From here on the process, and those that it starts, use the kept environments.
     """
-    os.environ["XDG_CACHE_HOME"] = str(CACHE)
+    os.environ["XDG_CACHE_HOME"] = str(cache)
     try:
         return made.require(name, print)
     except RuntimeNotFound as error:

@@ -87,6 +87,7 @@ class Faults:
         crashes, hangs, late: Of a trial: it ends by a signal; it never answers; it takes ten times as long.
         lies: Of a plan: its outputs are others.
         breaks: Of a plan: it never runs.
+        wrong_on, broken_on: Targets on which rewritten models give other outputs, or never run.
         killed_at: The number of the group before which ortune is killed; None: never.
         disk_full_at: The number of the group from which on outputs cannot be written; None: never.
     """
@@ -96,6 +97,8 @@ class Faults:
     late: float = 0.0
     lies: float = 0.0
     breaks: float = 0.0
+    wrong_on: str = ""
+    broken_on: str = ""
     killed_at: int | None = None
     disk_full_at: int | None = None
 

@@ -144,7 +144,7 @@ class Trial:
             waiting_cpu_ns=0,
             waiting_ns=0,
         )
-        lies = (
+        lies = rewritten_on(self.task.plan, self.lab.faults.wrong_on) or (
             self.task.plan != Plan()
             and self.lab.draw("lie", self.model, plan).random() < self.lab.faults.lies
         )
@@ -166,8 +166,15 @@ class Trial:
             self.failed, self.overdue = "timeout", True
 
 
+def rewritten_on(plan: Plan, target: str) -> bool:
+    """Whether a plan runs a rewritten model on a target; "" is none."""
+    return bool(target and plan.rewrites) and targets.of(plan).name == target
+
+
 def fault(lab: Lab, draw: np.random.Generator, plan: Plan, model: str) -> FailureReason | None:
     """What befalls a trial; the default never breaks for good."""
+    if rewritten_on(plan, lab.faults.broken_on):
+        return "load-error"
     if plan != Plan() and lab.draw("breaks", model, plan.id).random() < lab.faults.breaks:
         return "crash"
     drawn = draw.random()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ortune.catalogue.providers import CPU
-from ortune.runtimes import packages
+from ortune.runtimes import nncf, packages
 from ortune.runtimes.converters import CONVERTERS
 
 FILE = Path(packages.__file__).with_name("wheels.json")
@@ -33,7 +33,7 @@ def wanted() -> dict[str, tuple[str, ...]]:
         pins = (ort, f"{build.wheel}=={build.releases[0][0]}", *build.brings)
         found |= dict.fromkeys(filter(None, pins), () if "Linux" in provider.systems else WINDOWS)
     plain = [f"{CPU.wheel}=={release}" for release in packages.RELEASES]
-    return found | dict.fromkeys([packages.NUMPY, packages.OLD_NUMPY, *plain], ())
+    return found | dict.fromkeys([packages.NUMPY, packages.OLD_NUMPY, *nncf.REQUIREMENTS, *plain], ())
 
 
 def look_up(requirement: str, options: tuple[str, ...]) -> tuple[int, str]:

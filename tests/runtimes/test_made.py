@@ -89,7 +89,7 @@ def test_what_each_wheel_weighs_and_its_licence_are_known_before_it_is_fetched()
             assert {*recipe.requirements, whole(recipe.requirements)} <= set(wheels()), "run: make wheels"
             assert "MB on disk" in recipe.cost and recipe.download_bytes > 50_000_000
     together = {name for name in wheels() if name.endswith("dependencies")}
-    assert all(size > 10_000 and (license or name in together) for name, (size, license) in wheels().items())
+    assert all(size > 5_000 and (license or name in together) for name, (size, license) in wheels().items())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what is not for Linux")

@@ -240,7 +240,9 @@ class _Line:
         what = tool(rewrite.task, source, target, asked)
         output = open_model(target).ir
         if rewrite.family == FAMILY:
-            said = finish(self.model, open_model(source).ir, output, layers, calibrated=rewrite.calibrated)
+            # What another quantizer made is judged as it is.
+            mends = rewrite.calibrated and not rewrite.needs
+            said = finish(self.model, open_model(source).ir, output, layers, mends=mends)
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
             rewrite.mends(self.model, output)

@@ -115,7 +115,8 @@ class Rewrite:
         prepare: Task that runs before ``task``. It takes no parameters and no inputs, so all rewrites that name it
             share its result.
         makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
-        needs: For a task: the package that it is done with; proposed only where the environment has it.
+        needs: For a task: the package that it is done with; proposed only where the environment has it, or a runtime of
+            that name was made.
         refuses: For a task: why it has nothing to do for this model; empty when it has.
         mends: Restores in the task's output (second argument) what it lost of its input model (first argument).
         leaves_out: Returns, from the names of a model's outputs and the parameters, the outputs that the rewrite

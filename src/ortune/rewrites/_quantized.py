@@ -57,7 +57,7 @@ def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
 
 
 def finish(
-    model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, calibrated: bool
+    model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, mends: bool
 ) -> tuple[str, ...]:
     """Put layer groups of a model into float again in what a quantizer made of it, and mends what that left.
 
@@ -66,7 +66,7 @@ def finish(
         floats: The same as the quantizer prepared it.
         quantized: The quantized model, which is changed.
         layers: Names of groups.
-        calibrated: Activations have ranges too.
+        mends: Mend what ONNX Runtime's static quantizer leaves.
 
     Returns:
         What was done, a sentence each.
@@ -80,7 +80,7 @@ def finish(
         )
         keep_float(quantized, floats, kept, others)
         said.append(f"{len(layers)} layer{'s' if len(layers) > 1 else ''} kept in float")
-    return (*said, *(mend_pairs(quantized, floats) if calibrated else ()))
+    return (*said, *(mend_pairs(quantized, floats) if mends else ()))
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:

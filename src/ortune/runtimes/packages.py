@@ -25,6 +25,7 @@ from ortune.catalogue.providers import CPU, of_target, that
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.records import AddableRuntime
+from ortune.runtimes import nncf
 from ortune.runtimes.converters import CONVERTERS, Converter
 from ortune.runtimes.here import lacking
 from ortune.runtimes.native import native
@@ -72,6 +73,8 @@ class Recipe:
         """What is made, in a few words."""
         if self.converter is not None:
             return self.converter.what
+        if self.name == nncf.NNCF:
+            return nncf.WHAT
         return "a plug-in for a standard onnxruntime" if self.build and self.build.beside else "a whole build"
 
     @property
@@ -113,6 +116,8 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
     if name in CONVERTERS:
         return _of_converter(CONVERTERS[name])
+    if name == nncf.NNCF:
+        return (Recipe(name=name, package=name, version=nncf.ORT, requirements=nncf.REQUIREMENTS),)
     if name.endswith(".whl"):
         return _of_wheel(Path(name))
     provider = of_target(name)
@@ -172,7 +177,9 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
     if not choices and "://" not in name and Path(name).name != name:
         raise UsageError("no such file or folder", where=name, do="check the path")
     if not choices:
-        names = ", ".join([*dict.fromkeys(provider.target for provider, _ in builds()), *CONVERTERS])
+        names = ", ".join(
+            [*dict.fromkeys(provider.target for provider, _ in builds()), nncf.NNCF, *CONVERTERS]
+        )
         raise UsageError(
             f"no runtime is called {name!r}", do=f"{names}, or a release such as {CPU.wheel}=={RELEASES[0]}"
         )
@@ -210,6 +217,7 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
         for release in newer
         for recipe in require_recipes(f"{CPU.wheel}=={release}")
     ]
+    offered.append((require_recipes(nncf.NNCF)[0], nncf.WHAT, nncf.ABOUT_BYTES))
     for converter in CONVERTERS.values():
         offered.append((_of_converter(converter)[0], converter.what, converter.about_bytes))
     return tuple(

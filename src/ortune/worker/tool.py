@@ -220,6 +220,13 @@ def _saturated(ort: Any, request: Dict[str, Any]) -> str:
     return saturation.emulate(ort, request)
 
 
+def _nncf(ort: Any, request: Dict[str, Any]) -> str:
+    """Return the model as NNCF quantizes it; ``nncf_quantizer`` imports NNCF."""
+    from . import nncf_quantizer
+
+    return nncf_quantizer.quantize(ort, request)
+
+
 def _openvino_layers(ort: Any, request: Dict[str, Any]) -> str:
     """Write the layers that OpenVINO compiled; see ``openvino_layers``, which loads OpenVINO's C library."""
     from . import openvino_layers
@@ -246,6 +253,7 @@ TASKS: Dict[str, Callable[[Any, Dict[str, Any]], str]] = {
     "quantize-dynamic": _quantize("dynamic"),
     "quantize-static": _quantize("static"),
     "quantize-weights": _quantize("weights"),
+    "nncf": _nncf,
     "saturated": _saturated,
     "smooth": _smooth,
     "float16": _float16,

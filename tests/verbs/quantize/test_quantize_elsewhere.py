@@ -23,7 +23,7 @@ from ortune.verbs.quantize.elsewhere import planned
 from ortune.verbs.quantize.precision import Model
 from ortune.verbs.quantize.race import MOST_ELSEWHERE, contestants
 from ortune.verbs.quantize.result import FrontRow, QuantizeResult
-from simulated_machine import Lab, measuring_on
+from simulated_machine import Faults, Lab, measuring_on
 from targets_here import runtimes_here
 from within import program
 
@@ -58,9 +58,10 @@ def float_row(result: QuantizeResult) -> FrontRow:
     return next(row for row in result.front if not row.plan.rewrites and not row.plan.providers)
 
 
-def quantized(folder: Path, *options: str) -> QuantizeResult:
+def quantized(folder: Path, *options: str, faults: Faults | None = None) -> QuantizeResult:
     made_runtimes.require("openvino")
-    with measuring_on(Lab(1, faster_rewrite="static-int8", faster_target="openvino")):
+    lab = Lab(1, faults=faults or Faults(), faster_rewrite="static-int8", faster_target="openvino")
+    with measuring_on(lab):
         code, out, said = program([
             "quantize", str(saved(folder)), "--data", str(folder / "data"), "--tolerance", "0.05",
             "--budget", "100s", "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
@@ -98,6 +99,25 @@ def test_a_target_that_is_named_may_be_the_answer_and_its_bundle_names_the_packa
     assert "openvino_precision" in result.winner.settings
     own = [row for row in result.front if row.plan.rewrites and not row.plan.providers]
     assert own  # the row without another package
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"), [(Faults(wrong_on="openvino"), ""), (Faults(broken_on="openvino"), "drawn")]
+)
+def test_a_provider_that_fails_on_quantized_files_or_computes_them_wrong_wins_nothing(
+    tmp_path: Path, faults: Faults, reason: str
+) -> None:
+    """Each file has a row with the reason, the race goes on, and the float model of that provider is judged as ever."""
+    result = quantized(tmp_path, "--no-bundle", "--targets", "openvino", faults=faults)
+    rows = [row for row in result.methods if row.plan.rewrites and row.plan.providers and row.tested]
+    assert len(rows) >= 2
+    assert all(row.why == reason for row in rows)
+    assert not any(row.outputs is not None and row.outputs.ok for row in rows)
+    raced = {row.plan.id for row in result.front if row.comparison is not None}
+    assert raced and not raced & {row.plan.id for row in rows if row.outputs is None}
+    assert not (result.winner.rewrites and result.winner.providers) and result.elsewhere is None
+    assert result.changes and result.against_default is not None
+    assert result.against_default.verdict == "faster"
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,21 @@ import pytest
 import golden
 from facts import facts
 from ortune.records import (
+    Adoption,
     Calibration,
     Envelope,
     OutputDifference,
     OutputError,
     Plan,
     PrecisionRow,
+    ProviderSpec,
     RewriteSpec,
 )
 from ortune.search import progress
 from ortune.show.document import Document
 from ortune.show.html import pages
 from ortune.verbs.quantize import basis_words as quantize_basis
-from ortune.verbs.quantize import metric_words
+from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
@@ -338,3 +340,53 @@ def test_what_failed_stops_the_answer_and_not_the_budget_alone() -> None:
         "static-int8:bias=5",
     )
     assert text.count(why) == 1
+
+
+ON_OPENVINO = (ProviderSpec(name="OpenVINOExecutionProvider"),)
+OPENVINO_PACKAGE = Adoption(
+    requirements=("onnxruntime-openvino==1.24.1",), instead_of="onnxruntime", size_bytes=338_000_000,
+    licenses=("MIT",),
+)  # fmt: skip
+
+
+def over_providers(*, chosen: str) -> QuantizeResult:
+    """A model of each place, both confirmed; the one on OpenVINO or the own one is the winner."""
+    figures = msgspec.structs.replace(golden.figures(5e6), peak_bytes=2.0e8, load_ns=4e8)
+    own = msgspec.structs.replace(
+        SEEN, comparison=golden.comparison(ratio=0.6, phase="confirm", verdict="faster"), figures=figures,
+        chosen=chosen == "own",
+    )  # fmt: skip
+    other = msgspec.structs.replace(
+        own, plan=msgspec.structs.replace(DYNAMIC, providers=ON_OPENVINO), error=0.006, chosen=chosen != "own",
+        comparison=golden.comparison(ratio=0.4, phase="confirm", verdict="faster"), adoption=OPENVINO_PACKAGE,
+    )  # fmt: skip
+    needs = None if chosen == "own" else OPENVINO_PACKAGE
+    front = (FLOAT, own, msgspec.structs.replace(other, pareto=True))
+    return msgspec.structs.replace(answered(exploring=False), front=front, adoption=needs)
+
+
+def test_one_table_over_providers_has_memory_start_and_the_row_without_another_package() -> None:
+    result = over_providers(chosen="openvino")
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = golden.printed(quantize_words.document(envelope), 180)
+    facts(
+        text, "peak memory", "session creation", "191 MiB", "400 ms", "best without another package", "winner"
+    )
+    facts(text, "other packages", "OpenVINO: pip install onnxruntime-openvino==1.24.1", "MIT")
+    kept = msgspec.structs.replace(result, front=(FLOAT, result.front[2]))
+    assert sections.without_package(kept) is FLOAT
+
+
+def test_the_own_winner_needs_no_second_row_and_the_picture_has_both_kinds() -> None:
+    result = over_providers(chosen="own")
+    assert sections.without_package(result) is None
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    page = pages.render(envelope)
+    facts(page, "speed-up over float against error", "with another package")
+    assert "best without another package" not in page
+
+
+def test_a_file_by_another_quantizer_names_it() -> None:
+    result = msgspec.structs.replace(over_providers(chosen="openvino"), made_by="nncf 3.4.0")
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    facts(golden.printed(quantize_words.document(envelope), 180), "made by nncf 3.4.0")

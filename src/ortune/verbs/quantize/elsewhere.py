@@ -80,13 +80,29 @@ class Elsewhere:
         ]
         return [*found, *self._given(first), *self._precision.whole_models(own)]
 
-    def more(self, models: Sequence[Model]) -> list[Model]:
-        """Return what further files give: the fastest that keep the tolerance on the CPU provider."""
+    def more(self, models: Sequence[Model], methods: Sequence[Plan]) -> list[Model]:
+        """Return the fastest files that keep the tolerance on the CPU provider, and other quantizers', on others.
+
+        Args:
+            models: All that were made so far.
+            methods: Plans of the CPU provider.
+        """
         tested = {_file(model.plan) for model in models if model.plan.providers}
         tested |= {_file(row.plan) for row in self._precision.rows if row.plan.providers}
         right = [model for model in models if not model.plan.providers and is_right(model)]
         right.sort(key=lambda model: model.time_ns or 0.0)
-        return self._given([model for model in right if _file(model.plan) not in tested][:MOST_MORE])
+        others = [
+            provider.plan(plan)
+            for provider in self._providers
+            for plan in methods
+            if rewrites.find(plan.rewrites[-1].name).needs and _file(plan) not in tested
+        ]
+        given = [model for model in right if _file(model.plan) not in tested][:MOST_MORE]
+        known = {provider.plan(model.plan).id for model in given for provider in self._providers}
+        return [
+            *self._given(given),
+            *self._precision.whole_models([plan for plan in others if plan.id not in known]),
+        ]
 
     def _chosen(self, name: str, found: list[Model]) -> OtherProvider | None:
         """Test the number types of a provider, and return it with the one for what files leave in float.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import onnx_ir as ir
@@ -28,7 +28,9 @@ LONG_BLOCK = "128"
 """Weights per scale: the block size that is tried in addition to the usual ones."""
 
 
-def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model]:
+def means(
+    model: ir.Model, side: Plan, host: Host, packages: Collection[str] = ()
+) -> tuple[list[Plan], ir.Model]:
     """Return each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
 
     First come the methods that may differ in speed, one of each kind, then the second of each; then what has a smaller
@@ -37,6 +39,7 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
     Args:
         model: Is not changed.
         side: What the float model runs with.
+        packages: Other quantizers that are there.
         host: Where pairs of 8-bit products saturate, weights of 7 bits are tried first.
     """
     ground: list[RewriteSpec] = []
@@ -48,18 +51,23 @@ def means(model: ir.Model, side: Plan, host: Host) -> tuple[list[Plan], ir.Model
             model, ground = copy, [*ground, spec]
     proposed = [
         Plan(rewrites=(*ground, spec), settings=side.settings)
-        for spec, _ in rewrites.proposals(model, ("numerics",), objective="latency", target=CPU.target)
+        for spec, _ in rewrites.proposals(
+            model, ("numerics",), objective="latency", target=CPU.target, packages=packages
+        )
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
     # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
     proposed.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
+    # Another quantizer takes longer than ONNX Runtime's, and comes once every kind was seen.
+    others = [plan for plan in proposed if rewrites.find(plan.rewrites[-1].name).needs]
+    proposed = [plan for plan in proposed if plan not in others]
     forms = _forms(proposed, model, host)
     singles = [_with(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)]
     products = [form for form in forms if form.rewrites[-1].params.get("operators") == "products"]
     of_weights = [form for form in forms if form.rewrites[-1].name == WEIGHTS]
     varied = [*_first_of_each(forms), *products[:1], *of_weights[1:]]
     variants = [plan for form in varied for plan in _variants(form, model, host)]
-    plans = [*widest_first(forms), *singles[:1], *widest_first(variants), *singles[1:]]
+    plans = [*widest_first(forms), *singles[:1], *others, *widest_first(variants), *singles[1:]]
     return list({plan.id: plan for plan in plans}.values()), model
 
 

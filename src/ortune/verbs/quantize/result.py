@@ -69,6 +69,7 @@ class FrontRow(Record, frozen=True, kw_only=True):
         pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time; float counts as
             confirmed if another row is.
         chosen: Whether it is the winner; of no row if none was confirmed.
+        adoption: What running it takes; None in the user's own runtime.
         failed: Why it was not timed; "" if it was.
     """
 
@@ -83,6 +84,7 @@ class FrontRow(Record, frozen=True, kw_only=True):
     comparison: Comparison | None = None
     pareto: bool = False
     chosen: bool = False
+    adoption: Adoption | None = None
     failed: str = ""
 
 
@@ -126,6 +128,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
             faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
         elsewhere_needs: What running it takes; None if it needs no package.
         adoption: What running the winner takes; None if it runs in the user's own runtime.
+        made_by: The package and version of the quantizer that made the winner, if it is not ONNX Runtime's.
         planned: Requested targets that cannot be measured here.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
@@ -148,6 +151,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     elsewhere: FrontRow | None = None
     elsewhere_needs: Adoption | None = None
     adoption: Adoption | None = None
+    made_by: str = ""
     planned: tuple[PlannedTarget, ...] = ()
     budget_s: float = 0.0
     no_time: str = ""

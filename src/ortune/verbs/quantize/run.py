@@ -27,6 +27,7 @@ from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.records import Adoption, Envelope, Host, Plan
+from ortune.runtimes import made
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -81,7 +82,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         side, absent = options.elsewhere(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
-        plans, model = means(side.model.ir, side.plan, opened.machine.host)
+        plans, model = means(side.model.ir, side.plan, opened.machine.host, _packages(side))
         if not plans:
             raise _nothing_to_quantize(side, opened.machine.host)
         said = _memory(side, plans, opened.machine)
@@ -92,6 +93,21 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             session = _Quantization(options, opened, side, plans, model, absent)
             envelope = session.go()
         return keep(opened, options, envelope)
+
+
+def _packages(side: Resolved) -> set[str]:
+    """Return packages of the user's own runtime, and the names of runtimes that were made."""
+    return {*side.runtime.packages, *(runtime.name for runtime in made.made())}
+
+
+def _made_by(plan: Plan, side: Resolved) -> str:
+    """Return the package and version of the other quantizer that made a plan's model; "" for ONNX Runtime's own."""
+    needed = {rewrites.find(spec.name).needs for spec in plan.rewrites} - {""}
+    versions = {
+        **{package.name: package.version for each in made.made() for package in each.packages},
+        **side.runtime.packages,
+    }
+    return ", ".join(f"{name} {versions.get(name, '')}".strip() for name in sorted(needed))
 
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
@@ -181,7 +197,7 @@ class _Quantization:
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
-        models += elsewhere.more(models)
+        models += elsewhere.more(models, self.plans)
         if models:  # one budget in all messages
             run.checks_s = max(run.checks_s, self._untested_s(precision, models))
         held_out = HeldOut(precision, run)
@@ -246,6 +262,11 @@ class _Quantization:
 
     def _with_better(self, result: QuantizeResult, adoption: Adoption | None) -> QuantizeResult:
         """Add what the winner needs, and the best model that may not be the answer, if it is worth another package."""
+        side = self.baseline.side
+        front = [
+            msgspec.structs.replace(row, adoption=tuned.adoption_of(side, row.plan)) for row in result.front
+        ]
+        result = msgspec.structs.replace(result, front=tuple(front), made_by=_made_by(result.winner, side))
         claim = result.against_default
         now, least = (claim.ratio, claim.ratio_low) if claim is not None and result.changes else (1.0, 1.0)
         rows = [
@@ -260,7 +281,7 @@ class _Quantization:
             and (row.comparison.ratio_high or 1.0) < least
         ]
         _, best = min(rows, key=lambda row: row[0], default=(0.0, None))
-        needs = tuned.adoption_of(self.baseline.side, best.plan) if best is not None else None
+        needs = best.adoption if best is not None else None
         return msgspec.structs.replace(result, adoption=adoption, elsewhere=best, elsewhere_needs=needs)
 
     def _without_vnni(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:

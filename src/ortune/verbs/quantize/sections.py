@@ -12,7 +12,7 @@ from ortune.records import OutputDifference, Plan
 from ortune.show import rewrite_words, sides
 from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.show.document import Cell, Column, Section, Table, table
-from ortune.show.numbers import change, duration, factor, percent, size, span
+from ortune.show.numbers import change, duration, factor, memory, percent, size, span
 from ortune.show.output_words import limit_missed
 from ortune.show.precision_words import model
 from ortune.verbs.quantize import metric_words
@@ -24,31 +24,23 @@ NOTHING = "-"
 
 
 def models_by_error(result: QuantizeResult) -> Table:
-    """Return a row for each model that was raced, by error."""
+    """Return a row for each model that was raced, by error; over providers also what each takes at the start."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
+    shown = [row for row in result.front if row.comparison is not None or is_float(row)]
+    over_providers = any(row.plan.providers for row in shown)
+    starts = [Column("peak memory"), Column("session creation")] if over_providers else []
     columns = [
         Column("model", "text"), Column("layers in float"), Column("error"), *judged, Column("against float"),
-        Column("size"), Column("", "text"),
+        Column("size"), *starts, Column("", "text"),
     ]  # fmt: skip
     rows: list[list[Cell | str]] = []
-    compared = any(map(is_confirmed, result.front))
-    for row in result.front:
-        if row.comparison is None and not is_float(row):
-            continue
+    for row in shown:
         time = Cell(NOTHING)
         if row.comparison is not None:
             ratio, low, high = sides.as_shown(row.comparison)
             # The few blocks of the race tell how far a model got, and claim nothing.
             time = Cell(change(ratio), beneath=span(low, high) if is_confirmed(row) else "")
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
-        # Without fresh blocks nothing won against anything.
-        unfit = not row.ok or is_silent(row.outputs)
-        said = ["winner"] if row.chosen and compared else [_beyond(row.outputs)] if unfit else []
-        if row.pareto and compared and not row.chosen and row.ok:
-            said.append("Pareto-optimal")
-        if row.comparison is not None and not is_confirmed(row):
-            said.append("not confirmed")
-        size_text = size(row.size_bytes) if row.size_bytes is not None else ""
         of_float = metric_words.of_float(result)
         metric = [of_float if row.outputs is None else metric_words.values(result, row.outputs)[0]]
         cells: list[Cell | str] = [
@@ -57,10 +49,49 @@ def models_by_error(result: QuantizeResult) -> Table:
             error_text(row.error),
             *(metric if judged else []),
             time,
-            size_text,
+            size(row.size_bytes) if row.size_bytes is not None else "",
+            *(_start(row, result) if over_providers else []),
         ]
-        rows.append([*cells, ", ".join(said)])
+        rows.append([*cells, ", ".join(_said(row, result))])
     return table(columns, rows, notes=[ERROR] if len(rows) > 1 else [], dense=True)
+
+
+def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
+    """Return the peak memory and the time of creating a session."""
+    figures = result.default_figures if is_float(row) else row.figures
+    if figures is None:
+        return ["", ""]
+    peak = memory(figures.peak_bytes) if figures.peak_bytes is not None else ""
+    return [peak, duration(figures.load_ns)]
+
+
+def _said(row: FrontRow, result: QuantizeResult) -> list[str]:
+    """Return what distinguishes a row: the winner, the best one without another package, what is beyond, the front."""
+    compared = any(map(is_confirmed, result.front))
+    # Without fresh blocks nothing won against anything.
+    unfit = not row.ok or is_silent(row.outputs)
+    said = ["winner"] if row.chosen and compared else [_beyond(row.outputs)] if unfit else []
+    if row.pareto and compared and not row.chosen and row.ok:
+        said.append("Pareto-optimal")
+    if row is without_package(result):
+        said.append("best without another package")
+    if row.comparison is not None and not is_confirmed(row):
+        said.append("not confirmed")
+    return said
+
+
+def without_package(result: QuantizeResult) -> FrontRow | None:
+    """Return the fastest confirmed model in the user's own runtime, if the winner needs another package."""
+    if result.adoption is None:
+        return None
+    own = [
+        (row.comparison.ratio, row)
+        for row in result.front
+        if row.adoption is None and row.ok and row.comparison is not None and is_confirmed(row)
+        and row.comparison.verdict == "faster"
+    ]  # fmt: skip
+    floats = [(1.0, row) for row in result.front if is_float(row)]
+    return min([*own, *floats], key=lambda pair: pair[0], default=(1.0, None))[1]
 
 
 def sensitivity(result: QuantizeResult) -> Table:
@@ -125,7 +156,7 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
     y = factor_axis([1 / ratio for ratio in ratios], lambda value: f"{value:g}x", slowest=0.3)
     dots = [
         Dot(
-            x=row.error, y=1 / ratio, hue="winner" if row.chosen else "other", radius_px=5.0 if row.chosen else 3.5,
+            x=row.error, y=1 / ratio, hue=_hue(row), radius_px=5.0 if row.chosen else 3.5,
             about=f"{method_name(row.plan)}: {factor(1 / ratio)}x, error {error_text(row.error)}, "
             f"{layers_in_float(row)}",
         )
@@ -133,13 +164,23 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
     ]  # fmt: skip
     best = sorted((row.error, 1 / ratio) for row, ratio in zip(rows, ratios, strict=True) if row.pareto)
     joins = [Segment(x0=a[0], x1=b[0], y0=a[1], y1=b[1], hue="join winner") for a, b in pairwise(best)]
+    packages = [("current", "with another package")] if any(map(_needs_package, rows)) else []
     points = "; ".join(dot.about for dot in dots)
     chart = Chart(
         alt=f"speed-up over float against error: {points}", marks=(*joins, *dots),
-        height_px=220, x=x, y=y, legend=(("winner", "winner"), ("other", "other models")),
+        height_px=220, x=x, y=y, legend=(("winner", "winner"), ("other", "other models"), *packages),
     )  # fmt: skip
     note = "Right: a larger error. Up: faster than the float model. The line joins the models that no other one beats."
     return Section(title="Error and speed", note=note, blocks=[chart])
+
+
+def _hue(row: FrontRow) -> str:
+    """Return the class of a row's dot."""
+    return "winner" if row.chosen else "current" if _needs_package(row) else "other"
+
+
+def _needs_package(row: FrontRow) -> bool:
+    return row.adoption is not None and not row.chosen
 
 
 def method_name(plan: Plan) -> str:

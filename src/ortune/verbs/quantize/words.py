@@ -203,11 +203,13 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         *others_words.lines([("", result.against_default)]),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
+        Line(f"its file was made by {result.made_by}" if result.made_by else ""),
         Line(saturation(result)),
         Line(_silent_outputs(result), "look"),
         Points(title="kept in float", items=named if result.changes else ()),
         *([] if result.changes else unfinished),
         sections.models_by_error(result) if raced else whole,
+        Points(title="other packages", items=packages(result)),
         Points(title="not run here", items=[planned_words(target) for target in result.planned]),
         *checks(result.controls, result.against_default, result.findings),
         *([Line(f"bundle: {result.bundle}", "good")] if result.bundle else []),
@@ -255,6 +257,15 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     if quiet:
         again = [*(again or words_of(result.reproduce)), *quiet]
     return lines(again, compare, other, told_line(result.session, envelope.store))
+
+
+def packages(result: QuantizeResult) -> list[str]:
+    """Return what adopting each other provider of the table takes; [] if all rows run in the user's own runtime."""
+    needed: dict[str, str] = {}
+    for row in result.front:
+        if row.adoption is not None and row.comparison is not None:
+            needed.setdefault(short(row.plan.provider_names[0]), adopting(row.adoption))
+    return [f"{name}: {text}" for name, text in needed.items()]
 
 
 def on_target(result: QuantizeResult) -> list[str]:
