@@ -1,4 +1,4 @@
-"""The models of benchmarks/precision.py with the inputs that they are for: files, text, speech, sentences, digits.
+"""The models of benchmarks/precision.py with inputs that they are for: files, text, speech, sentences, photos, digits.
 
 Inputs are real where packages bring what makes them; where one is missing, ``Missing`` says so, and there is no row.
 ResNet-50, MobileNetV2 and ViT-Small have random weights: they show time, and their outputs mean nothing.
@@ -45,7 +45,7 @@ class Case:
     Attributes:
         model: Gives its file.
         feeds: Gives so many inputs.
-        kind: What its outputs are: "top1", "boxes", "ranks", "l2", or "time" for weights that mean nothing.
+        kind: What its outputs are: "top1", "boxes", "ranks", "symbols", "l2", or "time" for weights that mean nothing.
         weight: Of its part in the time: a slow model takes more of it.
     """
 
@@ -60,6 +60,7 @@ TOLERANCES = {
     "boxes": ["--metric", "boxes", "--tolerance", "metric>=99%"],
     "ranks": ["--metric", "ranks", "--tolerance", "metric>=99%"],
     "l2": ["--tolerance", "0.01"],
+    "symbols": ["--metric", "ctc", "--tolerance", "metric>=99%"],
     "time": ["--tolerance", "l2<=50%"],
 }
 """What ``ortune quantize`` is asked to keep."""
@@ -414,6 +415,57 @@ def sentence_pairs(count: int) -> Iterator[Feeds]:
         yield {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
 
 
+# --- photos, captchas, music
+
+
+def photos(count: int) -> Iterator[Feeds]:
+    """Parts of two photos, scaled and mirrored, as a detector reads them."""
+    _pillow()
+    from PIL import Image
+
+    images = [Image.open(model_path(name)).convert("RGB") for name in ("photo-china", "photo-flower")]
+    for number in range(count):
+        image = images[number % 2]
+        side = rng.randint(200, 420)
+        left, top = rng.randint(0, image.width - side), rng.randint(0, image.height - side)
+        part = image.crop((left, top, left + side, top + side)).resize((320, 320))
+        pixels = np.asarray(part, np.float32)[:, :: rng.choice((1, -1))] / 255.0
+        yield {"images": np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])}
+
+
+def captchas(count: int) -> Iterator[Feeds]:
+    """Four to six letters and digits in several fonts, turned and crossed by a line."""
+    _pillow()
+    from PIL import Image, ImageDraw, ImageFont
+
+    fonts = _fonts()
+    for _ in range(count):
+        image = Image.new("L", (160, 64), rng.randint(200, 255))
+        draw = ImageDraw.Draw(image)
+        for place in range(rng.randint(4, 6)):
+            font = ImageFont.truetype(str(rng.choice(fonts)), rng.randint(30, 40))
+            letter = rng.choice("abcdefghkmnpqrstuvwxyz23456789")
+            draw.text((8 + 25 * place, rng.randint(6, 18)), letter, fill=rng.randint(0, 90), font=font)
+        draw.line([(0, rng.randint(10, 54)), (160, rng.randint(10, 54))], fill=rng.randint(90, 160), width=1)
+        pixels = (np.asarray(image.rotate(rng.uniform(-4, 4), fillcolor=255), np.float32) / 255.0 - 0.5) / 0.5
+        yield {"input1": pixels[None, None]}
+
+
+def music(count: int) -> Iterator[Feeds]:
+    """Two seconds of speech at 22.05 kHz, which the model hears as notes."""
+    length, made, waiting = 43844, 0, np.zeros(0, np.float32)
+    for sound in speech():
+        places = np.arange(0, len(sound) - 1, RATE / 22050)
+        waiting = np.concatenate(
+            [waiting, np.interp(places, np.arange(len(sound)), sound).astype(np.float32)]
+        )
+        while len(waiting) >= length and made < count:
+            yield {"serving_default_input_2:0": waiting[:length].reshape(1, length, 1)}
+            waiting, made = waiting[length:], made + 1
+        if made == count:
+            return
+
+
 # --- weights that mean nothing
 
 
@@ -572,6 +624,9 @@ CASES = {
     "minilm": Case(model=_zoo("minilm-int8"), feeds=sentence_pairs, kind="ranks", weight=2.0),
     "ppocrv4-rec": Case(model=_zoo("ppocrv4-rec"), feeds=text_lines, kind="top1", weight=2.0),
     "ppocrv4-det": Case(model=_zoo("ppocrv4-det"), feeds=text_pages, kind="boxes", weight=2.0),
+    "basic-pitch": Case(model=_zoo("basic-pitch"), feeds=music, kind="l2", weight=1.5),
+    "nudenet": Case(model=_zoo("nudenet-320n"), feeds=photos, kind="l2", weight=2.0),
+    "ddddocr": Case(model=_zoo("ddddocr-old"), feeds=captchas, kind="symbols", weight=2.0),
     "mobilenetv2": Case(model=_made("mobilenetv2", _mobilenet), feeds=noise, kind="time", weight=2.0),
     "vit-small": Case(model=_made("vit-small", _vit), feeds=noise, kind="time", weight=2.0),
     "resnet50": Case(model=_made("resnet50", _resnet50), feeds=noise, kind="time", weight=2.0),

@@ -92,6 +92,21 @@ MODELS: dict[str, tuple[Package, str]] = {
     "sigmoid": (_DATASETS, "sigmoid.onnx"),
 }
 
+_PHOTOS = Package(registry="pypi", name="scikit-learn", version="1.8.0", folder="sklearn/datasets/images")
+FURTHER: dict[str, tuple[Package, str]] = {
+    "nudenet-320n": (
+        Package(registry="pypi", name="nudenet", version="3.4.2", folder="nudenet"),
+        "320n.onnx",
+    ),
+    "ddddocr-old": (
+        Package(registry="pypi", name="ddddocr", version="1.6.1", folder="ddddocr"),
+        "common_old.onnx",
+    ),
+    "photo-china": (_PHOTOS, "china.jpg"),
+    "photo-flower": (_PHOTOS, "flower.jpg"),
+}
+"""Models and photos that benchmarks alone fetch."""
+
 ALIKE = {
     "silero-vad-half", "silero-vad-16k-op15", "silero-vad-openvino-16k", "oww-silero-vad",
     "oww-alexa", "oww-hey-mycroft", "oww-hey-rhasspy", "oww-timer", "oww-weather",
@@ -124,9 +139,10 @@ def model_path(short_name: str) -> Path:
         if not path.is_file():
             raise ZooError(f"{short_name} is not made yet: python benchmarks/export_models.py")
         return path
-    if short_name not in MODELS:
+    known = {**MODELS, **FURTHER}
+    if short_name not in known:
         raise ZooError(f"no model {short_name!r} in the zoo; there are: {', '.join(MODELS)}")
-    package, file = MODELS[short_name]
+    package, file = known[short_name]
     if package.registry == "installed":
         folder = _installed(package)
     else:

@@ -58,16 +58,29 @@ def float_row(result: QuantizeResult) -> FrontRow:
     return next(row for row in result.front if not row.plan.rewrites and not row.plan.providers)
 
 
-def quantized(folder: Path, *options: str, faults: Faults | None = None) -> QuantizeResult:
+def quantized(
+    folder: Path, *options: str, faults: Faults | None = None, tolerance: str = "0.05"
+) -> QuantizeResult:
     made_runtimes.require("openvino")
     lab = Lab(1, faults=faults or Faults(), faster_rewrite="static-int8", faster_target="openvino")
     with measuring_on(lab):
         code, out, said = program([
-            "quantize", str(saved(folder)), "--data", str(folder / "data"), "--tolerance", "0.05",
+            "quantize", str(saved(folder)), "--data", str(folder / "data"), "--tolerance", tolerance,
             "--budget", "100s", "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
         ])  # fmt: skip
     assert code == 0, said
     return msgspec.convert(json.loads(out)["result"], QuantizeResult)
+
+
+def test_layers_are_decided_on_the_provider_that_may_win(tmp_path: Path) -> None:
+    """At this tolerance no whole model is right; errors of layers are those of the provider."""
+    result = quantized(tmp_path, "--no-bundle", "--targets", "openvino", tolerance="0.009")
+    assert not any(row.ok for row in result.front if row.plan.rewrites and not row.n_float)
+    mixed = [row for row in result.front if row.plan.providers and 0 < row.n_float < row.n_layers]
+    assert mixed and all(row.outputs is not None for row in mixed)
+    assert result.layers_of is not None and result.layers_of.provider_names == (OPENVINO,)
+    # OpenVINO's one node in the profile shows no times of layers.
+    assert result.layers and all(layer.time_ns is None and layer.error for layer in result.layers)
 
 
 def test_what_another_package_gains_is_named_and_the_answer_runs_in_the_users_own_runtime(

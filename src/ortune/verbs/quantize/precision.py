@@ -267,7 +267,7 @@ class Precision:
     def start(self, model: Model) -> Start:
         """Return a whole model as a walk may begin from it."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
-        kind, ratio = model.plan.rewrites[-1].name, model.ratio
+        kind, ratio = f"{model.plan.rewrites[-1].name} {targets.of(model.plan).name}", model.ratio
         return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
 
     def outputs_of(self, plan: Plan) -> OutputDifference:

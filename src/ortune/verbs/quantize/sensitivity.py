@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune import rewrites
+from ortune import rewrites, targets
 from ortune.engines.quantizing.quantizing import changed, left_in_float
 from ortune.graph.fingerprints import digest
 from ortune.graph.groups import LayerGroup, group_of_nodes
@@ -158,7 +158,10 @@ class LayerByLayer:
             layer_errors.keep(folder, keys, LayerError(kinds=kinds, error_ratio=error_ratio))
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
-        """Nanoseconds of a run by group, in float and in fewer bits; empty if they cannot be profiled in time."""
+        """Nanoseconds of a run by group, in float and in fewer bits; empty if no profile shows them in time."""
+        # A provider that compiles has one node in the profile, and no layers.
+        if targets.of(plan).provider.compiles:
+            return [], []
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
             return [], []
         self._precision.watch.line("profiling the float and the quantized model")
@@ -211,8 +214,9 @@ class LayerByLayer:
 
 
 def _file_of(plan: Plan, kind: str) -> str:
-    """Return what layers are known by from model to model: their structure and the kind of means, and no names."""
-    return digest(plan.rewrites[-1].name, kind)[:32]
+    """Return what layers are known by from model to model: structure, kind of means and provider, and no names."""
+    elsewhere = plan.provider_names if plan.providers else ()
+    return digest(plan.rewrites[-1].name, kind, *elsewhere)[:32]
 
 
 def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[LayerGroup]) -> list[float]:
