@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import msgspec
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.measuring.sides import Resolved, as_optimised
-from ortune.records import FeedRef, Plan, Runtime
+from ortune.records import FeedRef, Plan, RewriteSpec, Runtime
 from ortune.runtimes import made
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolFailed, ToolProcess
@@ -89,6 +89,12 @@ def _link(source: Path, goal: Path) -> None:
         shutil.copyfile(source, goal)
 
 
+def runtime_with(runtime: Runtime, specs: Sequence[RewriteSpec]) -> Runtime:
+    """Return the user's own runtime, or the one that was made for the package that one of the rewrites needs."""
+    needed = {rewrites.find(spec.name).needs for spec in specs} - set(runtime.packages)
+    return next((each.runtime for each in made.made() if each.name in needed), runtime)
+
+
 class Models:
     """The model as it is, and as each set of rewrites makes it.
 
@@ -128,7 +134,9 @@ class Models:
             self._line(f"rewriting the model: {', '.join(r.name for r in plan.rewrites)}")
             here = _by_provider(plan)
             tool = ToolProcess(
-                runtime=self._side.runtime_of(plan) if here else self._runtime(plan),
+                runtime=self._side.runtime_of(plan)
+                if here
+                else runtime_with(self._side.runtime, plan.rewrites),
                 folder=self._folder,
                 plan=as_optimised(plan) if here else Plan(),
                 custom_ops=self._custom_ops,
@@ -138,12 +146,6 @@ class Models:
             cached = CachedTool(tool=tool, folder=self._folder / "tool", failed=self._not_prepared)
             self._made[key] = rewrites.apply_all(self._side.model, plan.rewrites, self._rewritten, cached)
         return self._made[key]
-
-    def _runtime(self, plan: Plan) -> Runtime:
-        """Return the user's own runtime, or the one that was made for the package of a rewrite."""
-        needed = {rewrites.find(spec.name).needs for spec in plan.rewrites} - set(self._side.runtime.packages)
-        own = (runtime.runtime for runtime in made.made() if runtime.name in needed)
-        return next(own, self._side.runtime)
 
     def drop(self, plan: Plan) -> None:
         """Delete a plan's rewritten model, which is made again where it is wanted again."""

@@ -18,6 +18,7 @@ from ortune.inputs import calibrating
 from ortune.inputs.feed_files import read_feeds
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
+from ortune.measuring.rewriting import runtime_with
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, FeedRef, OutputDifference, Plan
@@ -137,7 +138,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
                 do="pass inputs with rows of finite values",
             )
     tool = ToolProcess(
-        runtime=side.runtime,
+        runtime=runtime_with(side.runtime, specs),
         folder=baseline.scratch,
         plan=Plan(providers=side.plan.providers),
         custom_ops=tuple(options.feeds.custom_ops),
