@@ -1,1 +1,1 @@
-"""What a graph means, known once: values, constants, attributes, randomness, and what ONNX Runtime fuses by itself."""
+"""Analysis of a model's graph: values, constants, attributes, randomness, shapes, and ONNX Runtime's own fusions."""

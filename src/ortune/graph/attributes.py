@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ortune.graph.model.graphs import attribute_tensors, tensor_value
 
 SMALL_BYTES = 1024
-"""Tensors up to this are compared by content where they cannot be compared by identity."""
+"""Maximum size in bytes of tensors that are compared by content; larger ones are compared by identity."""
 
 _TENSORS = frozenset({ir.AttributeType.TENSOR, ir.AttributeType.TENSORS})
 _GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})

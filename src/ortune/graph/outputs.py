@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 OutputKind = Literal["values", "labels", "indices", "set"]
-"""How an output must be compared; see ``OutputComparison``."""
+"""Kind of comparison of an output; see ``OutputComparison``."""
 
 _ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputComparison:
-    """How one graph output must be compared.
+    """The comparison that an output requires.
 
     Attributes:
         kind: "values": element by element. "labels": element by element; one with tied best scores may differ.

@@ -1,1 +1,1 @@
-"""How the outputs of two runs are compared: tolerance, ways, slices, steps, rounding, task metrics."""
+"""Comparison of the outputs of two runs: tolerance, ways, slices, steps, rounding, task metrics."""

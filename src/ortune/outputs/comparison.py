@@ -1,21 +1,21 @@
-"""Are the outputs of two plans the same, as far as they should be?
+"""Comparison of the outputs of two plans.
 
-Workers leave the outputs of a run in a folder: ``outputs.json`` and one ``.npy`` file a tensor (maps as
-JSON). Arrays are mapped, not read, and compared in pieces, so outputs larger than memory can be compared.
+Workers write the outputs of a run to a folder: ``outputs.json`` and one ``.npy`` file per tensor (maps as JSON). Arrays
+are memory-mapped and compared in pieces, so outputs larger than memory can be compared.
 
-What is compared how:
+Outputs are compared by kind:
 
-- floating point: relative L2 distance and largest error, with the limits of the less precise of the two
-  types; NaN must stand where NaN stood, infinities must be equal;
+- floating point: relative L2 distance and largest error, with the limits of the less precise of the two types; NaN must
+  be at the same positions, and infinities must be equal;
 - integers, booleans and strings: equal;
-- labels (ArgMax, classifiers): one by one; one whose two best scores tie may be another; see ``output_labels``;
-- positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may change places along the axis
-  of the selection; a small share may come or go at a threshold; see ``output_rows``;
+- labels (ArgMax, classifiers): one by one; a label may differ if its two best scores tie; see ``labels``;
+- positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may be reordered along the axis of
+  the selection; a small share may be added or dropped at a threshold; see ``rows``;
 - outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
 
-What differs beyond its limit may still be an answer to the same question, less exact. It is none if it has another
-shape or kind, is NaN where the reference is not, or is no nearer to the reference than zeros would be; and where no
-integer, string or row of a model without other outputs is as it was.
+Outputs that exceed a limit may still be a less exact answer. They are wrong if they have another shape or kind, are NaN
+where the reference is not, or are no nearer to the reference than zeros; or if all values of an integer, string or row
+output differ, and the model has no floating-point outputs.
 """
 
 from __future__ import annotations
@@ -56,31 +56,31 @@ def compare_outputs(
     without: Collection[str] = (),
     allow_nonfinite: bool = False,
 ) -> OutputDifference:
-    """Compare two folders of outputs, output by output, by name.
+    """Compare two folders of outputs by name.
 
     Args:
-        reference: Folder left by the baseline's worker.
-        candidate: Folder left by the candidate's worker; further outputs there are ignored.
-        comparisons: How outputs are compared, by name; by value where not given.
-        scores: Reads scores behind labels that are no outputs, by the name of their value.
+        reference: Folder written by the baseline's worker.
+        candidate: Folder written by the candidate's worker; additional outputs are ignored.
+        comparisons: Comparison by output name; others are compared by value.
+        scores: Reads the scores of labels by value name, if the scores are not outputs.
         grids: Quantization grids of the reference's outputs, by name.
-        labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name; in that of
-            the keys where they are not given.
-        tolerance: Replaces the limit of the relative L2 distance; that of the largest error becomes ten
-            times as much. For all floating-point types.
-        rows: The same for labels and for outputs of kind "set", where another is meant for these.
-        as_moments: The baseline differs from itself: compare every output by its moments.
-        without: Outputs that the candidate was asked to leave out: passed over.
-        allow_nonfinite: An output without a finite element on either side is the same; else there is nothing to
-            compare, which is no equality.
+        labels: Classes of outputs that are maps on one side, in the column order of the other side, by name;
+            by default in key order.
+        tolerance: Limit of the relative L2 distance for all floating-point types; the limit of the largest error is ten
+            times this value.
+        rows: The tolerance of labels and of outputs of kind "set", if it differs.
+        as_moments: Whether to compare every output by its moments, since the baseline differs from itself.
+        without: Names of outputs that the candidate omits on request; they are skipped.
+        allow_nonfinite: Whether an output without finite elements on both sides is equal; otherwise it fails, because
+            there is nothing to compare.
 
     Returns:
         The distance over all floating-point outputs compared as values; ``what`` names the first output
         that failed, the figure and its limit.
 
     Raises:
-        MeasurementError: A folder has no readable ``outputs.json``, or a file is missing or damaged.
-        OrtuneError: The tolerance is not a positive number.
+        MeasurementError: If a folder has no readable ``outputs.json``, or a file is missing or damaged.
+        OrtuneError: If the tolerance is not a positive number.
     """
     comparisons = comparisons or {}
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
@@ -95,7 +95,7 @@ def compare_outputs(
         as_moments=as_moments,
     )
     ways = {name: comparisons.get(name, _BY_VALUE) for name in before}
-    # Rows of integers come last: more of them may come and go where the scores agree.
+    # Rows of integers come last: more of them may be unmatched if the scores agree.
     order = sorted(before, key=lambda n: ways[n].roles is not None and family(before[n].onnx_type) != "float")
     for name in order:
         if name not in after:
@@ -110,7 +110,7 @@ def compare_outputs(
         _compare_output(report, ways[name], (before[name], after[name]), limit, read)
     empty = not (report.elements or report.what)
     if empty:
-        # Which is no equality: outputs that hold nothing are those of any model.
+        # Empty outputs are not evidence of equality.
         report.fail("outputs cannot be compared: they have no elements")
     compared_as: Literal["values", "sets", "moments"] = "values"
     if "moments" in report.ways:
@@ -139,13 +139,13 @@ def compare_outputs(
 
 
 def _accepting(report: Findings) -> float:
-    """Return the tolerance that accepts every output, and the worst slice of each."""
+    """Return the tolerance that accepts every output and its worst slice."""
     slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
     return accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
 def _n_elements(value: StoredValue) -> int:
-    """Return the elements of an output; of maps, the maps."""
+    """Return the number of elements of an output; for map outputs, the number of maps."""
     if value.kind in ("json", "map-list"):
         return sum(
             len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
@@ -158,7 +158,7 @@ def _scores_of(
     reference: Mapping[str, StoredValue],
     scores: Callable[[str], Scores | None] | None,
 ) -> Callable[[], Scores | None]:
-    """Return what reads the scores behind the labels of an output: among the outputs themselves, or by a run."""
+    """Return a function that reads the scores of an output's labels, or returns None if they are not available."""
 
     def read() -> Scores | None:
         if comparison.labels is None:
@@ -211,7 +211,7 @@ def _compare_maps_with_tensor(
     tol: float | None,
     scores: Callable[[], Scores | None],
 ) -> None:
-    """A map for each row on one side, a column for each class on the other."""
+    """Compare an output that is a list of maps on one side and a tensor with one column per class on the other."""
     name, maps = pair[0].name, next(stored for stored in pair if stored.kind == "json")
     columns = columns_of(load_json(maps.files[0]), report.labels.get(name, ()))
     if columns is None:
@@ -230,7 +230,7 @@ def _compare_maps_with_tensor(
 
 
 def _compare_maps(report: Findings, name: str, maps: tuple[Any, Any], limits: tuple[float, float]) -> None:
-    """List of maps: the same keys, equal text and integers, floats within the limits."""
+    """Compare lists of maps: equal keys, text and integers, and floats within the limits."""
     if report.as_moments:
         report.ways.add("moments")
     old, new = (dict(leaves(m)) for m in maps)

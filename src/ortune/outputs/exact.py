@@ -1,4 +1,4 @@
-"""A small model evaluated by ONNX's own reference evaluator, in double precision: the outputs that are right."""
+"""Evaluation of a small model by ONNX's reference evaluator in double precision, as the exact result."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ortune.records import FeedRef, NotEvaluated
 from ortune.store import evaluations
 
 MOST_S = 5.0
-"""Seconds of an evaluation where no budget limits it."""
+"""Time limit of an evaluation in seconds, if no budget is given."""
 FLOPS_PER_S = 1e8
-"""Of the reference evaluator, which is written to be read; measured on convolutions."""
+"""Speed of the reference evaluator, which is not optimized; measured on convolutions."""
 NODES_PER_S = 2e3
 MOST_BYTES = 1 << 29
-"""Of all values of a run in float32: the evaluator keeps every one of them, twice as wide."""
+"""Maximum bytes of all values of a run in float32: the evaluator keeps them all, in twice the width."""
 _NARROW = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
     ValueError, onnx.defs.SchemaError,
 )  # fmt: skip
-"""The evaluator fails in as many ways as there are operators that it does not know in double precision."""
+"""Exceptions that the evaluator raises for operators that it does not support in double precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,10 @@ class Evaluated:
     """Outputs of the reference evaluator for every input, or the reason why there are none.
 
     Attributes:
-        wide: Folder with a folder of outputs for each input, computed in double precision.
+        wide: Folder with one folder of outputs per input, computed in double precision.
         plain: The same in the model's own types.
-        why: "" if there are outputs.
-        needed_s: Seconds that an evaluation is expected to take; 0.0 if not known.
+        why: Reason why there are no outputs; "" if there are.
+        needed_s: Expected seconds of the evaluation if that exceeds the limit, else 0.0.
     """
 
     wide: Path | None = None
@@ -58,11 +58,11 @@ class Evaluated:
 
 
 class Evaluations:
-    """Evaluates models, each for the same inputs at most once in a session and, through the store, in later ones.
+    """Evaluator of models, at most once per model and inputs in a session, and across sessions through the store.
 
     Args:
-        folder: Scratch, to be made.
-        store_folder: The store's folder; None keeps nothing.
+        folder: Folder for outputs, created on demand.
+        store_folder: Folder of the store; None to store nothing.
     """
 
     def __init__(self, folder: Path, store_folder: Path | None) -> None:
@@ -70,13 +70,13 @@ class Evaluations:
         self._known: dict[str, Evaluated] = {}
 
     def of(self, model: ir.Model, sha256: str, refs: Sequence[FeedRef], most_s: float = MOST_S) -> Evaluated:
-        """Evaluate a model for inputs, unless that takes too long or the evaluator does not know the model.
+        """Evaluate a model for its inputs, unless that takes too long or the evaluator does not support the model.
 
         Args:
-            model: As it is in its file.
-            sha256: The digest of the model.
-            refs: Its inputs.
-            most_s: Seconds that the evaluation may take, as expected of the graph.
+            model: The model as stored in its file.
+            sha256: Digest of the model.
+            refs: The inputs.
+            most_s: Limit of the expected time in seconds.
         """
         key = _key(sha256, refs)
         known = self._known.get(key)
@@ -91,7 +91,7 @@ class Evaluations:
         outputs: list[dict[str, Array] | None]
         if stored is None:
             feeds = [_tensors(ref) for ref in refs]
-            # Both precisions. Nodes first: counting the work of a long graph takes time itself.
+            # Both precisions. Nodes first, since counting the work of a long graph takes time too.
             if (needed_s := 2 * len(refs) * written_nodes(model) / NODES_PER_S) <= most_s:
                 needed_s = 2 * sum(expected_s(model, feed) for feed in feeds)
             if not math.isfinite(needed_s):
@@ -113,7 +113,7 @@ class Evaluations:
 
 
 def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:
-    """Return the seconds that one evaluation is expected to take; infinite if the work is not known or too much."""
+    """Return the expected seconds of one evaluation; infinite if the work is unknown or exceeds ``MOST_BYTES``."""
     shapes = {name: value.shape for name, value in feeds.items()}
     whole = {name: value for name, value in feeds.items() if value.dtype.kind in "iub"}
     counted = cost.costs(model, shapes, whole)
@@ -126,14 +126,14 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
     """Evaluate a model with ONNX's reference evaluator and return its outputs by name.
 
     Args:
-        model: As it is in its file.
-        feeds: Its inputs.
+        model: The model as stored in its file.
+        feeds: Inputs by name.
         wide: Compute in double precision; otherwise in the types of the model.
 
     Returns:
-        The outputs that are tensors; None if the evaluator does not know the model.
+        The outputs that are tensors, by name; None if the evaluator does not support the model.
     """
-    # Imported late: they bring every operator there is.
+    # Imported late because they load every operator.
     from onnx.reference import ReferenceEvaluator
 
     from ortune.graph.reference_operators import OURS
@@ -157,7 +157,7 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
 
 
 def _not_evaluable(model: ir.Model) -> NotEvaluated:
-    """Why a model cannot be evaluated, as its operators tell; random nodes and own operators have no one answer."""
+    """Return the reason why a model cannot be evaluated, or "": unsupported or misread operators, or randomness."""
     from ortune.graph.reference_operators import misread
 
     if model.functions or any(n.domain not in STANDARD or misread(n) for n in model.graph.all_nodes()):
@@ -180,7 +180,7 @@ def _key(sha256: str, refs: Sequence[FeedRef]) -> str:
 
 
 def _write(folder: Path, arrays: dict[str, Array]) -> None:
-    """Write outputs as a worker does."""
+    """Write outputs in a worker's format."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = []
     for i, (name, array) in enumerate(arrays.items()):
@@ -192,7 +192,7 @@ def _write(folder: Path, arrays: dict[str, Array]) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """Return type that numpy's own files can hold."""
+    """Convert an array to a type that ``.npy`` files can store: objects to text, extension types to float64."""
     if array.dtype.kind == "O":
         return array.astype(np.str_)
     return array.astype(np.float64) if array.dtype.num >= 256 else array
@@ -203,7 +203,7 @@ def _wide(array: Array) -> Array:
 
 
 def _widen(graph: onnx.GraphProto) -> None:
-    """Turn every floating-point number of a graph, and of the graphs within, into a double."""
+    """Convert the floating-point types of a graph and its subgraphs to double, in place."""
     for tensor in graph.initializer:
         _widen_tensor(tensor)
     for value in (*graph.input, *graph.output, *graph.value_info):

@@ -1,4 +1,4 @@
-"""Figures that comparing outputs rests on: rows and their counterparts, moments, the leaves of maps."""
+"""Measures for the comparison of outputs: matched rows, moments, values of maps."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import numpy as np
 from ortune.outputs.files import CHUNK, Array, decode, pieces
 
 FLOOR = 1e-5
-"""An output smaller than this everywhere is compared as if it reached it."""
+"""Minimum magnitude of an output for relative errors; smaller outputs are compared as if they had it."""
 
 MOST_PAIRED = 2_000
-"""Rows left for the search pair by pair, whose time grows with the square."""
+"""Maximum number of remaining rows for the pairwise search, which takes quadratic time."""
 
 
 def units_of(rows: Array, limit: float) -> Array:
-    """Return the limit of each column: of two values that match, the difference is at most one of these."""
+    """Return the largest allowed difference of matching values in each column."""
     finite = np.where(np.isfinite(rows), np.abs(rows), 0.0)
     return np.asarray(limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR))
 
 
 def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], list[int]]:
-    """Return the rows of two sets that match one to one, as places in each.
+    """Match the rows of two sets one to one; return the indices of matches in each.
 
     Args:
         old: Rows of the reference.
-        new: Rows of the other side.
-        unit: Of each column, the largest difference of two that match; None if they must be equal.
+        new: Rows of the candidate.
+        unit: Largest difference of matching values per column; None if they must be equal.
     """
     if unit is not None:
-        # NaN and infinities become far values of their own, equal only to themselves.
+        # NaN and infinities become distinct large values, equal only to themselves.
         old, new = (np.nan_to_num(a / unit, nan=3e99, posinf=1e99, neginf=-1e99) for a in (old, new))
-        # Adding 0.0 turns -0.0 into 0.0, which has other bytes.
+        # Adding 0.0 turns -0.0 into 0.0, which has different bytes.
         keys = [[row.tobytes() for row in np.round(a) + 0.0] for a in (old, new)]
     else:
         keys = [[tuple(row) for row in a.tolist()] for a in (old, new)]
-    # Most rows fall into the same cell of a grid; those at its borders are searched pair by pair.
-    # A row that occurs twice needs two partners.
+    # Most rows fall into the same grid cell; others are searched pairwise. A row that occurs twice needs two
+    # partners.
     free: dict[Any, list[int]] = defaultdict(list)
     for i in reversed(range(len(keys[0]))):
         free[keys[0][i]].append(i)
@@ -59,16 +59,19 @@ def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], lis
 
 
 def accepting(relative_l2: float, max_error: float) -> float:
-    """Return the smallest of 1, 2 and 5 times a power of ten that accepts a difference as a tolerance."""
-    # The largest error may be ten times the tolerance.
+    """Return the smallest tolerance that accepts a difference: 1, 2 or 5 times a power of ten."""
+    # The limit of the largest error is ten times the tolerance.
     least = max(relative_l2, 0.1 * max_error)
-    # A difference of 0.0031 is tried against 0.001, 0.002 and 0.005, which accepts it.
+    # For 0.0031, the candidates are 0.001, 0.002 and 0.005, of which the last accepts it.
     power = 10.0 ** math.floor(math.log10(least))
     return next(float(f"{m * power:.0e}") for m in (1.0, 2.0, 5.0, 10.0) if m * power > least)
 
 
 def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, int] | None:
-    """Share of the rows whose largest element is the same, and the number of rows; None for what has no such rows."""
+    """Return the share of rows with the same largest element, and the number of rows; None if there are no such rows.
+
+    Rows are those of non-empty outputs with two or three dimensions and at least two columns.
+    """
     old, _ = arrays
     if old.ndim not in (2, 3) or old.shape[-1] < 2 or not old.size or types[0].startswith("complex"):
         return None
@@ -85,9 +88,9 @@ def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, in
 
 
 def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
-    """Return how many elements are NaN or infinite, and how many of these no healthy model gives.
+    """Return the number of NaN or infinite elements, and the number of those that indicate an error.
 
-    Among finite numbers -infinity is the mask of a score, or the logarithm of 0.
+    In an output with finite elements, -infinity is allowed as a masked score or the logarithm of 0.
     """
     finite = bad = masks = 0
     for (piece,) in pieces(array):
@@ -100,7 +103,7 @@ def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
 
 
 def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
-    """Return mean and standard deviation of the finite values, and the number of others."""
+    """Return mean and standard deviation of the finite values, and the number of other values."""
     count = bad = 0
     mean = squares = 0.0
     for piece, _ in pieces(array, array):
@@ -108,8 +111,7 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
         finite = values[np.isfinite(values)]
         bad += values.size - finite.size
         if finite.size:
-            # Joins the sums of two pieces as Chan, Golub and LeVeque do: squares of large values are never
-            # subtracted.
+            # Sums of two pieces are combined as in Chan, Golub and LeVeque, which avoids subtracting large squares.
             step = float(finite.mean()) - mean
             total = count + finite.size
             squares += float(((finite - finite.mean()) ** 2).sum()) + step**2 * count * finite.size / total
@@ -118,21 +120,21 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
 
 
 def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
-    """Return a list of maps from classes to numbers as a table, a row for each map and a column for each class.
+    """Return maps from classes to numbers as a table with one row per map and one column per class, or None.
 
     Args:
-        maps: As read from JSON; all have the same keys.
-        labels: The classes in the order of the columns; none for the order of the keys.
+        maps: The maps, as read from JSON.
+        labels: Classes in column order; empty for key order.
 
     Returns:
-        None if the maps are no such table.
+        The table; None if keys differ between maps or from ``labels``, or values are not numbers.
     """
     if not isinstance(maps, list) or not all(isinstance(entries, dict) for entries in maps):
         return None
     keys = set(maps[0]) if maps else set(labels)
     if labels and set(labels) != keys:
         return None
-    # As numbers, class 10 comes after class 2.
+    # In numerical order, class 10 comes after class 2.
     whole = all(key.removeprefix("-").isdigit() for key in keys)
     order = labels or sorted(keys, key=int if whole else str)
     rows = [[entries.get(key) for key in order] for entries in maps if entries.keys() == keys]
@@ -142,7 +144,7 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every number and text inside lists and maps, with its place."""
+    """Yield (place, value) for each number and text inside lists and maps."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from leaves(value[key], f"{place}[{key!r}]")

@@ -1,4 +1,4 @@
-"""Reading the outputs that a worker left: the index, mapped arrays, and types that numpy lacks."""
+"""Reading of worker outputs: the index, memory-mapped arrays, and types that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ortune.inputs.value_files import StoredValue, read_index
 Array = NDArray[Any]
 
 CHUNK = 1 << 20
-"""Elements decoded and compared at a time, so that outputs larger than memory can be."""
+"""Number of elements decoded and compared at a time, to support outputs larger than memory."""
 
 _DEEPEST = 16
-"""Levels of lists and maps in an output; ONNX has two."""
+"""Maximum nesting of lists and maps in an output; ONNX uses two levels."""
 _MOST_DIGITS = 40
 
-# Exponent bits, mantissa bits, bias, and which bit patterns are no finite numbers.
+# Exponent bits, mantissa bits, bias, and the variant of non-finite bit patterns.
 FLOAT8 = {
     "float8e4m3fn": (4, 3, 7, "fn"),
     "float8e4m3fnuz": (4, 3, 8, "fnuz"),
@@ -35,10 +35,10 @@ FLOAT8 = {
 
 
 def read_outputs(folder: Path) -> dict[str, StoredValue]:
-    """Return the outputs in a folder, by name, in the model's order.
+    """Return the outputs in a folder by name, in the model's order.
 
     Raises:
-        MeasurementError: ``outputs.json`` is missing, damaged, or of another version.
+        MeasurementError: If ``outputs.json`` is missing, damaged, or of another version.
     """
     try:
         return {value.name: value for value in read_index(folder, "outputs")}
@@ -47,10 +47,10 @@ def read_outputs(folder: Path) -> dict[str, StoredValue]:
 
 
 def tensors(folder: Path) -> dict[str, Array]:
-    """Return the tensors of a folder by name, as numbers.
+    """Return the tensors in a folder as numeric arrays, by name.
 
     Raises:
-        MeasurementError: As ``read_outputs``, and where a file is missing or damaged.
+        MeasurementError: As ``read_outputs``, or if a file is missing or damaged.
     """
     stored = (value for value in read_outputs(folder).values() if value.kind == "tensor")
     return {
@@ -63,14 +63,14 @@ def tensors(folder: Path) -> dict[str, Array]:
 
 
 def load_array(path: Path, onnx_type: str | None = None) -> Array:
-    """Return the array of a ``.npy`` file, mapped rather than read; never a pickle.
+    """Return the memory-mapped array of a ``.npy`` file; pickles are rejected.
 
     Args:
         path: The file.
-        onnx_type: The type that the index has for it; None skips this check.
+        onnx_type: Type in the index; None to skip the check.
 
     Raises:
-        MeasurementError: The file is missing, damaged, not an array of numbers, booleans or text, or not of the type.
+        MeasurementError: If the file is missing, damaged, of another type, or not numbers, booleans or text.
     """
     try:
         array = value_files.load_array(path)
@@ -88,7 +88,7 @@ def load_json(path: Path) -> Any:
     """Return a map output: lists and dicts of text and numbers.
 
     Raises:
-        MeasurementError: The file is missing, not JSON, or nested deeper than any output.
+        MeasurementError: If the file is missing, not JSON, or nested too deeply.
     """
     try:
         value = json.loads(files.read(path), parse_int=_whole_number)
@@ -117,7 +117,7 @@ def _require_shallow(value: Any) -> None:
 
 
 def unreadable(path: Path, error: Exception) -> MeasurementError:
-    """Return the one error for an output file that cannot be used."""
+    """Return the error for an output file that cannot be used."""
     return MeasurementError(
         f"an output file cannot be read: {error}",
         where=str(path),
@@ -127,7 +127,7 @@ def unreadable(path: Path, error: Exception) -> MeasurementError:
 
 
 def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
-    """Return how values of a type compare. Widths within a family may differ between two plans."""
+    """Return the kind of a type for comparison; widths within a kind may differ between plans."""
     if onnx_type == "string":
         return "string"
     if onnx_type == "bool":
@@ -136,7 +136,7 @@ def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
 
 
 def decode(array: Array, onnx_type: str) -> Array:
-    """Return values as numpy can compute with them: any float as float64 (complex as pairs), the rest as it is."""
+    """Return values in a type for computation: floats as float64 (complex as pairs), others unchanged."""
     if onnx_type in FLOAT8 and array.dtype == np.uint8:
         return _float8_values(onnx_type)[array]
     if onnx_type == "bfloat16" and array.dtype == np.uint16:
@@ -148,16 +148,15 @@ def decode(array: Array, onnx_type: str) -> Array:
 
 
 def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Yield the same stretch of every array, flat and in memory, piece by piece; the sizes are equal."""
+    """Yield the same part of every array, flattened and in memory, piece by piece; arrays must have equal sizes."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, CHUNK):
         yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes that cover an array of one dimension or more, in order, each of no more elements than a piece."""
-    # The first axis of which one index holds at most a piece is cut; those before it are walked index by
-    # index.
+    """Yield boxes that cover an array of at least one dimension, in order, each with at most ``CHUNK`` elements."""
+    # The first axis with at most a piece per index is split; axes before it are iterated index by index.
     split = next(i for i in range(len(shape)) if math.prod(shape[i + 1 :]) <= CHUNK)
     rows = max(1, CHUNK // max(1, math.prod(shape[split + 1 :])))
     for outer in np.ndindex(*shape[:split]):
@@ -173,13 +172,13 @@ def _float8_values(onnx_type: str) -> Array:
     exponent = (bits & 0x7F) >> mantissa_bits
     fraction = (bits & ((1 << mantissa_bits) - 1)) / 2.0**mantissa_bits
     normal = (1.0 + fraction) * 2.0 ** (exponent - bias)
-    # Exponent 0 is that of subnormal numbers, which have no leading 1.
+    # Exponent 0 means subnormal numbers, which have no leading 1.
     values = sign * np.where(exponent > 0, normal, fraction * 2.0 ** (1 - bias))
     if special == "fn":
         # No infinities; NaN has all bits set.
         values[[0x7F, 0xFF]] = np.nan
     elif special == "fnuz":
-        # Neither infinities nor -0, whose pattern is the only NaN.
+        # No infinities and no -0: its bit pattern is the only NaN.
         values[0x80] = np.nan
     else:
         top = exponent == exponent.max()

@@ -1,4 +1,4 @@
-"""What a comparison of outputs has found so far."""
+"""Accumulated findings of a comparison of outputs."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from ortune.outputs.figures import nonfinite
 from ortune.outputs.files import Array
 from ortune.records import AcceptedBy, AcceptedChange, NonFiniteOutput, OutputError
 
-FEWEST_TO_JUDGE = 4  # values that all differ, of which it is said: one label that flipped is still an answer
+FEWEST_TO_JUDGE = 4  # minimum number of values that count as wrong if all of them differ
 
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What the comparison has found so far.
+    """Accumulated findings of a comparison.
 
     Attributes:
-        what: The failure that is farthest beyond its limit, which is ``times`` as much; the first without a limit.
-        wrong: The first output that is no answer to the same question.
-        unlike: The first output whose values are equal or not, if all of them differ; if there are no floating-point
-            outputs next to it, it counts as wrong.
-        inexact: Every failure is one that some tolerance accepts.
-        floats: Floating-point outputs so far.
-        as_moments: The reference differs from itself, so that outputs are compared by their moments.
-        may_be_nonfinite: The user accepts outputs without a finite element.
-        grids: Of the reference's outputs that come from QuantizeLinear, by name.
-        labels: Classes of outputs that are maps on one side, in the order of the other's columns, by name.
-        tolerance: The user's number, for outputs of kind "values".
-        accepted: Elements and rows that differ and are no fault, and outputs without elements.
-        elements: Elements of both sides so far.
+        what: The worst failure, by ``times``, its ratio to the limit; the first one that no tolerance accepts.
+        wrong: The first failure that makes an output wrong instead of less exact.
+        unlike: The first exactly compared output with only different values; without floating-point
+            outputs it counts as wrong.
+        inexact: Whether some tolerance accepts every failure.
+        floats: Number of floating-point outputs so far.
+        as_moments: Whether outputs are compared by their moments, since the reference differs from itself.
+        may_be_nonfinite: Whether outputs without finite elements are accepted.
+        grids: Quantization grids of the reference's outputs, by name.
+        labels: Classes of outputs that are maps on one side, in the column order of the other side, by name.
+        tolerance: The user's tolerance for outputs of kind "values"; None if not given.
+        accepted: Accepted differences of elements and rows, and outputs without elements.
+        elements: Number of elements of both sides so far.
     """
 
     relative_l2: float = 0.0
@@ -55,12 +55,12 @@ class Findings:
     elements: int = 0
 
     def fail(self, what: str, *, wrong: bool = True, times: float = math.inf) -> None:
-        """Record a difference.
+        """Record a failure.
 
         Args:
-            what: The difference in words.
-            wrong: It is no answer to the same question.
-            times: How many times its limit it is; infinite if no tolerance accepts it.
+            what: Sentence that describes the difference.
+            wrong: Whether the output is wrong instead of less exact.
+            times: Ratio to the limit; infinite if no tolerance accepts the difference.
         """
         if times > self.times:
             self.what, self.times = what, times
@@ -69,19 +69,19 @@ class Findings:
             self.wrong = self.wrong or what
 
     def differ(self, what: str, differing: int, count: int) -> None:
-        """Note how many of the values that are equal or not differ."""
+        """Record the number of different values of an output that is compared exactly."""
         self.fail(what, wrong=False)
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what
 
     def accept(self, label: str, reason: AcceptedBy, differing: int, count: int, noun: str) -> None:
-        """Notes elements that differ where rounding alone may decide."""
+        """Record differences that rounding may cause, which are accepted."""
         self.accepted.append(
             AcceptedChange(output=label, reason=reason, n_differing=differing, n_elements=count, what=noun)
         )
 
     def count_nonfinite(self, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
-        """Note what is no finite number; where the reference has nothing else, there is nothing to compare."""
+        """Record non-finite elements; fail if neither side has finite ones, unless that is accepted."""
         (all_old, unusable_old), (all_new, unusable_new) = map(nonfinite, arrays, types)
         if not (all_old or all_new) or not (arrays[0].size and arrays[1].size):
             return
@@ -95,7 +95,7 @@ class Findings:
                 unusable_candidate=unusable_new,
             )
         )
-        # On both sides: where one alone has no finite element, the values differ, and comparing them says so.
+        # Only if both sides lack finite elements: otherwise the comparison of values reports the difference.
         if min(all_old / arrays[0].size, all_new / arrays[1].size) >= 1.0 and not self.may_be_nonfinite:
             what = f"output {label!r} has no finite element on either side, so nothing was compared"
             self.fail(what, wrong=False)

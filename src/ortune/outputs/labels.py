@@ -1,4 +1,4 @@
-"""Labels: compared one by one. One may be another only if its own two best scores tie within rounding."""
+"""Comparison of labels, one by one; a label may differ only if its two best scores tie within rounding."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ortune.outputs.files import Array, decode, family, pieces
 from ortune.outputs.findings import Findings
 
 NEAR = 2.0
-"""Two scores that tie may each be off by the limit of their type."""
+"""Factor on the scores' limit for a tie, since each of the two scores may be off by the limit."""
 AT_ONCE = 1 << 16
-"""Labels whose scores are looked at together."""
+"""Number of labels with scores examined at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,8 @@ class Scores:
     """The scores that decided labels.
 
     Attributes:
-        values: As the reference computed them.
-        moved: How far one rounding step of inputs and weights moves each; None if that is not known.
+        values: The reference's scores.
+        moved: Change of each score by one rounding step of inputs and weights; None if unknown.
     """
 
     values: Array
@@ -39,20 +39,20 @@ def compare_labels(
     limits: tuple[float, float],
     scores: Callable[[], Scores | None],
 ) -> int:
-    """Compare labels, or what is looked up for them, element by element.
+    """Compare labels, or values looked up by label, element by element.
 
     Args:
-        report: Takes what is seen.
-        label: Of the output, for sentences.
-        source: What decided the labels; None if it is unknown, so that all must be equal.
-        arrays: Of the reference, and of the other side, of one shape.
+        report: Receives the findings.
+        label: Name of the output for messages.
+        source: The scores that decide the labels; None if unknown: all labels must then be equal.
+        arrays: Reference and candidate, of the same shape.
         types: Their ONNX types.
-        limits: Up to which two scores tie, as a share of the largest score of the label; up to which two elements are
-            one label.
-        scores: Reads the scores, or returns None; called if labels differ.
+        limits: Limit of a tie, as a share of the label's largest score, and limit of the difference of two
+            elements with the same label.
+        scores: Returns the scores or None; called only if labels differ.
 
     Returns:
-        The number of elements that are not one label.
+        The number of elements with different labels, accepted ones included.
     """
     places, first, start = list[Array](), "", 0
     for old, new in pieces(*arrays):
@@ -70,7 +70,7 @@ def compare_labels(
     tied = 0
     if source is not None and seen is not None:
         tied = _tied(source, arrays, differing, seen, limits[0], exact=family(types[0]) != "float")
-    # Where every label is another, something else was computed.
+    # If every label differs, something else was computed.
     if tied == differing.size and (differing.size < start or start == 1):
         report.accept(label, "tie", int(differing.size), start, "labels")
     else:
@@ -82,7 +82,7 @@ def compare_labels(
 
 
 def _others(old: Array, new: Array, types: tuple[str, str], room: float) -> Array:
-    """Where two labels are not the same."""
+    """Return whether two labels differ, elementwise."""
     if not room:
         return np.asarray(old != new)
     with np.errstate(invalid="ignore"):
@@ -99,7 +99,7 @@ def _tied(
     *,
     exact: bool,
 ) -> int:
-    """Return how many of the elements that differ are, on both sides, one of classes that tie for the best."""
+    """Return the number of differing elements for which both sides have a class that ties for the best score."""
     values = scores.values
     way = traced(source, values.shape, arrays[0].shape)
     if way is None:
@@ -124,7 +124,10 @@ def _tied(
 
 
 def _equal(given: Array, seen: Array, *, exact: bool) -> Array:
-    """Where what a class gives is what was seen; numbers of a table may be stored with fewer digits."""
+    """Return whether a class's value equals the observed one, elementwise; floats are compared with 1 % tolerance.
+
+    Tables may be stored with fewer digits.
+    """
     if exact or given.dtype.kind not in "iuf":
         return np.asarray(given == seen)
     return (

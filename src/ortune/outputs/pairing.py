@@ -1,6 +1,6 @@
-"""Two models, one set of inputs: which input of B takes which of A's, and the same for outputs.
+"""Pairing of the inputs and outputs of two models for comparison with the same data.
 
-Numbers of one kind alone are joined: token ids are no float, whatever their shape and their name.
+Only numbers of the same kind are paired: token ids never match floats, whatever their shape and name.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ CASTS = {
 def fed_as(
     a: onnx_ir.Model, refs: Sequence[FeedRef], b: onnx_ir.Model, folder: Path, place: Path
 ) -> Path | None:
-    """Return a file with the values that A ran with, for B; None if B's inputs do not take them.
+    """Write the values that A ran with to a file for B and return it; None if B's inputs do not accept them.
 
     Args:
-        a: Whose inputs they are; ``refs`` are their files.
-        refs: Of which the first shape is taken.
-        b: What is to be fed with them.
-        folder: Where files may lie.
-        place: Of the file that is written, an .npz.
+        a: The model that ran; ``refs`` are its inputs.
+        refs: Input files; the first one is used.
+        b: The model to feed.
+        folder: Folder for temporary files.
+        place: Path of the ``.npz`` file to write.
     """
     try:
         (ref,) = feeds_for(refs[:1], b, pair_inputs(a, b, {}), folder)
     except InputError:
-        return None  # models of two kinds are fed each its own way
+        return None  # models of different kinds are fed separately
     values = feed_files.read_feeds(Path(ref.path))
     if not all(isinstance(value, np.ndarray) and value.dtype.kind in "biuf" for value in values.values()):
-        return None  # what no file of the user's holds
+        return None  # values that user files cannot contain
     arrays: dict[str, Any] = dict(values)
     np.savez(place, **arrays)
     return place
@@ -59,17 +59,17 @@ def fed_as(
 def pair_inputs(
     a: onnx_ir.Model, b: onnx_ir.Model, mapped: Mapping[str, str], name: str = "B"
 ) -> dict[str, str]:
-    """B's input -> A's input: as given, then by name, then by order among those left with a shape and kind that fit.
+    """Return A's input by B's input: as given, then by name, then in order among those with matching shape and kind.
 
     Args:
-        a: Whose inputs are there.
-        b: Whose are wanted.
-        mapped: As the user pairs them, A's -> B's.
-        name: What B is called.
+        a: The model with known inputs.
+        b: The model to feed.
+        mapped: The user's pairs, A's input to B's.
+        name: Name of B in messages.
 
     Raises:
-        InputError: An input of B is left without a partner, a given name does not exist, or the two are made for
-            inputs of other sizes.
+        InputError: If an input of B has no partner, a given name does not exist, or the models need
+            inputs of different sizes.
     """
     theirs, ours = feedable(a), feedable(b)
     their_names, our_names = [v.name for v in theirs], [v.name for v in ours]
@@ -88,7 +88,7 @@ def pair_inputs(
         if value.name in pairs:
             continue
         partner = next((v for v in free if _fits(v, value)), None)
-        # The one input left is of the right kind and has another size: it is meant, and made for other work.
+        # The only remaining input has the right kind but another size, so the models do different work.
         if partner is None and len(free) == 1 and _kind(free[0]) == _kind(value) is not None:
             raise other_work(free[0], value, name)
         if partner is None:
@@ -101,7 +101,7 @@ def pair_inputs(
         free.remove(partner)
     by_name = {str(v.name): v for v in theirs}
     for value in ours:
-        # Names were joined without a look at the sizes.
+        # Names were paired regardless of sizes.
         partner = by_name[pairs[str(value.name)]]
         if not _same_sizes(partner, value):
             raise other_work(partner, value, name)
@@ -109,11 +109,11 @@ def pair_inputs(
 
 
 def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
-    """Return the error for two sides that are made for inputs of other sizes."""
+    """Return the error for two models with inputs of different sizes."""
     there = "" if a.name == b.name else f"{b.name!r} "
     sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"
     of_a, of_b = list(a.shape or ()), list(b.shape or ())
-    # The channels of NCHW moved to the end are NHWC.
+    # NCHW with the channels moved to the end is NHWC.
     if of_a[:1] + of_a[2:] + of_a[1:2] == of_b or of_b[:1] + of_b[2:] + of_b[1:2] == of_a:
         what = f"A and {name} take their input in different layouts: {sizes}"
         return InputError(what, do="compare models with the same layout")
@@ -128,14 +128,14 @@ def _sizes(value: onnx_ir.Value) -> str:
 
 
 def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
-    """B's output -> A's output: by name, then by order among those left with a shape and kind that fit."""
+    """Return A's output by B's output: by name, then in order among those with matching shape and kind."""
     theirs = {str(v.name): v for v in a.graph.outputs}
     ours = {str(v.name): v for v in b.graph.outputs}
     pairs = {name: name for name in ours if name in theirs}
     free = [name for name in theirs if name not in pairs]
     for name, value in ours.items():
         fits = [candidate for candidate in free if name not in pairs and _fits(theirs[candidate], value)]
-        # What is no tensor, such as a list of maps, fits anything: it comes last.
+        # Outputs that are not tensors, such as lists of maps, match anything, so they come last.
         partner = min(fits, key=lambda candidate: _kind(theirs[candidate]) is None, default=None)
         if partner is not None:
             pairs[name] = partner
@@ -146,23 +146,24 @@ def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
 def joint_labels(
     of_a: Mapping[str, tuple[str, ...]], a: onnx_ir.Model, b: onnx_ir.Model, pairs: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """The classes of outputs that are maps on a side, by their names in A, in the order of the other side's columns.
+    """Return the classes of outputs that are maps on one side, by A's names, in the column order of the other side.
 
     Args:
-        of_a: What is known of A's outputs.
+        of_a: Known classes of A's outputs.
         a: The base.
         b: The other side.
-        pairs: B's output -> A's output.
+        pairs: A's output by B's output.
     """
     joint = {pairs.get(name, name): labels for name, labels in class_labels(b).items()} | dict(of_a)
     columns = column_classes(a) | {pairs.get(name, name): cs for name, cs in column_classes(b).items()}
-    # Where a classifier made the columns, their order is known. Else it is that of the map, or of A's own.
+    # The column order is known if a classifier produced the columns; otherwise it is that of the map, or of A's
+    # own.
     known = {name: cs for name, cs in columns.items() if set(cs) == set(joint.get(name, ()))}
     return joint | known
 
 
 def _kind(value: onnx_ir.Value) -> str | None:
-    """Numbers of one kind may stand for each other; None if the type is not told, or is no tensor's."""
+    """Return the kind of numbers of a value; None if the type is unknown or not a tensor's."""
     if not isinstance(value.type, onnx_ir.TensorType) or value.type.dtype.name == "UNDEFINED":
         return None
     return family(dtype_of(value))
@@ -176,7 +177,7 @@ def _fits(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 
 
 def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
-    """Return whether no dimension is fixed to two different sizes."""
+    """Return whether no dimension has two different fixed sizes."""
     if a.shape is None or b.shape is None:
         return True
     if len(a.shape) != len(b.shape):
@@ -190,10 +191,10 @@ def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 def feeds_for(
     refs: Sequence[FeedRef], model: onnx_ir.Model, pairs: Mapping[str, str], folder: Path, name: str = "B"
 ) -> tuple[FeedRef, ...]:
-    """Return a's feeds under B's names and in B's number types; the same folders where nothing has to change.
+    """Return A's feeds with B's names and number types; unchanged feeds keep their folder.
 
     Raises:
-        InputError: The values of an input of A are none for its partner in B.
+        InputError: If an input's values do not fit its partner in B.
     """
     types = {str(v.name): dtype_of(v) for v in feedable(model)}
     sizes = {str(v.name): v.shape for v in feedable(model)}
@@ -229,7 +230,7 @@ def feeds_for(
 
 
 def _takes(shape: onnx_ir.Shape | None, of: tuple[int, ...]) -> bool:
-    """Return whether a declared shape leaves room for this one; a scalar or unknown rank is left to the runtime."""
+    """Return whether a declared shape accepts a shape; an unknown or different rank is left to the runtime."""
     if shape is None or len(shape) != len(of):
         return True
     return all(not isinstance(d, int) or d == n for d, n in zip(shape, of, strict=True))
@@ -240,10 +241,10 @@ def _size(dimension: int | onnx_ir.SymbolicDim) -> str:
 
 
 def rename_outputs(folder: Path, pairs: Mapping[str, str]) -> None:
-    """Give the outputs that a worker left the names that A's have.
+    """Rename the outputs written by a worker to A's names, in place.
 
     Raises:
-        MeasurementError: The worker left no outputs, or their index is damaged.
+        MeasurementError: If the worker wrote no outputs, or their index is damaged.
     """
     read_outputs(folder)
     path = folder / "outputs.json"

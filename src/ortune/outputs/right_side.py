@@ -1,4 +1,4 @@
-"""Which outputs are wrong, by outputs that no side made: of one side, and of two that differ."""
+"""Decision which outputs are wrong, from independent reference outputs: for one side, or for two that differ."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from ortune.outputs.files import Array, decode, family, load_array, read_outputs
 from ortune.records import OutputDifference
 
 WRONG = 1e-3
-"""Relative L2 from which outputs are wrong, not less exact."""
+"""Relative L2 distance from which outputs are wrong instead of less exact."""
 WRONG_ELSEWHERE = 2e-2
-"""The same of a provider whose default may compute in fewer bits than the model says."""
+"""The same limit for providers that may compute with fewer bits than the model's types by default."""
 WRONG_SLICE = 10.0
-"""Times as much, of the worst slice: a border of a map, a channel."""
+"""Factor on the limit for the worst slice, such as the border of a map or a channel."""
 FARTHER = 4.0
-"""Times as far from the reference as the other side: else both are, or neither."""
+"""Minimum ratio of the distances to the reference; below it, both sides or neither are wrong."""
 
 
 def refutes(
     difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool, cpu: bool
 ) -> bool:
-    """Return whether a difference from exact outputs shows that a side is wrong, and not merely rounded.
+    """Return whether a difference from exact outputs shows that a side is wrong, not merely rounded.
 
     Args:
-        difference: Of the side's outputs from the exact ones.
-        moved: What rounding alone does to the model's outputs; None if that is not known.
-        few_bits: That was rounding to few bits.
-        cpu: The side runs on the CPU, in the types of the model.
+        difference: Difference of the side's outputs from the exact ones.
+        moved: Effect of rounding on the model's outputs; None if unknown.
+        few_bits: Whether that was rounding to a few bits.
+        cpu: Whether the side runs on the CPU, in the model's types.
     """
     if not rounding.far_beyond(difference, moved, few_bits=few_bits):
         return False
@@ -42,14 +42,14 @@ def refutes(
 
 
 def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", "A", "B"]:
-    """Return the side whose outputs are far from a reference, where the other's are not; "" if that is not so.
+    """Return the side that is far from a reference while the other is not; "" if that is not so.
 
     Args:
-        a: Folder of the outputs of the base.
-        b: That of the other side, under the names that the base's have.
-        reference: Outputs that are right, by name; those that are no floating point are passed over.
+        a: Folder with the base's outputs.
+        b: Folder with the other side's outputs, under the base's names.
+        reference: Correct outputs by name; only floating-point outputs are compared.
     """
-    # Both are far where the reference itself is another model's, and neither where it is rounding.
+    # Both are far if the reference belongs to another model, and neither if the difference is rounding.
     far_a, far_b = _farthest(a, reference), _farthest(b, reference)
     if max(far_a, far_b) < WRONG or max(far_a, far_b) < FARTHER * min(far_a, far_b):
         return ""
@@ -57,7 +57,7 @@ def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", 
 
 
 def numbers(folder: Path) -> dict[str, Array]:
-    """Return the floating-point outputs that a worker left, by name, as float64."""
+    """Return the floating-point outputs in a worker's folder as float64, by name."""
     return {
         name: decode(np.asarray(load_array(value.files[0], value.onnx_type)), value.onnx_type).astype(
             np.float64
@@ -80,7 +80,7 @@ def _farthest(folder: Path, reference: Mapping[str, Array]) -> float:
                 if mine.size == right.size
                 else np.inf
             )
-        # What is not finite is right where the reference is not either, and infinitely far elsewhere.
+        # A non-finite error counts as infinite, unless the reference is not finite either.
         far = np.inf if not np.isfinite(error) else error / norm if norm else error
         if np.isfinite(norm):
             worst = max(worst, far)

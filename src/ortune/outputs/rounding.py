@@ -1,4 +1,4 @@
-"""What rounding can make of outputs: inputs and weights one step away, and which difference that explains."""
+"""Effect of rounding on outputs: inputs and weights moved by one step, and the differences that this explains."""
 
 from __future__ import annotations
 
@@ -20,34 +20,37 @@ from ortune.outputs.ways import DEFAULT_LIMITS, slice_limit
 from ortune.records import FeedRef, OutputDifference, OutputError
 
 FORGIVEN = 3.0
-"""Times what rounding alone moves the outputs: orders of sums differ among themselves too."""
+"""Factor on the effect of rounding that is accepted, since orders of summation differ too."""
 OPTIMISED, OPTIMISED_ELEMENT = 1.5, 2.0
-"""Times what the optimiser changes where it is right, of all elements and of one. Two ways that are equally far from
-the reference are the root of two as far from one another, and in one element at most twice. With more, a wrong scale
-would be excused by a smaller change of the optimiser."""
+"""Factors on the optimizer's change, if it is correct, that are accepted for all elements and for one element. Two
+results equally far from the reference are sqrt(2) times as far apart, and in one element at most twice. Larger factors
+would let a smaller change by the optimizer excuse a wrong scale.
+"""
 DOUBTED = 0.1
-"""Of the limit for "the same": beyond it, the model itself must move as much, or nearly so."""
+"""Fraction of the limit for equality; beyond it, the model's own sensitivity must be of similar size."""
 NEARLY = 0.1
 STEPPED = 0.04
-"""Of the elements of an input that is quantized first of all, which are moved by a step of its grid. Two right ways of
-computing a quantized model round as many values inside to the neighbour, and that grows on its way."""
+"""Fraction of the elements of a directly quantized input that are moved by a grid step. Two correct computations of a
+quantized model round about as many internal values differently, and the effect grows along the graph.
+"""
 FAR, FAR_OF_FEW_BITS = 10.0, 3.0
-"""Times as far as one step of rounding moves the outputs: beyond it something else was computed. Every sum on the way
-is rounded too; a step of few bits is as much as the rounding of all values of a model that few bits hold."""
+"""Factors on the effect of one rounding step beyond which something else was computed. Intermediate sums are rounded
+too; a step of a few bits is as large as the rounding of all values of a quantized model.
+"""
 BY_VALUE = 0.1
-"""Relative L2 beyond which outputs are others where nothing could tell how far rounding moves them."""
+"""Relative L2 distance beyond which outputs differ if the effect of rounding is unknown."""
 OF_FEW_BITS = op_set(
     "ConvInteger DequantizeLinear DynamicQuantizeLinear DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat "
     "MatMulNBits QAttention QGemm QLinearConv QLinearMatMul QuantizeLinear"
 )
-"""Operators of models whose values, or weights, few bits hold: these round far more coarsely than their types."""
+"""Operators of quantized models, which round far more coarsely than their floating-point types."""
 STEP_OF_FEW_BITS = 2.0**-8
 SMALL_WEIGHT = 1 << 16
-"""Elements of a weight that is moved by one step to see how rounding grows; large ones would be copied again."""
+"""Maximum elements of a weight that is moved to measure the effect of rounding; larger ones would cost a copy."""
 
 
 def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Array:
-    """Return every finite number moved, up or down: to a neighbour in its type, or by up to that share of itself."""
+    """Return the array with every finite number moved to a neighbour, or by up to the share ``step`` of itself."""
     if step:
         return (array * (1 + step * draw.uniform(-1, 1, array.shape))).astype(array.dtype)
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
@@ -58,14 +61,14 @@ def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Arra
 def moved_feed(
     ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None, step: float = 0.0
 ) -> FeedRef:
-    """Return the feed with its floating-point inputs one step away; integers stay.
+    """Return a copy of the feed with floating-point inputs moved by one step; integers are unchanged.
 
     Args:
         ref: The feed.
-        folder: Where the other one is written.
-        seed: Of up or down.
-        grids: Of inputs that are quantized first of all: some elements move by a step of theirs.
-        step: A share of the largest element by which all move instead, at most.
+        folder: Folder for the copy.
+        seed: Seed of the random directions.
+        grids: Grids of directly quantized inputs, of which some elements move by a grid step.
+        step: If not 0, elements move by up to this share of the largest one instead.
     """
     draw = np.random.default_rng(seed)
     feeds = feed_files.read_feeds(Path(ref.path))
@@ -80,7 +83,7 @@ def moved_feed(
 
 
 def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
-    """Return a few elements moved by a step of the grid, one at least."""
+    """Return an array with a few elements, at least one, moved by a grid step."""
     if not array.size:
         return array
     flat = array.reshape(-1).copy()
@@ -90,17 +93,17 @@ def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Arr
 
 
 def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
-    """Return every number moved by up to that share of the largest finite one."""
+    """Return an array with every number moved by up to the share ``step`` of the largest finite one."""
     finite = array[np.isfinite(array)]
     most = step * float(np.abs(finite).max()) if finite.size else 0.0
     return (array + most * draw.uniform(-1, 1, array.shape)).astype(array.dtype)
 
 
 def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
-    """Return a copy whose small weights are one step away, but for those that decide shapes; None if none can be."""
+    """Return a copy with small weights moved by one step, except those that determine shapes; None without any."""
     draw = np.random.default_rng(seed)
     copy, moved = model.clone(), False
-    # A size that moves gives outputs of another shape, which tell nothing of rounding.
+    # Sizes must not move: outputs of another shape give no information about rounding.
     shaping = _shaping(copy)
     for value in copy.graph.initializers.values():
         tensor = value.const_value
@@ -124,39 +127,39 @@ def _shaping(model: ir.Model) -> set[ir.Value]:
             continue
         values.add(value)
         producer = value.producer()
-        # The shape of a tensor is the same whatever its values are.
+        # The shape of a tensor does not depend on its values.
         if producer is not None and producer.op_type not in ("Shape", "Size"):
             rest += producer.inputs
     return values
 
 
 def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
-    """Return whether outputs that are not the same differ by more than rounding makes of them.
+    """Return whether a difference exceeds the effect of rounding.
 
     Args:
-        difference: Against a reference.
-        moved: The reference with inputs and weights one step away against itself; None if that is not known.
-        few_bits: That step was one of few bits.
+        difference: Difference from a reference.
+        moved: Change of the reference by one rounding step of inputs and weights; None if unknown.
+        few_bits: Whether that step was one of a few bits.
     """
     if difference.empty or (difference.nonfinite_reference and not difference.nonfinite_candidate):
-        return False  # nothing, and an overflow of the reference, is no answer to hold another against
+        return False  # empty outputs, or an overflow of the reference, are no basis for a verdict
     if difference.compared_as == "moments":
-        # Moments are those of the numbers that were drawn; NaN where the reference has none is no matter of them.
+        # Moments depend on the random numbers; NaN that the reference lacks does not.
         return difference.nonfinite_candidate > 0 and not difference.nonfinite_reference
     dead = any(output.dead_slices for output in difference.outputs)
     if moved is None:
-        # Labels and rows that rounding may turn over prove nothing then.
+        # Labels and rows that rounding may flip prove nothing then.
         return not difference.comparable or difference.relative_l2 >= BY_VALUE
     if difference.accepting_tolerance is None and not dead:
-        # Another label, row or shape, or NaN: no matter of a distance. What rounding alone turns over is none of it.
+        # Another label, row, shape or NaN has no distance. It counts unless rounding also causes such changes.
         return moved.ok or moved.accepting_tolerance is not None
-    # A dead slice is excused only where rounding alone kills one too.
+    # A dead slice is excused only if rounding also causes one.
     if dead and not few_bits:
         return not any(output.dead_slices for output in moved.outputs)
     times = FAR_OF_FEW_BITS if few_bits else FAR
-    # An output of another shape with weights moved is none of these.
+    # An output that changes its shape with the weights is not included.
     far = {output.name: times * output.relative_l2 for output in moved.outputs}
-    # By the whole of an output: a single element may be turned over by a step that none of those moved just then.
+    # Judged by whole outputs: a step may flip a single element that the measured steps did not.
     return any(
         output.relative_l2 > max(output.limit, far.get(output.name, BY_VALUE))
         for output in difference.outputs
@@ -165,7 +168,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
 
 
 def doubtful(difference: OutputDifference) -> bool:
-    """Return whether outputs pass as the same, and by so little that the model itself is to be asked."""
+    """Return whether outputs pass so narrowly that the model's own sensitivity should be measured."""
     return difference.ok and any(
         output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output)
         for output in difference.outputs
@@ -173,12 +176,12 @@ def doubtful(difference: OutputDifference) -> bool:
 
 
 def _steps_explain(output: OutputError) -> bool:
-    """Return whether the output is on a quantization grid and no further away than rounding to it explains."""
+    """Return whether an output is on a quantization grid and its difference is within the rounding to it."""
     return output.steps is not None and output.steps.same
 
 
 def _within(output: OutputError) -> bool:
-    """Return whether an output is the same by the usual limits."""
+    """Return whether an output is equal within the usual limits."""
     whole = output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1])
     return whole and _of_slice(output) <= slice_limit(output.limit, None)
 
@@ -197,11 +200,11 @@ def _of_slice(output: OutputError) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """By how much the outputs of a model differ though they are right.
+    """Differences of a model's outputs that occur although they are correct.
 
     Attributes:
-        moved: The reference with inputs and weights one step away; None if that is not known.
-        optimised: What the optimiser makes of the reference; None if that is wrong, or not known.
+        moved: Change of the reference by one rounding step; None if unknown.
+        optimised: Change of the reference by the optimizer; None if wrong or unknown.
     """
 
     moved: OutputDifference | None = None
@@ -209,27 +212,27 @@ class Own:
 
     @property
     def moves(self) -> float:
-        """Relative L2 by which rounding alone moves the outputs."""
+        """Largest relative L2 change of the outputs without an error."""
         return max((d.relative_l2 for _, d in self._excuses()), default=0.0)
 
     def moves_of(self, name: str) -> float:
-        """Return the same of one output."""
+        """Return the largest relative L2 change of one output without an error."""
         return max(
             (o.relative_l2 for _, d in self._excuses() for o in d.outputs if o.name == name), default=0.0
         )
 
     @property
     def accepted(self) -> float:
-        """Relative L2 up to which outputs are the same."""
+        """Largest relative L2 distance at which outputs count as equal."""
         return max((times * d.relative_l2 for times, d in self._excuses()), default=0.0)
 
     def most(self, name: str, figure: Callable[[OutputError], float], optimised: float = OPTIMISED) -> float:
-        """Return the most that a figure of an output may be.
+        """Return the largest accepted value of a measure of an output.
 
         Args:
-            name: Of the output.
-            figure: Reads it.
-            optimised: Times what the optimiser changes.
+            name: Name of the output.
+            figure: Returns the measure.
+            optimised: Factor on the optimizer's change.
         """
         excuses = self._excuses(optimised)
         return max(
@@ -237,17 +240,17 @@ class Own:
         )
 
     def _excuses(self, optimised: float = OPTIMISED) -> list[tuple[float, OutputDifference]]:
-        """Return what differs though it is right, and how many times as far others may be."""
+        """Return the known correct differences, each with the factor up to which it excuses others."""
         both = ((FORGIVEN, self.moved), (optimised, self.optimised))
         return [(times, d) for times, d in both if d is not None]
 
 
 def forgiven(difference: OutputDifference, own: Own) -> OutputDifference:
-    """Calls outputs the same where the model itself moves as much when it is merely rounded otherwise."""
+    """Return the difference as equal if correct changes of the model explain every output, else unchanged."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
-        # Each for itself: that another output of the model is sensitive excuses nothing in this one.
+        # Per output: the sensitivity of one output does not excuse another.
         if output.relative_l2 > own.most(output.name, _of_whole):
             return difference
         if output.max_error > own.most(output.name, _of_element, OPTIMISED_ELEMENT):
@@ -258,9 +261,9 @@ def forgiven(difference: OutputDifference, own: Own) -> OutputDifference:
 
 
 def tightened(difference: OutputDifference, own: Own) -> OutputDifference:
-    """Calls outputs different where the model itself moves by far less: what passes is more than rounding."""
+    """Return the difference as unequal if the model's own sensitivity is far smaller than a difference that passed."""
     if not own.moves:
-        return difference  # nothing is known of its rounding
+        return difference  # the effect of rounding is unknown
     for output in difference.outputs:
         mine = own.moves_of(output.name)
         if _steps_explain(output):

@@ -1,4 +1,4 @@
-"""Outputs whose rows may change places: positions of a TopK, boxes that a NonMaxSuppression kept, what they select."""
+"""Outputs with reorderable rows: positions of a TopK, boxes kept by a NonMaxSuppression, and what they select."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ortune.outputs.findings import Findings
 from ortune.outputs.slices import dead_columns, in_words
 
 DIFFERING_SHARE = 0.01
-"""Of the rows, those that may find no match: at a threshold, a box comes or goes."""
+"""Share of the rows that may remain unmatched, since a box may be added or dropped at a threshold."""
 ENOUGH_ROWS = 4
-"""Rows of which one may find no match; where the scores agree, of two."""
+"""Minimum number of rows for one to remain unmatched; if the scores agree, two suffice."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Matched:
-    """What matching the rows of two outputs has shown.
+    """Result of matching the rows of two outputs.
 
     Attributes:
-        unmatched: Rows without a counterpart.
-        moved: Rows whose counterpart is in another place.
-        error2, norm2: Squared norms of the difference of the matched rows, and of the reference.
-        worst, largest: Largest difference of two matched elements, and largest element.
+        unmatched: Number of rows without a counterpart.
+        moved: Number of rows with a counterpart at another position.
+        error2, norm2: Squared norms of the differences of matched rows, and of the reference.
+        worst, largest: Largest difference of matched elements, and largest reference element.
     """
 
     unmatched: int = 0
@@ -47,18 +47,18 @@ def compare_rows(
     types: tuple[str, str],
     limit: float,
 ) -> None:
-    """Compare rows, each with its counterpart, which may be in another place along the free axis.
+    """Compare each row with its counterpart, which may be at another position along the free axis.
 
-    1 % of the rows may find no counterpart, and at least one of four, or of two if all floating-point outputs agree:
-    a box right at the threshold comes or goes. So the number of rows may differ too.
+    1 % of the rows may remain unmatched, and at least one of four, or of two if all floating-point outputs agree: a box
+    near the threshold may be added or dropped. The number of rows may therefore differ too.
 
     Args:
-        report: Takes what is seen.
-        label: Of the output, for sentences.
-        roles: Of each axis.
-        arrays: Of the reference, and of the other side.
+        report: Receives the findings.
+        label: Name of the output for messages.
+        roles: Role of each axis.
+        arrays: Reference and candidate.
         types: Their ONNX types.
-        limit: The largest difference of two floating-point elements that match, as a share of their column's largest.
+        limit: Largest difference of matching floating-point elements, as a share of their column's largest element.
     """
     scores_agree = report.floats > 0 and not report.what
     is_float = family(types[0]) == "float"
@@ -100,14 +100,14 @@ def compare_rows(
 
 
 def _same_sizes(old: tuple[int, ...], new: tuple[int, ...], roles: Roles) -> bool:
-    """Return whether two shapes differ along the free axis at most."""
+    """Return whether two shapes differ at most along the free axis."""
     return len(old) == len(new) == len(roles) and all(
         a == b or role == "free" for a, b, role in zip(old, new, roles, strict=True)
     )
 
 
 def _rows(array: Array, roles: Roles) -> Array:
-    """Return the rows as a table for each index of the fixed axes."""
+    """Return the array as (fixed indices, rows, elements of a row)."""
     order = [[i for i, role in enumerate(roles) if role == wanted] for wanted in ("fixed", "free", "joint")]
     moved = np.transpose(array, [axis for axes in order for axis in axes])
     fixed, free = len(order[0]), roles.index("free")
@@ -129,7 +129,7 @@ def _matched(old: Array, new: Array, unit: Array | None) -> _Matched:
 
 
 def _pairs(old: Array, new: Array, unit: Array | None) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the places of rows that match: those that match where they are, then the others."""
+    """Yield index lists of matching rows: first those at the same position, then the others."""
     rest = np.ones(min(len(old), len(new)), dtype=bool)
     if len(old) == len(new):
         with np.errstate(invalid="ignore"):

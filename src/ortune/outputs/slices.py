@@ -1,14 +1,14 @@
-"""Slices of an output: the rows of a detector, classes, channels, time steps, each with an error of its own.
+"""Errors of slices of an output: rows of a detector, classes, channels or time steps.
 
-One number for a whole tensor hides its small parts: boxes of hundreds of pixels hide that all scores from 0 to 1 are
-lost. So the distance is also computed for each slice along each axis of moderate length.
+One error for a whole tensor hides small parts: boxes of hundreds of pixels hide the loss of all scores from 0 to 1. The
+distance is therefore also computed for each slice along each axis of moderate length.
 
 A slice that is small compared with the whole may be lost without harm: the background of a heat map, an absent class.
-Values as small as its own are then lost in the other slices too. So a small slice counts if such values are
-rare in the other slices, or are much more accurate there.
+Values as small as its own are then also lost in other slices. A small slice therefore counts only if such values are
+rare in other slices, or are much more accurate there.
 
-Along a longer axis, or of fewer elements, a slice has no error of its own, as places and pixels differ too. But whether
-it is dead is judged there too: 3 lost rows among the 2,000 of a detector show in no other figure.
+Slices along longer axes, or with fewer elements, have no separate error, since positions and pixels differ too. They
+are still checked for being dead: 3 lost rows among the 2,000 of a detector show in no other measure.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from ortune.outputs.files import Array, blocks, decode
 from ortune.records import SliceError
 
 MOST_SLICES = 256
-"""Of an axis: more are places, pixels or anchors, and no kinds of thing."""
+"""Maximum slices per axis with separate errors; longer axes are positions, pixels or anchors."""
 FEWEST = 16
-"""Elements of a slice whose error is taken."""
+"""Minimum elements of a slice with a separate error."""
 MOST_JUDGED, FEWEST_JUDGED = 32_768, 4
-"""Slices of an axis, and elements of each, of which is judged whether they are dead: the anchors of a detector."""
+"""Maximum slices per axis, and minimum elements per slice, that are checked for being dead."""
 MOST_RUNS = 256
-"""Runs of dead slices of an axis that are kept."""
+"""Maximum number of runs of dead slices kept per axis."""
 FLOOR_SHARE = 1e-3
-"""Of the whole's root mean square: a slice that is smaller is compared as if it were as large."""
+"""Minimum magnitude of a slice for its relative error, as a share of the whole's root mean square."""
 STANDS_OUT = 2.0
-"""Times the error of the whole."""
+"""Minimum ratio of a slice's error to that of the whole for further examination."""
 LEAST = 1e-4
-"""Relative L2 of a slice below which slices are not examined further."""
+"""Minimum relative L2 distance of a slice for further examination."""
 COMMON = 0.1
-"""Share of the values elsewhere that lie in the range of a slice: with fewer its values are of a kind of their own."""
+"""Minimum share of other values in a slice's range for the range to be common."""
 FARES_WORSE = 3.0
-"""Times the largest error of such values elsewhere."""
+"""Minimum ratio of a slice's error to the largest error of such values elsewhere."""
 MARGIN = 3.0
-"""Times its spread, on either side of a slice's range: values there still tell how such values fare."""
+"""Margin around a slice's range, as a multiple of the range, in which other values are compared with it."""
 STILL = 1e-3
-"""Of the reference's spread: a candidate that spreads less is constant."""
+"""Maximum ratio of a candidate's spread to the reference's for the candidate to be constant."""
 LEAST_SPREAD = 1e-5
-"""Of the whole's largest value: a reference that spreads less is constant itself."""
+"""Maximum ratio of the spread to the whole's largest value for the reference to be constant."""
 LOST = 0.1
-"""Relative L2 of a slice from which on a constant is no approximation of it."""
+"""Minimum relative L2 distance of a slice for a constant to be no approximation."""
 
 
 @dataclass(slots=True)
 class _Axis:
-    """What is summed up of the slices along one axis."""
+    """Accumulated statistics of the slices along one axis."""
 
     axis: int
     n_elements: float
@@ -74,11 +74,11 @@ class _Axis:
 
     @property
     def only_dead(self) -> bool:
-        """Whether the slices are too many or too short for an error of each."""
+        """Whether the slices are too many or too short for separate errors."""
         return self.norm2.size > MOST_SLICES or self.n_elements < FEWEST
 
     def add(self, at: slice, old: Array, new: Array, error2: Array, norm2: Array) -> None:
-        """Take in a box of finite values, their squared errors, and squares."""
+        """Add a box of finite values with their squared errors and squares."""
         others = tuple(i for i in range(old.ndim) if i != self.axis)
         self.error2[at] += error2.sum(axis=others)
         self.norm2[at] += norm2.sum(axis=others)
@@ -92,15 +92,15 @@ class _Axis:
 def slice_errors(
     arrays: tuple[Array, Array], types: tuple[str, str], relative_l2: float
 ) -> tuple[SliceError | None, tuple[SliceError, ...]]:
-    """Return the worst slice of an output, and those that are dead.
+    """Return the worst slice of an output, and the dead slices.
 
     Args:
-        arrays: Reference and candidate, of one shape.
+        arrays: Reference and candidate, of the same shape.
         types: Their ONNX types.
-        relative_l2: The distance of the whole.
+        relative_l2: Relative L2 distance of the whole.
 
     Returns:
-        None if no axis has slices of which something can be said; none if none is dead.
+        The worst slice, or None if no axis has slices to judge, and a tuple of dead slices.
     """
     shape = arrays[0].shape
     axes = [
@@ -119,10 +119,10 @@ def slice_errors(
             error2, norm2 = np.square(new - old), np.square(old)
             for sums in axes:
                 sums.add(_within(box, sums.axis), old, new, error2, norm2)
-    # Along every axis the same elements are summed, so any one gives the whole.
+    # Every axis sums the same elements, so any one gives the whole.
     rms = math.sqrt(float(axes[0].norm2.sum()) / arrays[0].size)
     if not FLOOR <= rms < math.inf:
-        return None, ()  # nearly nothing, or too much to square: distances tell little
+        return None, ()  # nearly zero, or too large to square: distances are not meaningful
     worst: list[SliceError] = []
     dead: list[SliceError] = []
     for sums in axes:
@@ -135,17 +135,17 @@ def slice_errors(
 
 
 def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]:
-    """Return the dead columns of rows in no fixed order, of which there may be more on a side; each column is sorted.
+    """Return the dead columns of rows in no fixed order; each column is sorted, and row counts may differ.
 
     Args:
         old: Rows of the reference.
-        new: Rows of the candidate, as wide.
-        axis: What the columns are called.
+        new: Rows of the candidate, of the same width.
+        axis: Axis number of the columns in the result.
     """
     rows = min(len(old), len(new))
     if rows < FEWEST:
         return ()
-    # Sorted columns are compared at equal shares of their length, which thins out the longer ones.
+    # Sorted columns are sampled at equal fractions of their length, which thins out the longer ones.
     places = [np.linspace(0, len(array) - 1, rows).round().astype(int) for array in (old, new)]
     a, b = (np.sort(array, axis=0)[at] for array, at in zip((old, new), places, strict=True))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -158,11 +158,11 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
 def _judged(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
-    """Return the relative L2 of each slice along an axis, whether it is dead, and whether it counts."""
+    """Return the relative L2 distance of each slice along an axis, whether it is dead, and whether it counts."""
     count = axis.n_elements
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
-    # A slice of nearly nothing is measured against a thousandth of what an average slice holds.
+    # A nearly empty slice is measured relative to a thousandth of an average slice.
     errors = np.sqrt(axis.error2) / np.maximum(norms, max(FLOOR_SHARE * rms, FLOOR) * math.sqrt(count))
     spread = axis.high - axis.low
     varies = spread > np.maximum(
@@ -170,7 +170,7 @@ def _judged(
     )
     still = varies & (axis.new_high - axis.new_low <= STILL * spread) & (np.sqrt(axis.error2) > LOST * norms)
     apart = still | (errors > max(STANDS_OUT * relative_l2, LEAST))
-    # A slice at least as large as the average counts; of a smaller one the values elsewhere decide.
+    # A slice at least as large as the average counts; a smaller one is judged by values elsewhere.
     small = norms < rms * math.sqrt(count)
     doubtful = np.flatnonzero((still if axis.only_dead else apart) & small)
     counts = np.ones(errors.size, dtype=bool)
@@ -182,12 +182,12 @@ def _judged(
 def _on_its_own(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
 ) -> Array:
-    """Return whether values such as these slices have are rare elsewhere, or far better off there."""
+    """Return whether values like those of each slice are rare elsewhere, or much more accurate there."""
     low, high = axis.low[slices], axis.high[slices]
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
     for box in blocks(arrays[0].shape):
-        # Only slices that fare as the whole does tell how such values fare.
+        # Only slices that are as accurate as the whole are used for comparison.
         kept = whole[_within(box, axis.axis)]
         old, new = (
             np.compress(kept, decode(np.asarray(a[box]), t), axis=axis.axis).reshape(-1)
@@ -204,9 +204,9 @@ def _on_its_own(
 
 
 def _largest(values: Array, first: Array, last: Array) -> Array:
-    """Return the largest of ``values[first:last]`` of many ranges; 0 of an empty one."""
+    """Return the maximum of ``values[first:last]`` for many ranges; 0 for empty ones."""
     largest, lengths = np.zeros(first.size), last - first
-    # Of each range its first and its last 2**k, which cover it: k by k, so that many ranges cost one pass each.
+    # Each range is covered by its first and last 2**k elements; one pass per k covers all ranges.
     of_power, power = values, 1
     while power <= lengths.max(initial=0):
         at = np.flatnonzero((lengths >= power) & (lengths < 2 * power))
@@ -221,10 +221,10 @@ def _within(box: tuple[slice, ...], axis: int) -> slice:
 
 
 def _runs(axis: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
-    """Dead slices, neighbours as one."""
+    """Yield runs of neighbouring dead slices."""
     zero = (axis.new_low == 0.0) & (axis.new_high == 0.0)
     at = np.flatnonzero(dead)
-    # A run ends at a gap, and where zeros turn into another constant.
+    # A run ends at a gap, and at a change from zeros to another constant.
     breaks = np.flatnonzero((np.diff(at) != 1) | (zero[at[1:]] != zero[at[:-1]])) + 1
     for run in np.split(at, breaks) if at.size else ():
         yield SliceError(
@@ -237,7 +237,7 @@ def _runs(axis: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
 
 
 def in_words(slices: tuple[SliceError, ...]) -> str:
-    """Dead slices, and what they are: "rows 4 to 11 of axis 1 are all zero"; of several runs the first three."""
+    """Describe dead slices: "rows 4 to 11 of axis 1 are all zero"; only the first three of several runs are listed."""
     first = slices[0]
     alike = [error for error in slices if (error.axis, error.dead) == (first.axis, first.dead)]
     runs = [f"{e.first}" if e.first == e.last else f"{e.first} to {e.last}" for e in alike]

@@ -1,8 +1,8 @@
-"""Outputs behind QuantizeLinear, compared in steps of their scale.
+"""Comparison of quantized outputs in steps of their scale.
 
-Rounding to the nearest moves a value by half a step at most, and two right ways of computing may round a tie, or what
-is nearly one, to either neighbour. So values one step apart are the same; but where more than half of them are, more
-than half a step was added before rounding, and that is no rounding.
+Rounding moves a value by at most half a step, and two correct computations may round a near tie to either neighbour.
+Values one step apart are therefore equal. If more than half of them differ, more than half a step was added before
+rounding, which rounding does not explain.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from ortune.records import GridSteps
 
 MOST_STEPS = 1
 MOST_SHARE = 0.5
-"""Of the elements; of few of them two standard deviations more, for half of four elements may be three."""
+"""Maximum share of moved elements, plus two standard deviations for small outputs."""
 NEAR = {"float16": 0.2}
 NEAR_OTHERWISE = 0.05
-"""Of a step: what products of integers and a scale are off by in that type."""
+"""Tolerance as a share of a step, for the rounding of integer products and scales in the type."""
 OFF_GRID = 0.05
-"""Of the elements that differ; more are between steps where the candidate has another grid, or none."""
+"""Maximum share of moved elements between steps; more mean that the candidate has another grid or none."""
 
 
 def dequantized(integers: Array, grid: Grid) -> Array:
-    """Return the numbers that integers stand for, on a grid of one scale."""
+    """Return the real values of integers on a grid with one scale."""
     return np.asarray((integers.astype(np.float64) - grid.zero_points[0]) * grid.scales[0])
 
 
 def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) -> GridSteps | None:
-    """Return how many steps of the grid two arrays of one shape are apart; None if the candidate is not on it.
+    """Return by how many steps of the grid two arrays differ; None if the candidate is not on the grid.
 
     Args:
-        arrays: Reference and candidate.
+        arrays: Reference and candidate, of the same shape.
         types: Their ONNX types.
-        grid: Of the reference.
+        grid: Grid of the reference.
     """
     old, new = (np.atleast_1d(array) for array in arrays)
     if grid.axis is not None and not _fits(grid, old.shape):
@@ -61,19 +61,19 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
         scale=max(grid.scales),
         most=whole,
         share=moved / max(1, old.size),
-        # The square root of n is two standard deviations of how many of n values a fair coin moves.
+        # The square root of n is two standard deviations of the number of n values that a fair coin would move.
         same=whole <= MOST_STEPS and moved <= MOST_SHARE * old.size + math.sqrt(old.size),
     )
 
 
 def _fits(grid: Grid, shape: tuple[int, ...]) -> bool:
-    """Return whether an array of this shape has an index for each scale."""
+    """Return whether an array of this shape has one index per scale."""
     axis = grid.axis or 0
     return -len(shape) <= axis < len(shape) and shape[axis] == len(grid.scales)
 
 
 def _scales(grid: Grid, shape: tuple[int, ...], box: tuple[slice, ...]) -> Array:
-    """Return the scale of each element in a box of an array of this shape."""
+    """Return the scales, broadcastable to a box of an array of this shape."""
     if grid.integers or grid.axis is None:
         return np.asarray(1.0 if grid.integers else grid.scales[0])
     along = [1] * len(shape)

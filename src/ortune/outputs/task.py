@@ -1,6 +1,6 @@
-"""``--metric NAME``: the built-in metrics, by what outputs are, over all inputs, of each output and its worst slice.
+"""Built-in metrics of ``--metric NAME``, computed over all inputs, per output and for its worst slice.
 
-Where the data have labels, outputs are measured by these; else by what the base gave for the same inputs.
+If the data have labels, outputs are measured against these, else against the base's outputs for the same inputs.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ortune.outputs.task_metrics import (
 from ortune.records import TaskFigure
 
 FEWEST = 5
-"""Rows of a class of which something can be said."""
+"""Minimum rows of a class for a separate result."""
 MOST_BOXES = 300
-"""Of an input, those with the best scores."""
+"""Maximum number of boxes per input, those with the best scores."""
 FEWEST_RANKED = 4
-"""Least number of embeddings whose order is meaningful."""
+"""Minimum number of embeddings for a meaningful order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class Case:
     """One input.
 
     Attributes:
-        base: What the base gave, by name.
-        inputs: What was fed.
-        label: Of the data; None for none.
+        base: Outputs of the base, by name.
+        inputs: Fed values by name.
+        label: Label from the data; None without one.
     """
 
     base: Mapping[str, Array]
@@ -50,17 +50,17 @@ class Case:
 
 
 Side = Sequence[Mapping[str, Array]]
-"""The outputs for each input, by name."""
+"""Outputs by name, for each input."""
 
 
 class Task:
-    """A metric over the inputs of a session: what is right, and how good the base is, are computed once."""
+    """A metric over the inputs of a session; expected results and the base's quality are computed once."""
 
     def __init__(self, name: str, cases: Sequence[Case]) -> None:
-        """Measure the base.
+        """Compute the expected results and the base's quality.
 
         Raises:
-            UsageError: No output is of that kind.
+            UsageError: If the metric applies to no output.
         """
         metric = METRICS[name]
         self._of, self._count, self._cases = metric.of, metric.count, cases
@@ -74,11 +74,11 @@ class Task:
 
     @property
     def n_right(self) -> int:
-        """Answer that outputs are measured by, of the output that has fewest: rows, boxes, symbols, tokens."""
+        """Number of expected answers (rows, boxes, symbols, tokens); the minimum over outputs."""
         return min(sum(map(self._count, of_cases)) for of_cases in self._right.values())
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
-        """The figures of each output that the metric is made for: of the whole, and of the slice that lost most."""
+        """Return, for each output of the metric, the figures of the whole and of the slice with the largest loss."""
         chosen = []
         for output, values in self._by_output(side).items():
             base = self._base[output]
@@ -95,14 +95,14 @@ class Task:
 
 
 def worst(of: Sequence[TaskFigure]) -> TaskFigure:
-    """Return the whole output that lost most."""
+    """Return the figure of the whole output with the largest relative loss."""
     return min(
         (figure for figure in of if not figure.slice), key=lambda figure: figure.value / (figure.base or 1.0)
     )
 
 
 def _score_names(case: Case) -> list[str]:
-    """Return outputs with rows of scores; where there are labels, those with a row for each."""
+    """Return the names of outputs with rows of scores; with labels, only those with one row per label."""
     rows = {
         name: a.size // a.shape[-1] for name, a in case.base.items() if a.ndim in (2, 3) and a.shape[-1] > 1
     }
@@ -134,7 +134,7 @@ def _box_figures(cases: Sequence[Case], right: Sequence[Array], side: Side, name
     pairs = []
     for case, wanted, outputs in zip(cases, right, side, strict=True):
         boxes = _found_boxes(outputs, name)
-        # A label has no score that a box could miss.
+        # Labels have no score, so the scores of boxes do not count.
         pairs.append((wanted, boxes if case.label is None else _certain(boxes)))
     figures = {"": _mean_agreement(pairs)}
     for kind in sorted({int(k) for wanted in right for k in wanted[:, 5]}):
@@ -145,17 +145,17 @@ def _box_figures(cases: Sequence[Case], right: Sequence[Array], side: Side, name
 
 
 def _found_boxes(outputs: Mapping[str, Array], name: str) -> Array:
-    """Return the boxes of an output; none if scores beyond 1 make it something else."""
+    """Return the boxes of an output; none if its scores exceed 1, so it is something else."""
     boxes = _boxes(outputs, name)
     return np.zeros((0, 6)) if boxes is None else boxes
 
 
 def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
-    """Over all inputs, by the number of boxes; boxes of two classes never match."""
+    """Return the mean agreement over inputs, weighted by the number of boxes; classes are matched separately."""
     weights = [len(a) + len(b) for a, b in pairs]
     if not sum(weights):
         return 1.0
-    # Each class is moved away by four times the largest coordinate: boxes of two classes share no area, and
+    # Each class is shifted by four times the largest coordinate, so boxes of different classes never overlap and
     # one matching serves all classes.
     apart = 4.0 * max(
         [1.0, *(float(np.abs(boxes[:, :4]).max(initial=0.0)) for pair in pairs for boxes in pair)]
@@ -168,7 +168,7 @@ def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
 
 
 def _labelled(label: Array) -> Array:
-    """Return rows of x0, y0, x1, y1 and perhaps a class, as boxes of score 1."""
+    """Return labels with x0, y0, x1, y1 and optionally a class as boxes with score 1."""
     rows = label.reshape(-1, label.shape[-1]).astype(np.float64)
     kinds = rows[:, 4:5] if rows.shape[1] > 4 else np.zeros((len(rows), 1))
     return np.concatenate([rows[:, :4], np.ones((len(rows), 1)), kinds], axis=1)
@@ -181,7 +181,7 @@ def _certain(boxes: Array) -> Array:
 
 
 def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
-    """Return rows of x0, y0, x1, y1, score, class (from a map of scores, a table, or boxes and scores), or None."""
+    """Return (x0, y0, x1, y1, score, class) rows of a score map, a table, or boxes with separate scores; else None."""
     array = outputs[name]
     if array.ndim == 4 and array.shape[:2] == (1, 1) and _is_share(array):
         boxes = regions(array[0, 0])
@@ -190,7 +190,7 @@ def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
         return None
     rows = array.reshape(-1, array.shape[-1]).astype(np.float64)
     if rows.shape[1] == 7:
-        # Seven columns are the image's number, box, class and score; six have the score before the class.
+        # Seven columns are image number, box, class and score; six have the score before the class.
         rows = rows[:, [1, 2, 3, 4, 6, 5]]
     if rows.shape[1] == 6 and _is_share(rows[:, 4]):
         return _best(rows)
@@ -200,11 +200,11 @@ def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
 
 
 def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
-    """Boxes with the best score of each, of the first other output that has as many rows or columns of scores."""
+    """Return boxes with their best scores from the first other output with matching scores; None if there is none."""
     for scores in others.values():
         if scores.ndim > 3 or not len(rows) or scores.size % len(rows) or not _is_share(scores):
             continue
-        # Some detectors give [1, classes, boxes].
+        # Some detectors return [1, classes, boxes].
         turned = scores.ndim == 3 and scores.shape[-1] == len(rows) != scores.shape[1]
         by_class = scores[0].T if turned else scores.reshape(len(rows), -1)
         best, kinds = by_class.max(axis=1), by_class.argmax(axis=1).astype(np.float64)
@@ -213,8 +213,8 @@ def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
 
 
 def _corners(rows: Array) -> Array:
-    """Return boxes by their corners, of those that have a middle and a size."""
-    # Given as middle and size, some box is narrower than it is far from the origin, and breaks this.
+    """Return boxes as corners, converted from centre and size if necessary."""
+    # In centre and size form, some box has a size smaller than its distance from the origin.
     if (rows[:, 2:4] >= rows[:, :2]).all():
         return rows[:, :4]
     half = rows[:, 2:4] / 2.0
@@ -227,7 +227,7 @@ def _best(rows: Array) -> Array:
 
 
 def _is_share(values: Array) -> bool:
-    """Return whether all values lie between 0 and 1, but for rounding."""
+    """Return whether all values are between 0 and 1 within rounding."""
     if values.dtype.kind != "f" or not values.size:
         return False
     return float(values.min()) >= -1e-3 and float(values.max()) <= 1.001
@@ -273,14 +273,17 @@ def _logit_names(case: Case) -> list[str]:
 
 
 def _tokens(case: Case, logits: Array) -> Array | None:
-    """Return what each row of logits is to foretell: the label, or the next token of an input; -1 for nothing."""
+    """Return the token that each row of logits should predict, from the label or the next input token; -1 for none.
+
+    None if neither matches the logits' shape.
+    """
     if case.label is not None:
         return case.label if case.label.shape == logits.shape[:2] else None
-    # input_ids come before attention_mask, which has the same shape and holds nothing but 0 and 1.
+    # input_ids come before attention_mask, which has the same shape but contains only 0 and 1.
     inputs = sorted(case.inputs.items(), key=lambda pair: "ids" not in pair[0])
     for _, fed in inputs:
         if fed.dtype.kind in "iu" and fed.shape == logits.shape[:2] and int(fed.max(initial=0)) > 1:
-            # Row i foretells token i + 1; what follows the last token is not in the input.
+            # Row i predicts token i + 1; the token after the last one is unknown.
             following = np.full(fed.shape, -1, np.int64)
             following[:, :-1] = np.where(_attended(case, fed)[:, 1:], fed[:, 1:], -1)
             return following
@@ -288,9 +291,9 @@ def _tokens(case: Case, logits: Array) -> Array | None:
 
 
 def _attended(case: Case, tokens: Array) -> Array:
-    """Return which tokens are text and not padding, as the attention mask has it; all of them without one."""
+    """Return which tokens are text instead of padding, by the attention mask; all of them without one."""
     for name, fed in case.inputs.items():
-        # With a past, the mask has a column for each token of it, before those of the input.
+        # With a past, the mask has leading columns for its tokens.
         if (
             "attention_mask" in name
             and fed.ndim == 2
@@ -309,7 +312,7 @@ def _next_tokens(case: Case, name: str) -> Array:
 
 def _foretold(_: Sequence[Case], right: Sequence[Array], side: Side, name: str) -> dict[str, float]:
     tokens = np.concatenate(right)
-    # Inputs of one token each foretell nothing that is known, and a model of any kind would be right.
+    # Inputs of one token have no known next token, so any model would be correct.
     return {"": 1.0 / perplexity(_all_rows(side, name), tokens)} if _n_tokens(tokens) else {}
 
 
@@ -330,11 +333,11 @@ class _Metric:
     """A built-in metric.
 
     Attributes:
-        names: The outputs that it is made for.
-        takes: What these are, in words.
-        right: What is right for an input: by its label, else what the base gave.
-        of: By slice ("" for the whole, first), how good outputs are.
-        count: How many answers there are in what is right for an input.
+        names: Returns the names of the outputs that it applies to.
+        takes: Description of these outputs.
+        right: Returns the expected result for an input, from its label or the base's output.
+        of: Returns the quality by slice, with "" for the whole first.
+        count: Returns the number of answers in an expected result.
     """
 
     names: Callable[[Case], list[str]]

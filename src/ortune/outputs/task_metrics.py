@@ -1,4 +1,4 @@
-"""How well outputs do their task: plain functions on arrays, each from 0 (nothing right) to 1, or as it says."""
+"""Task quality of outputs: functions on arrays, from 0 (nothing correct) to 1 unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from ortune.outputs.files import Array
 
 LEAST_SCORE = 0.3
-"""Of a box that counts, and of a pixel that belongs to a region."""
+"""Minimum score of a box, and of a pixel in a region."""
 LEAST_PIXELS = 9
-"""Of a region: fewer are specks."""
+"""Minimum pixels of a region; smaller ones are noise."""
 
 
 def top1_accuracy(scores: Array, labels: Array) -> float:
-    """Return the share of rows whose largest score is that of the label.
+    """Return the share of rows with the largest score at the label's index; 1.0 without rows.
 
     Args:
         scores: Rows of scores.
-        labels: The right place of each row.
+        labels: Correct index of each row.
     """
     return float((scores.argmax(axis=-1).reshape(-1) == labels.reshape(-1)).mean()) if labels.size else 1.0
 
 
 def by_label(scores: Array, labels: Array, least: int = 1) -> dict[int, float]:
-    """Return the top-1 accuracy of the rows of each label alone: a class that is lost is not hidden in the mean.
+    """Return the top-1 accuracy by label, so the loss of one class is not hidden in the mean.
 
     Args:
         scores: Rows of scores.
-        labels: The right place of each row.
-        least: Rows of a label of which something is said.
+        labels: Correct index of each row.
+        least: Minimum rows of a label.
     """
     right = scores.argmax(axis=-1).reshape(-1) == labels.reshape(-1)
     kinds, place, counts = np.unique(labels.reshape(-1), return_inverse=True, return_counts=True)
@@ -52,14 +52,14 @@ def box_iou(boxes: Array, others: Array) -> Array:
 
 
 def box_agreement(boxes: Array, others: Array) -> float:
-    """Return how far two sets of boxes agree: 1 for the same boxes with the same scores, 0 for none in common.
+    """Return the agreement of two sets of boxes: 1 for equal boxes and scores, 0 without overlap.
 
-    Boxes are matched one to one, the largest overlap first. A match counts by its overlap, times the smaller of both
-    scores over the larger; a box without a match counts as nothing.
+    Boxes are matched one to one, largest overlap first. A match counts by its overlap, times the smaller over the
+    larger score; an unmatched box counts as 0.
 
     Args:
         boxes: Rows of x0, y0, x1, y1, score.
-        others: The same.
+        others: Rows in the same form.
     """
     if not len(boxes) or not len(others):
         return float(len(boxes) == len(others))
@@ -71,12 +71,12 @@ def box_agreement(boxes: Array, others: Array) -> float:
         low, high = sorted((float(boxes[row, 4]), float(others[column, 4])))
         total += float(overlaps[row, column]) * max(low, 0.0) / max(high, 1e-12)
         overlaps[row, :], overlaps[:, column] = -1.0, -1.0
-    # Of both sets: a box that is missing costs as much as one too many.
+    # Over both sets, so a missing box costs as much as an additional one.
     return 2.0 * total / (len(boxes) + len(others))
 
 
 def regions(scores: Array) -> Array:
-    """Return the boxes of the connected regions of a map whose pixels reach a score, each with its mean score."""
+    """Return the boxes of connected regions of pixels with at least ``LEAST_SCORE``, each with its mean score."""
     mask = scores >= LEAST_SCORE
     rows: list[tuple[float, ...]] = []
     for start in zip(*map(np.ndarray.tolist, np.nonzero(mask)), strict=True):
@@ -89,7 +89,7 @@ def regions(scores: Array) -> Array:
             pixels.append((y, x))
             for near in ((y + 1, x), (y - 1, x), (y, x + 1), (y, x - 1)):
                 if 0 <= near[0] < mask.shape[0] and 0 <= near[1] < mask.shape[1] and mask[near]:
-                    # Crossed off when it is found: at its turn it would have been put in up to four times.
+                    # Unmarked when found, since it would otherwise be added up to four times.
                     mask[near] = False
                     waiting.append(near)
         if len(pixels) >= LEAST_PIXELS:
@@ -100,17 +100,17 @@ def regions(scores: Array) -> Array:
 
 
 def ctc_text(scores: Array, blank: int = 0) -> list[int]:
-    """Return the text of a CTC output: the best symbol of each step, repeats as one, without blanks."""
+    """Return the text of a CTC output: the best symbol per step, with repeats merged and blanks removed."""
     best = scores.argmax(axis=-1)
     changes = np.concatenate([[True], best[1:] != best[:-1]])
     return [int(symbol) for symbol in best[changes] if symbol != blank]
 
 
 def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many symbols must be inserted, removed or replaced to make one text the other."""
+    """Return the number of symbols to insert, remove or replace to turn one text into the other."""
     row = list(range(len(other) + 1))
     for i, symbol in enumerate(text, 1):
-        # One row of the table of Levenshtein distances; before holds the value above and to the left.
+        # One row of the Levenshtein table; ``before`` is the value above and to the left.
         before, row[0] = row[0], i
         for j, wanted in enumerate(other, 1):
             before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (symbol != wanted))
@@ -118,17 +118,17 @@ def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
 
 
 def character_accuracy(texts: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
-    """Return 1 minus the character error rate: edits over the symbols of the right texts, 0 at worst."""
+    """Return 1 minus the character error rate (edits over symbols of the correct texts), at least 0."""
     edits = sum(edit_distance(text, wanted) for text, wanted in zip(texts, right, strict=True))
     return max(0.0, 1.0 - edits / max(1, sum(map(len, right))))
 
 
 def rank_correlation(vectors: Array, others: Array) -> float:
-    """Return Spearman's correlation of the cosines between all pairs of rows: whether neighbours stay neighbours.
+    """Return Spearman's correlation of the cosines of all pairs of rows, which shows whether neighbours are preserved.
 
     Args:
         vectors: Rows of embeddings.
-        others: Of the same inputs.
+        others: Embeddings of the same inputs.
     """
     upper = np.triu_indices(len(vectors), 1)
     cosines = []
@@ -136,7 +136,7 @@ def rank_correlation(vectors: Array, others: Array) -> float:
         units = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         cosines.append((units @ units.T)[upper])
     a, b = (_ranks(values) for values in cosines)
-    # Where all cosines are equal, ranks have no spread to divide by.
+    # If all cosines are equal, ranks have no spread to divide by.
     if np.array_equal(a, b):
         return 1.0
     spread = float(np.linalg.norm(a - a.mean()) * np.linalg.norm(b - b.mean()))
@@ -144,25 +144,25 @@ def rank_correlation(vectors: Array, others: Array) -> float:
 
 
 def _ranks(values: Array) -> Array:
-    """Return the rank of each value, equal ones sharing their mean rank."""
+    """Return the rank of each value; equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    # Three equal values on ranks 3 to 5 all get 4: the last rank less (3 - 1) / 2.
+    # Three equal values on ranks 3 to 5 all get 4: the last rank minus (3 - 1) / 2.
     return np.asarray((last - (counts - 1) / 2.0)[inverse])
 
 
 def perplexity(logits: Array, tokens: Array) -> float:
-    """Return the exponential of the mean negative log likelihood of tokens, which is 1 at best.
+    """Return the exponential of the mean negative log likelihood of tokens, at best 1; 1.0 without tokens.
 
     Args:
         logits: Rows of scores, before a softmax.
-        tokens: The right place of each row; those below 0 do not count.
+        tokens: Correct index of each row; negative ones are ignored.
     """
     rows, right = logits.reshape(-1, logits.shape[-1]).astype(np.float64), tokens.reshape(-1)
     rows, right = rows[right >= 0], right[right >= 0]
     if not right.size:
         return 1.0
-    # Scores are taken relative to the largest: the exponential of a large one would overflow.
+    # Scores are relative to the largest, since the exponential of a large one would overflow.
     high = rows.max(axis=1, keepdims=True)
     totals = high[:, 0] + np.log(np.exp(rows - high).sum(axis=1))
     likelihoods = rows[np.arange(right.size), right] - totals

@@ -1,4 +1,4 @@
-"""``--tolerance``: how far outputs may be from the base's, as a budget in the figures that people use."""
+"""Tolerances of ``--tolerance``: the accepted distance of outputs from the base's, in several measures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _HOW = {
     "metric": (">=", ("", "%")),
 }
 UNASKED_OF_ROWS = 0.09
-"""A budget that says nothing of distances holds rows to ten times this of the largest value: zeros are beyond it."""
+"""Relative L2 limit for rows if the tolerance has no distance; the limit of the largest error is ten times this."""
 _LEAST_LACK = 1e-3
-"""Of a share that has to be complete: a thousandth that lacks is once what is allowed."""
+"""Minimum allowed deficit of a share, to avoid division by zero if the share must be complete."""
 _DO = "use e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; separate several by commas"
 
 
@@ -35,12 +35,12 @@ class Tolerance:
     """An accepted difference of outputs; None for measures without a limit.
 
     Attributes:
-        text: As the user wrote it.
-        number: A number alone: the limit of the relative L2, the largest error being held to ten times as much.
-        relative_l2: The most of each output.
-        cosine, snr_db: The least of each output.
-        top1: The least share of rows, over all inputs, whose largest element is the same.
-        metric: The least of the user's own metric; ``metric_of_base`` the least as a share of the base's.
+        text: The user's text.
+        number: A plain number: the limit of the relative L2 distance; that of the largest error is ten times as much.
+        relative_l2: Maximum for each output.
+        cosine, snr_db: Minimum for each output.
+        top1: Minimum share of rows with the same largest element, over all inputs.
+        metric: Minimum of the user's own metric; ``metric_of_base`` is the minimum as a share of the base's.
     """
 
     text: str
@@ -54,20 +54,20 @@ class Tolerance:
 
     @property
     def of_rows(self) -> float:
-        """The relative L2 that it comes to, for rows that are matched one by one and have no figures of their own."""
+        """Equivalent relative L2 limit for rows, which are matched one by one and have no other measures."""
         asked = [self.number, self.relative_l2]
         if self.snr_db is not None:
-            # 30 dB are a relative L2 of 0.032.
+            # 30 dB are a relative L2 distance of 0.032.
             asked.append(10.0 ** (-self.snr_db / 20.0))
         if self.cosine is not None:
-            # The sine of the angle, 0.045 for a cosine of 0.999: no vector at that angle is nearer.
+            # The sine of the angle, 0.045 for a cosine of 0.999, is the smallest distance at that angle.
             asked.append(math.sqrt(1.0 - self.cosine**2))
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
     def times(self, difference: OutputDifference) -> float:
-        """How many times the distance that is allowed outputs are away, by the worst figure; 1 if they are right.
+        """Return the ratio of outputs' worst measure to its limit; 1 if they are accepted.
 
-        Infinite where nothing can be compared. Shares and metrics count by what they lack.
+        Infinite if the outputs are not comparable. Shares and metrics count by their deficit.
         """
         if difference.ok:
             return 1.0
@@ -86,20 +86,20 @@ class Tolerance:
         ]
         if not ratios or self.number is not None or self.relative_l2 is not None or self.snr_db is not None:
             ratios.append(difference.worst_slice_l2 / self.of_rows)
-        # What a figure does not show (a label, a shape, a dead slice) is beyond all the same.
+        # Failures without a measure (a label, a shape, a dead slice) still exceed the limit.
         return max(*ratios, math.nextafter(1.0, 2.0))
 
     @property
     def of_metric(self) -> bool:
-        """Whether the budget says what the user's own metric must be."""
+        """Whether the tolerance limits the user's own metric."""
         return self.metric is not None or self.metric_of_base is not None
 
 
 def parse(value: str | float | None) -> Tolerance | None:
-    """Read what ``--tolerance`` is given.
+    """Parse the value of ``--tolerance``; None stays None.
 
     Raises:
-        UsageError: It is no positive number and no budget.
+        UsageError: If it is neither a positive number nor a list of limits.
     """
     if value is None:
         return None
@@ -139,10 +139,10 @@ def _budget(text: str) -> Tolerance:
 
 
 def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
-    """Return the differences of all inputs as one: what the worst input says, with the worst figures of each output."""
-    # Inputs for which a detector finds nothing tell nothing, as long as others tell something.
+    """Return the differences of all inputs as one: the worst input's, with the worst measures of each output."""
+    # Inputs with empty outputs, such as no detections, are ignored if others have elements.
     differences = [d for d in differences if not d.empty] or differences
-    # No answer to the question is worst, then what no tolerance accepts, then the largest distance.
+    # Incomparable outputs are worst, then those that no tolerance accepts, then the largest distance.
     worst = max(
         differences,
         key=lambda d: (
@@ -177,7 +177,7 @@ def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
 
 
 def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChange]:
-    """Yield what differs by a tie or at a threshold, over the inputs for which it does."""
+    """Yield the accepted changes of each kind, summed over the inputs."""
     changes = [change for difference in differences for change in difference.accepted]
     for key in dict.fromkeys((change.output, change.reason, change.what) for change in changes):
         mine = [change for change in changes if (change.output, change.reason, change.what) == key]
@@ -191,7 +191,7 @@ def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChang
 
 
 def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
-    """The counts of each output that has any, over all inputs."""
+    """Yield the counts of each output with non-finite elements, summed over the inputs."""
     outputs = [output for difference in differences for output in difference.nonfinite]
     for name in dict.fromkeys(output.name for output in outputs):
         mine = [output for output in outputs if output.name == name]
@@ -206,7 +206,7 @@ def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOut
 
 
 def _both(one: OutputError, other: OutputError) -> OutputError:
-    """Return an output with two inputs: the worse of each figure, and the rows of both."""
+    """Return an output's error over two inputs: the worse of each measure, and the rows of both."""
     further = max(one, other, key=lambda error: error.relative_l2)
     slices = [error.worst_slice for error in (one, other) if error.worst_slice is not None]
     steps = [error.steps for error in (one, other) if error.steps is not None]
@@ -227,12 +227,12 @@ def _both(one: OutputError, other: OutputError) -> OutputError:
 def judged(
     differences: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
 ) -> OutputDifference:
-    """Return the differences of all inputs against a budget; the worst of them, with what does not hold in words.
+    """Return the worst difference of all inputs with its verdict by a tolerance, and a sentence on the missed limit.
 
     Args:
-        differences: The difference of each input.
-        asked: The budget.
-        metrics: The user's own, of the base and of the candidate.
+        differences: Difference of each input.
+        asked: The tolerance.
+        metrics: The user's own metric for base and candidate; None without one.
     """
     worst = msgspec.structs.replace(worst_of(differences), asked=asked.text, tolerance=None)
     if metrics is not None:
@@ -240,14 +240,14 @@ def judged(
         worst = msgspec.structs.replace(worst, metric_base=finite[0], metric=finite[1])
     by_value = all(d.ok or d.accepting_tolerance is not None for d in differences)
     if not (worst.comparable and by_value):
-        return worst  # a label, a shape or NaN: no matter of a distance
+        return worst  # a label, a shape or NaN, which no distance measures
     missed = next(_missed(differences, asked), "") or _missed_metric(asked, metrics)
     accepting = worst.accepting_tolerance if missed else None
     return msgspec.structs.replace(worst, ok=not missed, what=missed, accepting_tolerance=accepting)
 
 
 def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterator[str]:
-    """Yield what does not hold, a sentence each."""
+    """Yield a sentence for each missed limit."""
     for output in (output for difference in differences for output in difference.outputs):
         name = output.name
         if asked.relative_l2 is not None and output.relative_l2 > asked.relative_l2:
@@ -273,7 +273,7 @@ def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterat
 
 
 def top1_by_output(differences: Sequence[OutputDifference]) -> dict[str, float]:
-    """Share of the rows whose largest element is the same, over all inputs, of each output that has rows of scores."""
+    """Return the share of rows with the same largest element over all inputs, for each output with rows of scores."""
     rows: dict[str, list[tuple[float, int]]] = {}
     for output in (output for difference in differences for output in difference.outputs):
         if output.top1 is not None:
@@ -285,7 +285,7 @@ def _missed_metric(asked: Tolerance, metrics: tuple[float, float] | None) -> str
     if metrics is None:
         return ""
     base, new = metrics
-    # Below 0 (an error with its sign turned) 99 % is lower by a hundredth, and not nearer to 0.
+    # For negative values (an error with its sign inverted) 99 % is lower by a hundredth, not nearer to 0.
     least = asked.metric if asked.metric_of_base is None else base - (1.0 - asked.metric_of_base) * abs(base)
     if least is None or new >= least:
         return ""

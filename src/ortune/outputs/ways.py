@@ -1,4 +1,4 @@
-"""How two arrays of one output are compared, each way with what it forgives, and what is kept of it."""
+"""Ways to compare two arrays of an output, and their limits."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from ortune.outputs.slices import in_words, slice_errors
 from ortune.outputs.steps import dequantized, grid_steps
 from ortune.records import OutputError
 
-# Largest relative L2 distance, and largest error as a share of the largest |reference|. Two float8 values
-# that rounded apart differ by a whole step of their few bits.
+# Limits of the relative L2 distance, and of the largest error as a share of the largest |reference|. Two float8
+# values that round differently differ by a whole step of their few bits.
 LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
 LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
 DEFAULT_LIMITS = (1e-4, 1e-3)
 SLICE_LIMIT = 1e3
-"""Times the limit of the whole is that of a slice, where the user gave none: rounding is as large in slices that are a
-thousand times smaller."""
+"""Factor on the whole's limit for a slice, if the user gave none: rounding errors are as large in slices that are a
+thousand times smaller.
+"""
 MOST_OF_SLICE = 0.5
 SLICE_OF_TOLERANCE = 2.0
-"""Times the user's own number: chance alone makes the error of few elements half as large again."""
+"""Factor on the user's tolerance for a slice: the error of few elements can be half as large again by chance."""
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
@@ -45,16 +46,16 @@ def compare_arrays(
     tol: float | None,
     scores: Callable[[], Scores | None],
 ) -> None:
-    """Compare two arrays of an output in the way that the graph asks for.
+    """Compare two arrays of an output in the way that the graph requires.
 
     Args:
-        report: Takes what is seen.
-        label: Of the output, for sentences.
-        comparison: How it is compared.
-        arrays: Of the reference, and of the other side.
+        report: Receives the findings.
+        label: Name of the output for messages.
+        comparison: The way to compare it.
+        arrays: Reference and candidate.
         types: Their ONNX types.
-        tol: The user's number, None if none was given.
-        scores: Reads the scores behind labels.
+        tol: The user's tolerance; None if not given.
+        scores: Returns the scores of labels, or None.
     """
     old, new = arrays
     if family(types[0]) != family(types[1]):
@@ -71,7 +72,8 @@ def compare_arrays(
     elif old.shape != new.shape:
         report.fail(f"output {label!r} has shape {list(new.shape)}, not {list(old.shape)}")
     elif comparison.kind == "labels":
-        # What is looked up for a label may be stored with fewer digits; a label in another type is a whole number.
+        # Values looked up by label may be stored with fewer digits; a label converted to another type is a whole
+        # number.
         fractions = is_float and _fractions(arrays, types)
         limits = limits_of(types, tol)
         room = limits[1] * _largest(old, types[0]) if fractions else 0.0
@@ -87,7 +89,7 @@ def compare_arrays(
 
 
 def limits_of(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
-    """Limits of relative L2 and of the largest error: the wider of the two types', or the user's."""
+    """Return the limits of relative L2 distance and largest error: the user's, or the wider of the types'."""
     if tol is not None:
         return tol, 10.0 * tol
     both = [LIMITS.get(onnx_type, DEFAULT_LIMITS) for onnx_type in types]
@@ -97,7 +99,7 @@ def limits_of(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
 def _compare_floats(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
 ) -> None:
-    """The distance of the whole, of each slice, and in steps where the reference is on a grid."""
+    """Compare by the distance of the whole and of each slice, and in steps if the reference is on a grid."""
     limits = limits_of(types, tol)
     decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(*arrays))
     error = distance_of(report, label, decoded, limits)
@@ -126,7 +128,7 @@ def _compare_quantized(
     grid: Grid,
     tol: float | None,
 ) -> None:
-    """Integers that QuantizeLinear made, as the numbers that they stand for."""
+    """Compare integers of QuantizeLinear by the real values that they represent."""
     limits = limits_of(types, tol)
     decoded = ((dequantized(a, grid), dequantized(b, grid)) for a, b in pieces(*arrays))
     error = distance_of(report, label, decoded, limits)
@@ -138,11 +140,7 @@ def _compare_quantized(
 def distance_of(
     report: Findings, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
 ) -> OutputError | None:
-    """Return relative L2 distance and largest error; non-finite values must agree in place and sign.
-
-    Returns:
-        None if they do not, and where there are no finite values.
-    """
+    """Return an output's error; None without finite values, or if non-finite ones differ, which is a failure."""
     report.floats += 1
     error2 = norm2 = theirs2 = product = worst = largest = 0.0
     count = start = 0
@@ -172,12 +170,12 @@ def distance_of(
     max_error = min(worst / max(largest, FLOOR), sys.float_info.max)  # JSON has no infinity
     floor = FLOOR * math.sqrt(count)
     norm, silent = max(math.sqrt(norm2), floor), norm2 < floor * floor
-    # Where the squares of huge doubles overflow, the largest error is all there is to go by.
+    # If the squares of huge doubles overflow, only the largest error is available.
     relative_l2 = math.sqrt(error2) / norm if math.isfinite(error2 + norm2) else max_error
     lengths = math.sqrt(norm2) * math.sqrt(theirs2)
     cosine = None
     if math.isfinite(lengths) and math.isfinite(product) and lengths > 0.0 and not silent:
-        # Rounding may carry it just beyond 1.
+        # Rounding may exceed 1 slightly.
         cosine = max(-1.0, min(1.0, product / lengths))
     return OutputError(
         name=label,
@@ -191,7 +189,7 @@ def distance_of(
 
 
 def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> None:
-    """Note an output's error, and holds it to the limits; one step of a quantization grid is no difference."""
+    """Record an output's error and check the limits; one step of a quantization grid is accepted."""
     report.outputs.append(error)
     report.relative_l2 = max(report.relative_l2, error.relative_l2)
     report.max_error = max(report.max_error, error.max_error)
@@ -224,12 +222,12 @@ def _beyond(value: float, limit: float) -> str:
 
 
 def _times(value: float, limit: float) -> float:
-    """Return how many times its limit a distance is: finite, since a tolerance may accept it."""
+    """Return a distance's ratio to its limit, limited to finite values, since a tolerance may accept it."""
     return min(value / limit, sys.float_info.max) if limit else sys.float_info.max
 
 
 def slice_limit(limit: float, tolerance: float | None) -> float:
-    """The limit of a slice's relative L2, by that of the whole, or by the user's own number where there is one."""
+    """Return the relative L2 limit of a slice, from the whole's limit, or from the user's tolerance if given."""
     if tolerance is None:
         return min(SLICE_LIMIT * limit, MOST_OF_SLICE)
     return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance
@@ -251,7 +249,7 @@ def _compare_equal(report: Findings, label: str, arrays: tuple[Array, Array]) ->
 
 
 def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
-    """Return whether floating-point values are more than labels in another type: of a table, not whole."""
+    """Return whether floating-point values are not all integers, so they come from a table instead of being labels."""
     return any(
         not bool((values == np.rint(values)).all())
         for a, b in pieces(*arrays)
@@ -260,7 +258,7 @@ def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
 
 
 def _largest(array: Array, onnx_type: str) -> float:
-    """Return the largest size of a finite value."""
+    """Return the largest magnitude of the finite values; 0.0 if there are none."""
     decoded = (decode(piece, onnx_type) for (piece,) in pieces(array))
     return max(
         (float(np.abs(values[np.isfinite(values)]).max(initial=0.0)) for values in decoded), default=0.0
@@ -270,10 +268,10 @@ def _largest(array: Array, onnx_type: str) -> float:
 def _compare_moments(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
 ) -> None:
-    """Outputs of random operators: same rank and about the same size, finite, like mean and spread.
+    """Compare outputs of random operators: same rank and similar size, finite, similar mean and spread.
 
-    Lengths may themselves be random, so they may differ up to fourfold. The bounds of mean and spread are
-    loose: half a standard deviation, a factor of two.
+    Lengths may be random too, so they may differ up to fourfold. The limits of mean and spread are loose: half a
+    standard deviation, and a factor of two.
     """
     old, new = arrays
     if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
@@ -288,7 +286,7 @@ def _compare_moments(
     if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     spread = max(was[1], now[1])
-    # Constant outputs have no spread: of these a hundredth of the mean is the room.
+    # Constant outputs have no spread; a hundredth of the mean is allowed.
     room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)
     if abs(now[0] - was[0]) > room:
         what = f"output {label!r} has mean {now[0]:.3g}, was {was[0]:.3g}, limit ± {room:.2g}"

@@ -1,7 +1,7 @@
-"""Open loop: times at which calls start, drawn in advance, and what the calls tell of the load.
+"""Open-loop load: start times of calls, drawn in advance, and load measures of the calls.
 
-The latency of a call counts from its intended start. It has three parts, whose means add up: the wait until a caller
-was free, the lateness of the generator, and the call itself.
+The latency of a call counts from its intended start. It has three parts, with means that add up: the wait for a free
+caller, the lateness of the generator, and the call itself.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import ArrayLike
 from ortune.errors import OrtuneError
 
 LATE_SHARE = 0.1
-"""Share of the mean latency that is lateness, from which on the latencies are those of the generator."""
+"""Minimum share of lateness in the mean latency for the latencies to be those of the generator."""
 FULL_SHARE = 0.95
-"""Time inside calls that the rate asks for, as a share of the callers' time, from which on the queue keeps growing."""
+"""Maximum share of the callers' time that the rate requires inside calls; beyond it the queue keeps growing."""
 
 Verdict = Literal["measured", "generator", "overloaded"]
 
 
 def schedule(kind: str, rate_per_s: float, n: int, seed: Sequence[int]) -> tuple[int, ...]:
-    """Return the starts of n calls, in nanoseconds from the start of the schedule.
+    """Return the start times of n calls, in nanoseconds from the start of the schedule.
 
     Args:
-        kind: "constant"; "poisson", whose gaps are exponential; "gamma:CV", whose gaps have this coefficient of
-            variation: below 1 more regular than poisson, above 1 in bursts.
+        kind: "constant"; "poisson", with exponential gaps; or "gamma:CV", with this coefficient of variation of the
+            gaps: below 1 more regular than poisson, above 1 in bursts.
         rate_per_s: Calls per second, on average.
         n: Number of calls.
         seed: Equal seeds give equal schedules.
@@ -39,16 +39,17 @@ def schedule(kind: str, rate_per_s: float, n: int, seed: Sequence[int]) -> tuple
     gap_ns = 1e9 / rate_per_s
     if not cv:
         return tuple(round(i * gap_ns) for i in range(n))
-    # Gamma of shape 1 / cv^2 has this coefficient of variation; shape 1 is the exponential distribution.
+    # A gamma distribution of shape 1 / cv^2 has this coefficient of variation; shape 1 is the exponential
+    # distribution.
     gaps = np.random.default_rng(list(seed)).gamma(1 / cv**2, gap_ns * cv**2, n)
     return tuple(int(start) for start in np.cumsum(gaps))
 
 
 def variation(kind: str) -> float:
-    """Return the coefficient of variation of the gaps of a kind of arrivals.
+    """Return the coefficient of variation of the gaps.
 
     Raises:
-        OrtuneError: There is no such kind.
+        OrtuneError: If the kind is unknown.
     """
     name, _, text = kind.partition(":")
     if name == "gamma":
@@ -64,7 +65,7 @@ def variation(kind: str) -> float:
 
 
 def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
-    """Return the same arrivals, slower or faster, so that they have this rate."""
+    """Return the same arrivals from 0 on, stretched or compressed to this mean rate."""
     span_ns = starts_ns[-1] - starts_ns[0] if starts_ns else 0
     if not span_ns:
         return tuple(starts_ns)
@@ -74,14 +75,14 @@ def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the calls of one process tell of the load.
+    """Load measures of the calls of one process.
 
     Attributes:
-        waited_ns, late_ns: Means over all calls.
-        waited_share, late_share: Of the mean latency.
-        offered_share: Time inside calls that the rate asks for, of the callers' time; above 1 they cannot serve it.
-        own_cpu_share: CPU time of the generator, of one CPU.
-        served_per_s: Calls per second that the callers make at most.
+        waited_ns, late_ns: Mean wait and lateness over all calls.
+        waited_share, late_share: The same as shares of the mean latency.
+        offered_share: Share of the callers' time that the rate requires inside calls; above 1 they cannot serve it.
+        own_cpu_share: CPU time of the generator, as a share of one CPU.
+        served_per_s: Maximum calls per second of all callers.
     """
 
     waited_ns: float
@@ -94,7 +95,7 @@ class Load:
 
 
 def verdict(*, late_share: float, offered_share: float) -> Verdict:
-    """Return whether the latencies are those of the model under this load."""
+    """Return whether the latencies are the model's under this load, the generator's, or those of an overload."""
     if late_share > LATE_SHARE:
         return "generator"
     return "overloaded" if offered_share > FULL_SHARE else "measured"
@@ -111,16 +112,16 @@ def load_of(
     rate_per_s: float,
     callers: int,
 ) -> Load:
-    """Return what the calls of one process tell of the load.
+    """Return the load measures of the calls of one process.
 
     Args:
         latency_ns: From the intended start to the end of each call.
-        waited_ns: The part of each latency for which every caller was busy.
-        late_ns: The part of each latency for which the generator was late.
-        busy_ns: Time inside the calls, of all callers.
+        waited_ns: Part of each latency during which every caller was busy.
+        late_ns: Part of each latency during which the generator was late.
+        busy_ns: Time inside calls, summed over callers.
         own_cpu_ns: CPU time of the generator.
-        wall_ns: From the start of the schedule to the last end.
-        rate_per_s: The intended rate, on average.
+        wall_ns: Time from the start of the schedule to the last end.
+        rate_per_s: Intended mean rate.
         callers: Number of callers.
     """
     latencies = np.asarray(latency_ns, dtype=float)

@@ -1,6 +1,6 @@
-"""Controls and guards: does an identical plan look identical, is a known wait found, what got worse.
+"""Controls and guards: whether an identical plan looks identical, a known wait is found, and other figures got worse.
 
-All take block log ratios against the baseline (n,) and answer with the records that reports show.
+All take block log ratios against the baseline (n,) and return the records that reports show.
 """
 
 from __future__ import annotations
@@ -23,52 +23,53 @@ LATE_P = 0.001
 SPIKE_LEVEL = 0.99
 
 SPIKE_SLACK = 0.005
-"""Log units by which the wait may come out wrong: waiting busily disturbs the next run by some tenths of a
-percent, which a quiet machine would otherwise prove and call itself invalid for."""
+"""Accepted error of the wait in log units: busy waiting disturbs the next run by some tenths of a percent, which a
+quiet machine would otherwise prove and report as invalid.
+"""
 
 GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
-"""Largest ratio allowed; of memory, the larger of this and 16 MB more."""
+"""Maximum ratios; for memory, the larger of this and 16 MB more."""
 
 MEMORY_SLACK_BYTES = 16_000_000
 
 MUCH_STEADIER = 0.8
-"""Another statistic replaces the usual one only if its scale is below this share: the usual one is what users feel."""
+"""Maximum ratio of another statistic's scale to the usual one's for a replacement, since users notice the usual one."""
 
 
 def identical_control(d: ArrayLike) -> Control:
-    """Return the identical plan A' against the baseline: fails at exact sign-flip p < 0.01."""
+    """Test the identical plan A' against the baseline; fails at exact sign-flip p < 0.01."""
     return _identical("identical", d, IDENTICAL_P)
 
 
 def late_control(d: ArrayLike) -> Control:
-    """Return the identical plan's later blocks, tested once at the end: fails at p < 0.001; see above."""
+    """Test the identical plan's later blocks once at the end; fails at p < 0.001."""
     return _identical("identical-late", d, LATE_P)
 
 
 def spike_control(
     d: ArrayLike, expected_log_ratio: ArrayLike, slack: float = SPIKE_SLACK, *, alone: bool = True
 ) -> Control:
-    """Return the baseline plus a recorded busy wait: fails if the 99 % interval misses that wait.
+    """Test the baseline with a recorded busy wait; fails if the 99 % interval misses that wait.
 
-    With so few blocks that 99 % cannot be reached (seven or fewer) the widest interval is used: it misses
-    more often than 1 % of the time, never less.
+    With seven or fewer blocks, 99 % cannot be reached, and the widest interval is used, which misses more often than 1
+    %.
 
     Args:
         d: Log ratios spike / baseline (n,).
-        expected_log_ratio: What the recorded wait amounts to, one value or one a block.
-        slack: The interval may miss it by so much, in log units.
-        alone: Whether nothing else ran during the wait. Otherwise the wait also kept a CPU from others: it may
-            cost more than itself, and only must not be missed.
+        expected_log_ratio: Log ratio of the recorded wait, one value or one per block.
+        slack: Accepted error in log units.
+        alone: Whether nothing else ran during the wait. Otherwise the wait also took a CPU from other work: it may
+            then cost more than itself, and only a smaller effect fails.
 
     Returns:
-        The control; ``expected_ratio`` is the median over blocks, ``detected`` says whether the interval
-        excludes "no difference". Not detected is not a failure: it says how little this machine can show.
+        The control; ``expected_ratio`` is the median over blocks, ``detected`` is whether the interval
+        excludes "no difference". A missed detection is not a failure: it shows the limit of this machine.
     """
     values = as_blocks(d, "log ratios of the sensitivity check")
     expected = as_blocks(np.atleast_1d(np.asarray(expected_log_ratio, dtype=np.float64)), "recorded waits")
     if expected.size not in (1, values.size):
         raise OrtuneError(f"{expected.size} recorded waits for {values.size} blocks")
-    # Block by block the wait is known, so what is tested is what remains when it is taken off.
+    # The wait of each block is known, so the remainder is tested.
     centre = float(np.median(expected))
     interval = wilcoxon_interval(values - expected, SPIKE_LEVEL).shifted(centre)
     return Control(
@@ -84,8 +85,12 @@ def spike_control(
 
 
 def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
-    """Return what "latency" means in this session: the first, unless another is clearly steadier."""
-    # Of nine blocks the steadiest statistic is partly luck, so that a small advantage changes nothing.
+    """Return the statistic for "latency" in this session: the first, unless another is clearly steadier.
+
+    Args:
+        noise: Log ratios without a true difference, by statistic, the usual one first.
+    """
+    # Over nine blocks the steadiest statistic is partly luck, so a small advantage is ignored.
     usual, *others = noise
     scales = {name: null_scale(values) for name, values in noise.items()}
     best = min(others, key=scales.__getitem__, default=usual)
@@ -93,15 +98,15 @@ def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
 
 
 def null_scale(noise: ArrayLike) -> float:
-    """Return robust scale of log ratios (n,) of what does not differ: about 0, whatever the sign of any one block."""
+    """Return the robust scale of log ratios (n,) without a true difference, about 0."""
     return float(1.4826 * np.median(np.abs(as_blocks(noise))))
 
 
 def guard_limit(figure: str, base_bytes: float | None = None) -> float:
-    """Return the largest ratio that a guard allows; memory may grow by 16 MB however small the baseline's peak is.
+    """Return the maximum ratio of a guard; memory may always grow by 16 MB.
 
     Raises:
-        OrtuneError: A peak memory that is not positive.
+        OrtuneError: If the peak memory is not positive.
     """
     limit = GUARD_LIMITS[figure]
     if figure == "memory" and base_bytes is not None:
@@ -118,10 +123,10 @@ def guard(
     base_bytes: float | None = None,
     level: float = 0.95,
 ) -> Guard:
-    """Test whether a figure got worse beyond its limit: it fails only when its interval lies wholly above.
+    """Test whether a figure is worse than its limit; it fails only if its whole interval exceeds the limit.
 
-    Of p95 one ratio is a group of blocks (``tails.grouped_log_ratios``). Below six, and of what was not read (None),
-    the guard is not ``known``, with the reason in ``note``.
+    For p95, each ratio belongs to a group of blocks (``tails.grouped_log_ratios``). With fewer than six values, or None
+    for a missing figure, the guard is not ``known``, with the reason in ``note``.
     """
     limit = guard_limit(figure, base_bytes)
     if d is None:

@@ -1,7 +1,7 @@
-"""What a comparison could have seen: smallest detectable effects, and the blocks that an effect needs.
+"""Power analysis: smallest detectable effects, and the blocks needed for an effect.
 
-Closed forms for normal block log ratios of the given scale; the tests hold them against simulation. Effects
-are shares (0.02 is 2 %), scales are in log units.
+Closed forms for normal block log ratios of the given scale, tested against simulation. Effects are shares (0.02 is
+2 %), scales are in log units.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NORMAL = NormalDist()
 _GRID = np.linspace(-8.0, 8.0, 801)
 _WEIGHT = np.exp(-0.5 * _GRID**2) / np.exp(-0.5 * _GRID**2).sum()
 _SPARSE = 16
-"""Of the grid, the points at which stakes are averaged: smooth, and six times as many as the other figures."""
+"""Stride of the grid points at which stakes are averaged, since they are smooth and have six values per point."""
 _SPARSE_WEIGHT = _WEIGHT[::_SPARSE] / _WEIGHT[::_SPARSE].sum()
 _CDF = np.vectorize(_NORMAL.cdf, otypes=[np.float64])
 
@@ -38,10 +38,10 @@ def smallest_effect(
     method: Method = "sequence",
     prior_scale: float | None = None,
 ) -> float:
-    """Return the true effect that n blocks would find with the given probability.
+    """Return the true effect that n blocks would detect with the given probability.
 
     Returns:
-        The effect as a share, e.g. 0.021 for 2.1 %; infinite where so few blocks can find no effect at all.
+        The effect as a share, e.g. 0.021 for 2.1 %; infinite if so few blocks cannot detect any.
     """
     if not (math.isfinite(scale) and scale >= 0.0 and n >= 1 and 0.0 < alpha < 1.0 and 0.0 < power < 1.0):
         raise OrtuneError(
@@ -52,7 +52,7 @@ def smallest_effect(
     if method == "sequence":
         shift = _smallest_shift(spread, n, alpha, power, method, prior_scale)
     else:
-        # These compare the blocks with each other alone: only the shift in standard deviations counts.
+        # These only compare blocks with each other, so only the shift in standard deviations counts.
         shift = spread * _smallest_shift(1.0, n, alpha, power, method, None)
     return math.expm1(min(shift, 700.0)) if math.isfinite(shift) else math.inf
 
@@ -61,8 +61,8 @@ def smallest_effect(
 def _smallest_shift(
     spread: float, n: int, alpha: float, power: float, method: Method, prior_scale: float | None
 ) -> float:
-    """The smallest shift (log units) that n blocks of this spread would find; infinite where they can find none."""
-    # Power grows with the effect, so that doubling brackets the one wanted and bisection finds it.
+    """Return the smallest shift (log units) that n blocks of this spread would detect; infinite if there is none."""
+    # Power grows with the effect, so doubling brackets the solution and bisection finds it.
     low, high = 0.0, spread
     while _power(high, spread, n, alpha, method, prior_scale) < power:
         low, high = high, 2.0 * high
@@ -78,10 +78,10 @@ def _smallest_shift(
 
 
 def honest(smallest: float, interval: Interval) -> float | None:
-    """Return the smallest effect, never finer than the interval that was really reached.
+    """Return the smallest detectable effect, at least half the observed interval's width; None if that is infinite.
 
-    The closed forms know a robust scale only; where outliers widen the interval beyond it, an effect of half the
-    interval's width is what could have been told from none.
+    The closed forms only use a robust scale. If outliers widen the interval further, half its width is the effect that
+    could have been distinguished from none.
     """
     bounded = max(smallest, math.expm1(min(0.5 * (interval.high - interval.low), 700.0)))
     return bounded if math.isfinite(bounded) and math.isfinite(interval.high - interval.low) else None
@@ -96,10 +96,10 @@ def blocks_needed(
     prior_scale: float | None = None,
     most: int = 4096,
 ) -> int | None:
-    """Return blocks with which an effect would be found with the given probability.
+    """Return the number of blocks that would detect an effect with the given probability.
 
     Returns:
-        The number of blocks, or None if it is more than ``most``.
+        The number of blocks; None if it exceeds ``most`` or the effect is 0.
     """
 
     def enough(n: int) -> bool:
@@ -127,25 +127,25 @@ def more_blocks(
     method: Method = "sequence",
     limit: float | None = None,
 ) -> int | None:
-    """About how many further blocks would turn "inconclusive" into an answer.
+    """Return roughly how many further blocks would resolve "inconclusive".
 
-    The nearer of two: enough to prove the difference seen so far, or enough to put the interval inside
-    ±delta; at even odds, if what was seen so far is the truth. For a gate, enough to put the interval on one side of
-    its limit, from which the truth is taken to be no farther away than the limit is from 0: a difference that noise
-    made must not promise an early answer.
+    The smaller of two: enough to prove the observed difference, or enough to narrow the interval to ±delta, at even
+    odds if the observed difference is the true one. For a gate, enough to move the interval to one side of its limit;
+    the truth is then assumed to be no farther from the limit than the limit is from 0, so noise cannot promise an early
+    answer.
 
     Args:
         d: Block log ratios (n,).
-        interval: What they reached. Outliers widen it beyond what a robust scale says, and go on doing so.
+        interval: Their interval. Outliers widen it beyond the robust scale, and are assumed to continue.
         delta: Half-width of "equivalent", as a share.
-        alpha: One minus the level that is wanted.
-        prior_scale: Of the first blocks.
-        method: What gave the interval; further blocks are a sequence's.
-        limit: The regression that a gate must find, as a share; None without a gate.
+        alpha: One minus the level.
+        prior_scale: Scale of the first blocks.
+        method: Method of the interval; further blocks use the sequence.
+        limit: The regression that a gate must detect, as a share; None without a gate.
 
     Returns:
-        The number of blocks, at least 1; 0 if the answer is there; None if thousands would not do, and where so
-        few blocks say nothing of their scale.
+        The number of blocks, at least 1; 0 if it is resolved; None if thousands would not suffice, or if there are too
+        few blocks to estimate their scale.
     """
     values = as_blocks(d)
     decided = verdict(interval, delta) != "inconclusive"
@@ -157,12 +157,12 @@ def more_blocks(
     if values.size < FIRST_BLOCKS or not math.isfinite(half):
         return None
     scale = max(SCALE_FLOOR, robust_scale(values))
-    # The robust scale leaves out the outliers that the interval had to bear. What they widened it by so far is taken to
-    # go on, or too few blocks would be promised.
+    # The robust scale ignores outliers that widened the interval. The widening is assumed to continue, or too few
+    # blocks would be promised.
     usual = smallest_effect(scale, values.size, alpha, 0.5, method, prior_scale)
     scale *= max(1.0, half / math.log1p(usual))
-    # Either the interval comes to exclude 0, for which it has to shrink to the difference seen, or to fit into ±delta,
-    # for which it has the room that this difference leaves.
+    # The interval must either shrink to the observed difference, to exclude 0, or fit into the remaining margin of
+    # ±delta.
     seen = math.expm1(interval.centre)
     margins: tuple[float, ...] = (abs(seen), delta - abs(seen))
     if limit is not None:
@@ -179,7 +179,7 @@ def more_blocks(
 def _power(
     shift: float, scale: float, n: int, alpha: float, method: Method, prior_scale: float | None
 ) -> float:
-    """Probability that the method finds a shift (log units)."""
+    """Return the probability that the method detects a shift (log units)."""
     if method == "sequence":
         return _sequence_power(shift, scale, n, alpha, prior_scale)
     if method == "wilcoxon":
@@ -188,10 +188,9 @@ def _power(
 
 
 def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scale: float | None) -> float:
-    """P(log e >= log(1/alpha) at block n), S being about normal and the stakes about their mean."""
-    # The first blocks are scaled by the calibration, those after them by their own past: two kinds of z. That the
-    # evidence may have reached the limit before block n and fallen again is left out, so that no effect is told finer
-    # than can be found.
+    """Return P(log e >= log(1/alpha) at block n), with S approximately normal and the stakes at their mean."""
+    # The first blocks are scaled by calibration, later ones by their past. Crossing the limit before block n and
+    # falling below it again is ignored, so the effect is not underestimated.
     first = min(n, FIRST_BLOCKS)
     prior = max(SCALE_FLOOR, DEFAULT_SCALE if prior_scale is None else prior_scale)
     mean = variance = 0.0
@@ -201,7 +200,7 @@ def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scal
         m1, m2 = float(z @ _WEIGHT), float((z * z) @ _WEIGHT)
         mean, variance = mean + count * m1, variance + count * (m2 - m1 * m1)
         staked = staked + count * (stakes(z[::_SPARSE]) @ _SPARSE_WEIGHT)
-    # The evidence grows with S, which n clipped blocks bound: two grids, the second within a step of the first.
+    # Evidence grows with S, which n clipped blocks bound: two grids, the second within a step of the first.
     limit, low, high = math.log(1.0 / alpha), 0.0, CLIP * n
     for _ in range(2):
         sums = np.linspace(low, high, 17)
@@ -215,13 +214,13 @@ def _sequence_power(shift: float, scale: float, n: int, alpha: float, prior_scal
 
 
 def _wilcoxon_power(shift: float, n: int, alpha: float) -> float:
-    """P(exact signed-rank test rejects) for a shift in standard deviations, by the moments of its sum."""
-    # The signed-rank sum counts the pairs whose mean is positive, each value with itself among them; its mean and
-    # variance under a shift follow from how likely one value (p1), one pair (p2) and two pairs with a value in common
-    # (p3) are to be positive.
+    """Return P(exact signed-rank test rejects) for a shift in standard deviations, from the moments of its sum."""
+    # The signed-rank sum counts the pairs with a positive mean, including each value with itself. Its mean and
+    # variance under a shift follow from the probabilities that one value (p1), one pair (p2) and two pairs with a
+    # common value (p3) are positive.
     pairs = n * (n - 1) / 2.0
     if n <= 60:
-        # Exact as long as it can be enumerated; of few blocks the normal limit is none that the test has.
+        # Exact while it can be enumerated; the normal limit is inaccurate for few blocks.
         below = np.cumsum(rank_sum_distribution(np.arange(1, n + 1)))
         critical = int(np.searchsorted(below, alpha / 2.0 * (1.0 + 1e-9), side="right")) - 1
         if critical < 0:
@@ -237,14 +236,14 @@ def _wilcoxon_power(shift: float, n: int, alpha: float) -> float:
         + pairs * (2.0 * (p1 - p2) ** 2 + 3.0 * p2 * (1.0 - p2))
         + 2.0 * pairs * (n - 2) * (p3 - p2 * p2)
     )
-    # Half a rank, since the sum takes whole ones and the normal distribution does not.
+    # Continuity correction of half a rank.
     needed = n * (n + 1) / 2.0 - critical - 0.5
     return _NORMAL.cdf((mean - needed) / math.sqrt(max(variance, 1e-12)))
 
 
 def _sign_flip_power(shift: float, n: int, alpha: float) -> float:
-    """P(sign-flip test rejects) for a shift in standard deviations, as a t test at the level it attains."""
-    # Among 2**n sign flips p takes steps of 2**-n, so that few blocks reach a smaller level than was allowed.
+    """Return P(sign-flip test rejects) for a shift in standard deviations, as a t test at the attained level."""
+    # With 2**n sign flips p has steps of 2**-n, so few blocks attain a smaller level than allowed.
     tail = math.floor(alpha / 2.0 * 2.0**n * (1.0 + 1e-9)) / 2.0**n if n < 50 else alpha / 2.0
     if tail == 0.0:
         return 0.0

@@ -1,18 +1,18 @@
-"""The always-valid test: an e-process over block log ratios, and the confidence sequence it inverts to.
+"""The always-valid test: an e-process over block log ratios, and the confidence sequence from its inversion.
 
 With z_t = clip((d_t - theta) / s_t, -2, 2) and S = sum z, bets of sizes b with weights w give
 
     e = 1/2 + 1/2 sum over b of w_b cosh(b S) / prod over t of cosh(b z_t)
 
-Each term of the sum is the mean of two bets, one on each sign: exp(b z) / cosh(b z) = 1 + tanh(b z) has the mean 1
-where z is symmetric about 0. Half of the wealth is never at stake, so e is never below 1/2. So e is an e-process for
-"the log ratios are symmetric about theta" as long as s_t is known before block t. Every scale here therefore comes from
-earlier blocks only, and the median absolute deviation is taken about their own median: the scales are then the same for
-every theta, which lets one set of scales serve the inversion. The evidence may be read after every block.
+Each term of the sum is the mean of two bets, one on each sign: exp(b z) / cosh(b z) = 1 + tanh(b z) has mean 1 if z is
+symmetric about 0. Half of the wealth is never at stake, so e is never below 1/2. Therefore e is an e-process for "the
+log ratios are symmetric about theta", provided that s_t is known before block t. Every scale is therefore computed only
+from earlier blocks, as the median absolute deviation about their own median: the scales are then the same for every
+theta, so one set of scales serves the inversion. The evidence may be read after every block.
 
-Since cosh(x) <= exp(x^2 / 2), a bet never earns less than exp(b z - b^2 z^2 / 2), the term of the self-normalised
-normal mixture (de la Pena 1999), and far more where blocks agree. Betting against a null is Waudby-Smith and Ramdas
-(2024); ``benchmarks/betting.py`` has the comparison that led to these bets.
+Since cosh(x) <= exp(x^2 / 2), a bet never earns less than exp(b z - b^2 z^2 / 2), the term of the self-normalized
+normal mixture (de la Pena 1999), and far more if blocks agree. Betting against a null is due to Waudby-Smith and Ramdas
+(2024); ``benchmarks/betting.py`` contains the comparison that led to these bets.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ BETS = 2.0 ** np.arange(-4.0, 2.0)
 """Sizes of the bets, 1/16 to 2: the smallest pays off after hundreds of blocks, the largest after eight."""
 
 KEPT = 0.5
-"""Wealth that is never at stake. With all of it at stake false claims would be nearer to the 5 % that they may be."""
+"""Share of the wealth that is never at stake; with 0, the rate of false claims would be closer to the allowed 5 %."""
 
-# The sizes double, so each stands for a stretch of its own length: the density is multiplied by the size.
+# Sizes double, so the prior density is multiplied by the size, the length of the interval that it represents.
 LOG_WEIGHTS = np.log((1.0 - KEPT) * BETS * np.exp(-(BETS**2)) / (BETS * np.exp(-(BETS**2))).sum())
-"""Wealth on each bet: a normal prior of the bet with a variance of 1/2, at sizes that double."""
+"""Log wealth on each bet: a normal prior on the bet with variance 1/2."""
 
 CLIP = 2.0
-"""Largest |z|: no single block can decide."""
+"""Maximum |z|, so no single block decides."""
 
 SCALE_FLOOR = 0.003
-"""Smallest scale, log units: finer differences between blocks are clock and scheduler grain."""
+"""Minimum scale in log units; smaller differences between blocks are clock and scheduler resolution."""
 
 DEFAULT_SCALE = 0.05
-"""Scale of the first blocks without a calibration. Too large only costs time, it is never invalid."""
+"""Scale of the first blocks without a calibration. Too large a value costs time but is never invalid."""
 
 FIRST_BLOCKS = 5
-"""Blocks whose scale comes from calibration, because fewer past blocks give no usable scale."""
+"""Number of blocks with a scale from calibration, because fewer past blocks give no usable scale."""
 
-_AT_ONCE = 64  # blocks whose scales are found together: few enough for any memory
+_AT_ONCE = 64  # blocks with scales computed together, limited by memory
 
 
 def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
     """Return the scale of every block, from the blocks before it.
 
     Raises:
-        OrtuneError: A prior scale that is not a positive finite number.
+        OrtuneError: If the prior scale is negative or not finite.
     """
     first = DEFAULT_SCALE if prior_scale is None else prior_scale
     if not (math.isfinite(first) and first >= 0.0):
         raise OrtuneError(f"the prior scale must be a finite number of at least 0, not {first}")
     scales = np.full(d.shape, max(SCALE_FLOOR, first))
     if d.ndim == 1:
-        # Many at once, as after every block of a comparison: ten times as fast as one after another.
+        # Many at once, as after every block of a comparison: ten times as fast as one by one.
         for start in range(FIRST_BLOCKS, d.size, _AT_ONCE):
             n_past = np.arange(start, min(start + _AT_ONCE, d.size))
             past = np.where(np.arange(n_past[-1]) < n_past[:, None], d[: n_past[-1]], np.inf)
-            # About their own median: about a wrong theta deviations are as large as the shift that is to be rejected.
+            # About their own median: about a wrong theta, deviations would be as large as the shift to reject.
             deviation = np.abs(past - _median_of_first(past, n_past)[:, None])
             scales[n_past] = np.maximum(SCALE_FLOOR, 1.4826 * _median_of_first(deviation, n_past))
         return scales
@@ -80,15 +80,15 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 
 
 def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the median of the first n[i] values of each row i, behind which all are infinite."""
-    # Of 4 values the second and the third, of 5 twice the third; what is infinite is sorted behind them.
+    """Return the median of the first n[i] values of each row i; all later values must be infinite."""
+    # Of 4 values the second and third, of 5 twice the third; infinite values are sorted to the end.
     ordered = np.sort(rows, axis=1)
     which = np.arange(n.size)
     return np.asarray(0.5 * (ordered[which, (n - 1) // 2] + ordered[which, n // 2]))
 
 
 def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Along the last axis; of a few values, as after every block, ten times as fast as numpy's own."""
+    """Return medians along the last axis; for few values ten times as fast as ``np.median``."""
     low, high = (values.shape[-1] - 1) // 2, values.shape[-1] // 2
     middle = np.partition(values, (low, high), axis=-1)
     return np.asarray(0.5 * (middle[..., low] + middle[..., high]))
@@ -97,15 +97,15 @@ def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def evidence_path(
     d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None, *, above: bool = False
 ) -> NDArray[np.float64]:
-    """Log evidence against "the log ratios are centred at theta", after each block."""
+    """Return the log evidence against "the log ratios are centred at theta" after each block."""
     values = np.asarray(d, dtype=np.float64)
     z = np.clip((values - theta) / past_scales(values, prior_scale), -CLIP, CLIP)
     return log_e(np.cumsum(z, axis=-1), np.cumsum(stakes(z), axis=-1), above=above)
 
 
 def least_blocks(alpha: float = 0.05) -> int:
-    """Return the fewest blocks in which the evidence can reach 1 / alpha: every block at the clip, all on one side."""
-    # At a level of 0.05 the evidence has to reach 20, and its logarithm 3.0.
+    """Return the minimum number of blocks for evidence of 1 / alpha: every block at the clip, on one side."""
+    # For a level of 0.05 the evidence must reach 20, and its logarithm 3.0.
     n, limit = 1, -math.log(alpha)
     staked = stakes(np.array([CLIP]))
     while log_e(np.array([CLIP * n]), n * staked)[0] < limit:
@@ -114,32 +114,31 @@ def least_blocks(alpha: float = 0.05) -> int:
 
 
 def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Return log evidence after the last block that the centre is not theta: at 1/alpha, reject at level alpha."""
+    """Return the log evidence after the last block against centre theta; log(1 / alpha) rejects at level alpha."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale)[-1]) if values.size else 0.0
 
 
 def log_evidence_above(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Return log evidence that the true shift is greater than theta (log units); see ``log_evidence``."""
+    """Return the log evidence that the true shift exceeds theta (log units); see ``log_evidence``."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale, above=True)[-1]) if values.size else 0.0
 
 
 def log_evidence_below(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Return log evidence that the true shift is less than theta (log units); see ``log_evidence``."""
+    """Return the log evidence that the true shift is below theta (log units); see ``log_evidence``."""
     return log_evidence_above(-as_blocks(d, at_least=0), -theta, prior_scale)
 
 
 def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | None = None) -> Interval:
-    """Return every theta that the evidence so far does not reject, as one interval.
+    """Return all values of theta that the evidence does not reject, as one interval.
 
-    Valid at every block at once, so it may be watched. Where the accepted values are not one piece, the
-    smallest interval around them is returned. Bounds are exact to rounding wherever
-    the accepted values are one piece.
+    Valid at all blocks simultaneously, so it may be watched. If the accepted values are not contiguous, the smallest
+    interval around them is returned; otherwise bounds are exact to rounding.
 
     Returns:
-        The interval in log units, centred where the clipped sum S is 0. Both bounds are infinite as long as
-        no value, however far, can be rejected (up to seven blocks at alpha 0.05).
+        The interval in log units, centred at the zero of the clipped sum S. Both bounds are infinite as long as
+        no value can be rejected (up to seven blocks at alpha 0.05).
     """
     values = as_blocks(d)
     if not 0.0 < alpha < 1.0:
@@ -147,13 +146,13 @@ def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | 
     scales = past_scales(values, prior_scale)
     centre = _centre(values, scales)
     limit = -math.log(alpha)
-    # S and the stakes are smooth between the values of theta where a block starts or stops being clipped, and
-    # constant outside them: these corners, and a few points between, show every crossing.
+    # S and the stakes are smooth between values of theta at which a block starts or stops being clipped, and
+    # constant outside them. These corners, and a few points between, show every crossing.
     corners = np.sort(np.concatenate([values - CLIP * scales, values + CLIP * scales, [centre]]))
     inner = np.linspace(corners[:-1], corners[1:], 5, axis=1)[:, :-1].ravel()
     grid = np.append(inner, corners[-1])
     accepted = np.flatnonzero(_log_e_at(grid, values, scales) < limit)
-    if accepted[0] == 0:  # far out every block is clipped, on either side alike: one corner tells for both
+    if accepted[0] == 0:  # far out every block is clipped, so one corner represents both sides
         return Interval(low=-math.inf, centre=centre, high=math.inf, level=1.0 - alpha)
     first, last = int(accepted[0]), int(accepted[-1])
     low = _crossing(grid[first], grid[first - 1], values, scales, limit)
@@ -162,20 +161,20 @@ def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | 
 
 
 def stakes(z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what each bet stakes on a block, log cosh(b z): z (...), result (bets, ...)."""
+    """Return the stake of each bet on a block, log cosh(b z), with shape (bets, ...) for z of shape (...)."""
     return log_cosh(np.multiply.outer(BETS, z))
 
 
 def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log of the hyperbolic cosine, without overflow."""
-    # cosh x = exp |x| (1 + exp(-2 |x|)) / 2; exp x itself is infinite from 710 on.
+    """Return the log of the hyperbolic cosine, without overflow."""
+    # cosh x = exp |x| (1 + exp(-2 |x|)) / 2; exp x alone overflows from 710 on.
     size = np.abs(x)
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)) - math.log(2.0))
 
 
 def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = False) -> NDArray[np.float64]:
-    """Log evidence from S (...) and the sum of the stakes (bets, ...): of bets on both signs, or on positive shifts."""
-    # In logarithms throughout: after some hundred blocks of a clear difference e itself is no float any more.
+    """Return log evidence from S (...) and the summed stakes (bets, ...), of bets on both signs or positive shifts."""
+    # In logarithms throughout: after some hundred blocks with a clear difference, e exceeds a float.
     signed = np.multiply.outer(BETS, s)
     gains = (signed if above else log_cosh(signed)) - staked
     won = np.logaddexp.reduce(gains + LOG_WEIGHTS.reshape(-1, *[1] * s.ndim), axis=0)
@@ -185,20 +184,20 @@ def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = 
 def _log_e_at(
     thetas: NDArray[np.float64], d: NDArray[np.float64], scales: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return two-sided log e after the last block, for many thetas; in pieces that stay small in memory."""
+    """Return the two-sided log e after the last block for many thetas, computed in parts to limit memory."""
     step = max(1, 2_000_000 // (d.size * BETS.size))
     parts = []
     for start in range(0, thetas.size, step):
-        # A row a theta: the scales are the same for all of them, since they do not depend on it.
+        # One row per theta: the scales do not depend on it.
         z = np.clip((d - thetas[start : start + step, None]) / scales, -CLIP, CLIP)
         parts.append(log_e(z.sum(axis=1), stakes(z).sum(axis=2)))
     return np.concatenate(parts)
 
 
 def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
-    """Return the theta where S, which falls as theta grows, crosses 0; the middle where it rests there."""
-    # Where every block is clipped S is constant, and may rest at 0 over a stretch of theta: bisecting for just above
-    # and just below 0 finds both ends of it.
+    """Return the theta at which S, which decreases with theta, crosses 0; the middle if it is 0 over an interval."""
+    # If every block is clipped, S may be 0 over an interval of theta: bisecting for just above and just below 0
+    # finds both of its ends.
     bounds = []
     for side in (-1e-12, 1e-12):
         low, high = float(d.min()), float(d.max())
@@ -215,12 +214,12 @@ def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
 def _crossing(
     accepted: float, rejected: float, d: NDArray[np.float64], scales: NDArray[np.float64], limit: float
 ) -> float:
-    """Return the edge of acceptance between an accepted and a rejected theta, from the rejected side."""
+    """Return the boundary of acceptance between an accepted and a rejected theta, from the rejected side."""
     for _ in range(60):
         middle = 0.5 * (accepted + rejected)
         if float(_log_e_at(np.array([middle]), d, scales)[0]) < limit:
             accepted = middle
         else:
             rejected = middle
-    # The rejected side, so that rounding never makes the interval narrower than what is accepted.
+    # The rejected side, so rounding never narrows the interval.
     return float(rejected)

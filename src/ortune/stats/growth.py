@@ -1,10 +1,10 @@
-"""Whether the memory of processes grows with their calls: exact tests on blocks of calls, robust to steps.
+"""Tests whether the memory of processes grows with their calls: exact, on blocks of calls, robust to steps.
 
-A process that keeps something for each call grows in every part of a long run. One that keeps the largest size it has
-seen grows in steps that become rare, and one whose allocator moves pages about goes up and down. So the calls of a
-process, after its first ones, are cut into blocks of equal length. Memory grows if it rises in most blocks, in the
-last ones as in the first ones, and more than chance would have it (sign-flip test of the changes from block to block,
-which also holds if memory wanders). It is level if even the upper end of the interval is small.
+A process that keeps something for each call grows throughout a long run. One that keeps the largest size it has seen
+grows in steps that become rare, and one with an allocator that moves pages fluctuates. The calls of a process, after
+the first ones, are therefore cut into blocks of equal length. Memory grows if it rises in most blocks, in the last ones
+as in the first ones, and significantly (sign-flip test of the changes between blocks, which also holds if memory
+wanders). It is level if even the upper end of the interval is small.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from numpy.typing import NDArray
 from ortune.stats.pairs import sign_flip, wilcoxon_interval
 
 GROWING_P = 0.002
-"""Of the two-sided test; growth is one side of it."""
+"""Significance level of the two-sided test; growth is one side of it."""
 LEAST_CHANGES = 10
-"""Changes from block to block, of all processes, without which nothing is called growing."""
+"""Minimum number of changes between blocks, over all processes, for growth to be reported."""
 BLOCKS = {1: 16, 2: 10, 3: 8}
-"""Blocks of a process, by the number of processes."""
+"""Number of blocks per process, by the number of processes."""
 LEAST_POINTS = 2
-"""Of a block, whose median counts."""
+"""Minimum number of points per block; their median is used."""
 FIRST_PART = 1 / 3
-"""Of the calls: what grows there does so for the first time."""
+"""Share of the calls that is ignored, since first-time growth occurs there."""
 LATER_PART = 1 / 2
-"""The same for processes that grew in a late step."""
+"""The same share for processes that grew in a late step."""
 MOSTLY = 0.6
-"""Share of the blocks in which memory must rise."""
+"""Minimum share of blocks in which memory must rise."""
 RISE_SHARE = 0.25
-"""Of the mean change, from which on a change is a rise."""
+"""Minimum ratio of a change to the mean change for it to count as a rise."""
 WANDERS = -0.2
-"""Correlation of successive changes: -0.5 if each block has noise of its own, 0 if memory wanders."""
+"""Limit of the correlation of successive changes: -0.5 for independent noise per block, 0 if memory wanders."""
 SLOWING = 0.5
-"""Growth of the last third of the blocks, of that of the first third, below which it is not lasting."""
+"""Minimum ratio of growth in the last third of blocks to that in the first third for it to be lasting."""
 LEVEL_SHARE = 0.02
-"""Of the memory held: growth over the blocks that is no growth."""
+"""Share of the memory by which it may grow over the blocks and still be level."""
 LEVEL_BYTES = 1 << 20
-"""The same for small processes."""
+"""The same in bytes, for small processes."""
 LEAST_RATE = 1e-5
-"""Of the memory held: growth of a call that must be excluded before memory is called level."""
+"""Growth per call, as a share of the memory, that must be excluded before memory is called level."""
 LEAST_RATE_BYTES = 1024.0
-"""The same for small processes."""
+"""The same in bytes, for small processes."""
 GRANULE_BYTES = 256 << 10
-"""What an allocator takes from the system at once: less than that may be missing in any figure."""
+"""Amount that an allocator requests from the system at once; figures have this uncertainty."""
 LONGEST_FACTOR = 50.0
-"""A longer soak than so many times is not advised."""
+"""Maximum factor by which a longer soak is advised."""
 
 Trend = Literal["growing", "level", "undecided"]
 Why = Literal["", "few-calls", "steps", "slowing", "noise"]
-"""Why a trend is undecided."""
+"""Reason why a trend is undecided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The memory of one process.
+    """Memory of one process over its calls.
 
     Attributes:
         calls: Calls made so far, at each point (n,), in order.
@@ -72,17 +72,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """How the memory of some processes changes after their first calls.
+    """Trend of the memory of processes after their first calls.
 
     Attributes:
-        trend: Whether it grows.
-        why: Why that is undecided.
-        per_call: Bytes a call; None if there are too few points.
-        low, high: Interval of 95 %; infinite where nothing bounds it.
-        p: Chance of changes as large if memory only wanders; of both directions.
-        n_changes: Changes from block to block, of all processes.
-        from_call: The first call that counts.
-        longer: How many times as many calls would decide; 1 if they do.
+        trend: The trend.
+        why: Reason if the trend is undecided, else "".
+        per_call: Bytes per call; None if there are too few points.
+        low, high: 95 % interval of ``per_call``; infinite if unbounded.
+        p: Two-sided p-value of the changes if memory only wanders.
+        n_changes: Number of changes between blocks, over all processes.
+        from_call: Call after which the blocks begin.
+        longer: Factor on the number of calls that would decide; 1 if decided.
     """
 
     trend: Trend
@@ -98,7 +98,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks:
-    """Medians of the blocks of each process (processes, blocks), and the calls of a block."""
+    """Block medians of each process (processes, blocks), and the number of calls per block."""
 
     medians: NDArray[np.float64]
     calls: float
@@ -106,15 +106,15 @@ class _Blocks:
 
     @property
     def changes(self) -> NDArray[np.float64]:
-        """Changes from block to block (processes, blocks - 1)."""
+        """Changes between successive blocks (processes, blocks - 1)."""
         return np.diff(self.medians, axis=1)
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Independent observations of the growth, bytes a call.
+        """Independent observations of the growth in bytes per call.
 
-        If each block has noise of its own: each block of the second half less the one as far into the first half. If
-        memory wanders: the changes from block to block, since blocks far apart then share what happened in between.
+        If each block has independent noise: blocks of the second half minus the corresponding ones of the first half.
+        If memory wanders: changes between successive blocks, since distant blocks then share what happened in between.
         """
         changes = self.changes
         around = changes - changes.mean()
@@ -129,17 +129,17 @@ class _Blocks:
 def growth(
     processes: Sequence[Series], *, granule_bytes: float = GRANULE_BYTES, settled_call: float = 0.0
 ) -> Growth:
-    """Return whether the memory of processes that do the same grows.
+    """Return the trend of the memory of processes with the same work.
 
     Args:
         processes: At least one.
-        granule_bytes: Growth of a process that is none.
-        settled_call: Calls up to this one count as the first ones, e.g. because some size was rare until then.
+        granule_bytes: Growth of a process that counts as none.
+        settled_call: Calls up to this one are ignored, for example because some input size was new until then.
     """
     first = _judged(processes, max(settled_call, FIRST_PART * _least_calls(processes)), granule_bytes)
     if first.trend != "undecided" or first.why != "steps":
         return first
-    # One late step is no reason to leave open what the calls since then tell.
+    # A single late step does not prevent a verdict on the calls after it.
     later = _judged(processes, max(settled_call, LATER_PART * _least_calls(processes)), granule_bytes)
     return later if later.trend == "level" else first
 
@@ -174,7 +174,7 @@ def _judged(processes: Sequence[Series], from_call: float, granule_bytes: float)
         if changes[:, -third:].sum() >= SLOWING * changes[:, :third].sum():
             return replace(found, trend="growing")
         return replace(found, why="slowing", longer=3.0)
-    # So many times as many calls have a step in each block, or their last step long ago.
+    # This factor on the calls gives a step in each block, or places the last step in the ignored part.
     steps = grows or (more and rising > 0 and float((changes >= 0).mean()) > 0.8)
     return _bounded(found, blocks, granule_bytes, total_bytes, max(2.0, 0.8 / rising) if steps else 0.0)
 
@@ -182,15 +182,7 @@ def _judged(processes: Sequence[Series], from_call: float, granule_bytes: float)
 def _bounded(
     found: Growth, blocks: _Blocks, granule_bytes: float, total_bytes: float, longer: float
 ) -> Growth:
-    """Return memory that is not shown to grow as level, or why it may still grow.
-
-    Args:
-        found: Its growth.
-        blocks: The blocks.
-        granule_bytes: Growth that would not show.
-        total_bytes: What they have grown.
-        longer: How many times as many calls would decide if it rises in steps; 0 if it does not.
-    """
+    """Return memory that is not shown to grow as level, or as undecided with the reason."""
     held_bytes, span = float(np.median(blocks.medians)), blocks.calls * blocks.medians.shape[1]
     most_bytes = max(0.0, found.high * span) + granule_bytes
     allowed_bytes = max(LEVEL_SHARE * held_bytes, LEVEL_BYTES)
@@ -230,7 +222,7 @@ def _blocks(processes: Sequence[Series], from_call: float) -> _Blocks | None:
 
 
 def _calls_missing(processes: Sequence[Series], from_call: float, granule_bytes: float) -> float:
-    """Return how many times as many calls would be enough for blocks, and for a level that excludes a growth."""
+    """Return the factor on the calls that would give enough blocks, and a level that excludes growth."""
     n = len(processes)
     blocks = 2 * math.ceil((LEAST_CHANGES / n + 1) / 2)
     points = blocks * LEAST_POINTS / (1 - LATER_PART) / max(1, min(each.calls.size for each in processes))
@@ -244,11 +236,11 @@ def _calls_missing(processes: Sequence[Series], from_call: float, granule_bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """When memory reaches a limit.
+    """Time until memory reaches a limit, in calls.
 
     Attributes:
-        after_calls: Further calls.
-        low, high: Interval of 95 %; infinite where the growth has no lower bound above zero.
+        after_calls: Number of further calls.
+        low, high: 95 % interval; infinite if the growth has no positive lower bound.
     """
 
     after_calls: float
@@ -257,7 +249,7 @@ class Forecast:
 
 
 def forecast(found: Growth, held_bytes: float, limit_bytes: float) -> Forecast | None:
-    """Return after how many further calls memory passes a limit if it grows on like this; None if it does not grow."""
+    """Return the further calls until memory reaches a limit; None if it does not grow or has reached it already."""
     if found.trend != "growing" or not found.per_call or held_bytes >= limit_bytes:
         return None
     left = limit_bytes - held_bytes

@@ -1,4 +1,4 @@
-"""The interval on the log scale, its verdict, and the checks that every statistic makes of its input."""
+"""Intervals on the log scale, their verdicts, and input checks of the statistics."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """An interval for a shift of log ratios (natural log of candidate / baseline).
+    """An interval of a shift of log ratios (natural log of candidate / baseline).
 
     Attributes:
-        low, high: Bounds in log units; infinite where the data cannot bound that side yet.
+        low, high: Bounds in log units; infinite if the data do not bound that side yet.
         centre: The point estimate, in log units.
-        level: Confidence level reached, e.g. 0.961 where so few blocks cannot give 0.95 exactly.
+        level: Confidence level reached, e.g. 0.961 if so few blocks cannot give 0.95 exactly.
     """
 
     low: float
@@ -33,21 +33,21 @@ class Interval:
 
     @property
     def ratio(self) -> float:
-        """The point estimate as candidate / baseline."""
+        """Point estimate as candidate / baseline."""
         return math.exp(self.centre)
 
     @property
     def ratio_low(self) -> float:
-        """The lower bound as a ratio; 0 if there is none."""
+        """Lower bound as a ratio; 0 if there is none."""
         return math.exp(self.low)
 
     @property
     def ratio_high(self) -> float:
-        """The upper bound as a ratio; infinite where there is none."""
+        """Upper bound as a ratio; infinite if there is none."""
         return math.exp(self.high) if self.high < 700.0 else math.inf
 
     def excludes(self, value: float) -> bool:
-        """Return whether ``value`` (log units) lies outside."""
+        """Return whether ``value`` (log units) is outside the interval."""
         return not self.low <= value <= self.high
 
     def shifted(self, by: float) -> Interval:
@@ -56,12 +56,12 @@ class Interval:
 
 
 def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
-    """Return what an interval says about "no difference".
+    """Return the verdict of an interval about "no difference".
 
     Returns:
-        "equivalent" inside log(1 ± delta), else "faster" or "slower" where the interval excludes 0, else
-        "inconclusive". An interval that excludes 0 and still lies inside the band is "faster" or "slower":
-        a proven difference, however small, is not hidden.
+        "faster" or "slower" if the interval excludes 0, else "equivalent" if it is inside log(1 ± delta), else
+        "inconclusive". A proven difference inside the band is "faster" or "slower", so that it is
+        reported however small it is.
     """
     if interval.high < 0.0:
         return "faster"
@@ -73,10 +73,10 @@ def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
 
 
 def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -> NDArray[np.float64]:
-    """Return one finite value a block as a float array (n,).
+    """Return one finite value per block as a float array (n,).
 
     Raises:
-        OrtuneError: Wrong rank, fewer than ``at_least`` values, or one that is not finite.
+        OrtuneError: If the rank is wrong, there are fewer than ``at_least`` values, or one is not finite.
     """
     values = np.asarray(d, dtype=np.float64)
     if values.ndim != 1:
@@ -95,6 +95,6 @@ def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -
 
 
 def robust_scale(d: ArrayLike) -> float:
-    """1.4826 times the median absolute deviation: the standard deviation of normal data, bursts ignored."""
+    """Return 1.4826 times the median absolute deviation, a normal standard deviation that ignores outliers."""
     values = as_blocks(d)
     return float(1.4826 * np.median(np.abs(values - np.median(values))))

@@ -1,4 +1,4 @@
-"""Many claims in one report: Holm's correction for p-values, and simultaneous intervals of many differences."""
+"""Many claims in one report: Holm's correction of p-values, and simultaneous intervals of many differences."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's adjusted p-values, in the order given: claim those at or below alpha.
+    """Return Holm's adjusted p-values in the given order; claims at or below alpha are significant.
 
-    Controls the chance of even one false claim, whatever the dependence between the tests.
+    Controls the probability of any false claim, regardless of the dependence between tests.
 
     Raises:
-        OrtuneError: A p-value outside 0 to 1.
+        OrtuneError: If a p-value is outside 0 to 1.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0.0) & (p <= 1.0)).all():
         raise OrtuneError(f"p-values must lie between 0 and 1: {list(p_values)}")
     order = np.argsort(p, kind="stable")
-    # The smallest p against all n, the next against n - 1, and so on; none is adjusted below one that comes before it.
+    # The smallest p times n, the next times n - 1, and so on, made non-decreasing.
     scaled = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)))
     adjusted = np.empty_like(p)
     adjusted[order] = scaled
@@ -33,17 +33,17 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: float = 0.95) -> Floats:
-    """Return half-widths of intervals (n,) that exclude 0 exactly for the differences that are reported as changed.
+    """Return half-widths of intervals (n,) that exclude 0 exactly for the differences reported as changed.
 
-    Benjamini and Hochberg select which changed: among those, the share of unchanged ones is at most ``1 - level``; if
-    nothing changed at all, that bounds the chance of any selection. Benjamini and Yekutieli (2005) then give each
-    interval the level at which exactly the selected ones exclude 0. A single difference has its plain interval.
+    Benjamini and Hochberg's method selects them: the expected share of unchanged ones among them is at most ``1 -
+    level``, and if nothing changed, so is the probability of any selection. Benjamini and Yekutieli (2005) then give
+    each interval the level at which exactly the selected ones exclude 0. A single difference has its usual interval.
 
     Args:
         changes: Differences (n,), any unit.
         errors: Their standard errors (n,), same unit.
-        degrees: Degrees of freedom of these (n,); rounded down, which is the careful side, and at least 1.
-        level: Confidence level wanted.
+        degrees: Degrees of freedom of these (n,), at least 1; rounded down, which is conservative.
+        level: Confidence level.
     """
     n = len(changes)
     if not n:
@@ -56,8 +56,8 @@ def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: flo
     for df, mine in groups:
         chance[mine] = t_chance(t[mine], df)
     ranks = np.arange(1, n + 1)
-    # The share of differences that are told decides the level of all: where few are, intervals are as wide as
-    # Bonferroni's, where all are, as plain ones.
+    # The share of selected differences sets the common level: if few are selected, intervals are as wide as
+    # Bonferroni's, if all are, as individual ones.
     chosen = ranks[np.sort(chance) <= ranks * (1.0 - level) / n]
     share = 1.0 - (1.0 - level) * int(chosen.max(initial=1)) / n / 2.0
     widths = np.empty(n)

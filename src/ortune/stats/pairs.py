@@ -1,7 +1,7 @@
 """Exact tests, estimates and intervals for a fixed number of blocks: sign-flip and Wilcoxon.
 
-All take block log ratios d (n,), natural log of candidate / baseline, and are two-sided. n must have been
-fixed before looking; the always-valid alternative is ``ortune.stats.evidence``.
+All take block log ratios d (n,), the natural log of candidate / baseline, and are two-sided. n must be fixed in
+advance; the always-valid alternative is ``ortune.stats.evidence``.
 """
 
 from __future__ import annotations
@@ -17,29 +17,28 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 EXACT_LIMIT = 40
-"""Most blocks whose sign flips are counted exactly; beyond it a fixed random sample of flips is counted."""
+"""Maximum number of blocks for exact counting of sign flips; beyond it a fixed random sample of flips is used."""
 
 FLIPS = 99_999
-"""Random flips beyond the limit. The p-value counts the observed signs too, so it stays valid."""
+"""Number of random flips beyond the limit. The p-value counts the observed signs too, so it remains valid."""
 
 
 def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return two-sided p-value of the sign-flip test of the mean: "symmetric about theta".
+    """Return the two-sided p-value of the sign-flip test of the mean, for "symmetric about theta".
 
-    Exact up to 40 blocks: all 2^n sign patterns are counted, in two halves that meet in the middle.
+    Exact up to 40 blocks: all 2^n sign patterns are counted, by combining two halves.
     """
     sizes = np.abs(as_blocks(d) - theta)
-    # The observed sum must count as reaching itself whatever the order of addition rounds it to.
+    # The observed sum must count as reaching itself, regardless of rounding.
     observed = abs(float((as_blocks(d) - theta).sum())) - 1e-12 * float(sizes.sum())
     if observed <= 0.0:
         return 1.0
     if sizes.size <= EXACT_LIMIT:
-        # The sum of a left and a right half reaches the observed one where left >= observed - right.
-        # Two halves of 2**20 sums each and a binary search, in place of 2**40 patterns.
+        # The sum of a left and a right half reaches the observed one if left >= observed - right. Two halves of
+        # 2**20 sums each and a binary search replace 2**40 patterns.
         half = sizes.size // 2
         left, right = np.sort(_signed_sums(sizes[:half])), _signed_sums(sizes[half:])
-        # Signs come in pairs that are each other's mirror image: what reaches the observed sum from above is half of
-        # it.
+        # Sign patterns are symmetric, so the patterns above the observed sum are half of those that reach it.
         reached = left.size * right.size - int(np.searchsorted(left, observed - right).sum())
         return float(min(1.0, 2.0 * (reached / 2.0**sizes.size)))
     rng = np.random.default_rng(0)
@@ -51,10 +50,10 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
 
 
 def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return exact two-sided p-value of the Wilcoxon signed-rank test: "symmetric about theta".
+    """Return the exact two-sided p-value of the Wilcoxon signed-rank test, for "symmetric about theta".
 
-    Blocks equal to theta are left out; tied ones share the middle rank, and the null distribution is that
-    of the ranks as they are, so ties and zeros keep it exact.
+    Blocks equal to theta are dropped; tied ones share the middle rank, and the null distribution uses the actual ranks,
+    so ties and zeros keep it exact.
     """
     values = as_blocks(d) - theta
     values = values[values != 0.0]
@@ -63,18 +62,18 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
     ranks = _doubled_midranks(np.abs(values))
     null = rank_sum_distribution(ranks)
     above = int(ranks[values > 0.0].sum())
-    # Both tails are alike, since all signs are equally likely: twice the smaller one.
+    # Both tails are equal, since all signs are equally likely: twice the smaller one.
     smaller = min(above, int(ranks.sum()) - above)
     return float(min(1.0, 2.0 * null[: smaller + 1].sum()))
 
 
 def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Return interval of the centre by inverting the signed-rank test, around the Hodges-Lehmann estimate.
+    """Return the interval of the centre by inversion of the signed-rank test, around the Hodges-Lehmann estimate.
 
     Args:
         d: Block log ratios (n,).
-        level: Level wanted. With so few blocks that it cannot be reached (5 or fewer for 0.95), the widest
-            interval, smallest to largest block, is returned with the level that it does reach.
+        level: Confidence level. If so few blocks cannot reach it (5 or fewer for 0.95), the widest
+            interval, smallest to largest block, is returned with its attained level.
 
     Returns:
         The interval in log units with the level attained (exact without ties, a lower bound with them).
@@ -82,10 +81,9 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     values = as_blocks(d)
     means = np.sort(_pairwise_means(values))
     tail = np.cumsum(rank_sum_distribution(np.arange(1, values.size + 1)))
-    # A theta is accepted while enough means of pairs lie on either side of it, so that the bounds are two of these
-    # means.
-    # Example: nine blocks have 45 means of pairs. At 95 % five are left out at either end, as P(rank sum <=
-    # 5) = 10 / 512 and P(<= 6) = 14 / 512 > 0.025: the level attained is 1 - 20 / 512 = 96.1 %.
+    # A theta is accepted while enough pair means lie on either side of it, so the bounds are two of these means.
+    # Example: nine blocks have 45 pair means. At 95 %, five are dropped at either end, as P(rank sum <= 5) = 10 /
+    # 512 and P(<= 6) = 14 / 512 > 0.025: the attained level is 1 - 20 / 512 = 96.1 %.
     drop = max(0, int(np.searchsorted(tail, (1.0 - level) / 2.0 * (1.0 + 1e-9), side="right")) - 1)
     return Interval(
         low=float(means[drop]),
@@ -96,13 +94,13 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Return interval of the centre by inverting the sign-flip test, around the mean.
+    """Return the interval of the centre by inversion of the sign-flip test, around the mean.
 
-    A theta is rejected when few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds
-    are order statistics of those means.
+    A theta is rejected if few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds are order
+    statistics of those means.
 
     Raises:
-        OrtuneError: No blocks, more than 20, or a log ratio that is not finite.
+        OrtuneError: If there are no blocks, more than 20, or a log ratio is not finite.
     """
     values = as_blocks(d)
     n = values.size
@@ -115,9 +113,8 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
     for value in values:
         sums, counts = np.concatenate([sums, sums + value]), np.concatenate([counts, counts + 1.0])
     means = np.sort(sums[1:] / counts[1:])
-    # At the k-th mean from one end, k of the 2^n sign patterns reach the observed sum or more.
-    # Example: six blocks at 95 %: 0.025 x 64 = 1.6, so the first mean from either end, at 1 - 2 / 64 = 96.9
-    # %.
+    # At the k-th mean from one end, k of the 2^n sign patterns reach the observed sum or more. Example: six blocks
+    # at 95 %: 0.025 x 64 = 1.6, so the first mean from either end, at 1 - 2 / 64 = 96.9 %.
     keep = max(1, int((1.0 - level) / 2.0 * (1.0 + 1e-9) * 2.0**n))
     attained = 1.0 - 2.0 * keep / 2.0**n
     return Interval(
@@ -134,26 +131,26 @@ def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _pairwise_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return means of all pairs, each value with itself included: n (n + 1) / 2 of them."""
+    """Return the n (n + 1) / 2 means of all pairs, including each value with itself."""
     i, j = np.triu_indices(values.size)
     return np.asarray(0.5 * (values[i] + values[j]))
 
 
 def _doubled_midranks(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the ranks, ties sharing their middle rank: doubled, so that they are integers."""
+    """Return twice the ranks, with ties sharing their middle rank; doubled to be integers."""
     _, group, counts = np.unique(sizes, return_inverse=True, return_counts=True)
-    # Of two that share the ranks 3 and 4 the last is 4: 2 x 4 - 2 + 1 = 7 is twice 3.5.
+    # Two values that share ranks 3 and 4: the last is 4, and 2 x 4 - 2 + 1 = 7 is twice 3.5.
     last = np.cumsum(counts)
     return np.asarray((2 * last - counts + 1)[group.ravel()], dtype=np.int64)
 
 
 def rank_sum_distribution(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Null probabilities of each sum of positive ranks (index 0 to their total): all signs equally likely."""
+    """Return the null probabilities of each sum of positive ranks, from 0 to their total."""
     total = int(ranks.sum())
     probability = np.zeros(total + 1)
     probability[0] = 1.0
     for rank in ranks:
-        # Each rank is in the sum or not, at even odds: the distribution is folded with itself moved by the rank.
+        # Each rank is included with probability 1/2: the distribution is averaged with itself shifted by the rank.
         moved = np.zeros_like(probability)
         moved[rank:] = probability[: total + 1 - rank]
         probability = 0.5 * (probability + moved)

@@ -1,8 +1,7 @@
-"""Intervals of what one setting takes, from requests that lie in a few processes.
+"""Intervals for one setting, from requests in a few processes.
 
-Requests of one process share its memory layout, its threads' places and its moment, so a thousand of them are
-not a thousand independent ones. Both intervals here widen by how the processes differ; neither can be narrowed by
-timing one process for longer.
+Requests of one process share its memory layout, thread placement and moment, so a thousand of them are not independent.
+Both intervals here widen with the differences between processes; timing one process for longer cannot narrow them.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from ortune.stats.student import t_quantile
 from ortune.stats.tails import minimum_requests
 
 LEAST_PROCESSES = 3
-"""Fewer give no interval."""
+"""Minimum number of processes for an interval."""
 
 LEAST_ORDERED = 6
-"""From so many values on, order statistics alone reach 95 %: 1 - 2 / 2^6 is 97 %."""
+"""Minimum number of values for order statistics to reach 95 %: 1 - 2 / 2^6 is 97 %."""
 
 
 def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
-    """Return interval of a figure that every process has once: its median latency, its load time, its peak memory.
+    """Return the interval of a figure with one value per process: median latency, load time, peak memory.
 
-    Six or more: order statistics, which assume nothing and shrug off a process that a neighbour disturbed. With
-    three to five these cannot reach 95 %, so Student's t on the logs is taken, which assumes that processes differ
-    by factors that are about normal; it is wide, as so few processes deserve.
+    With six or more values: order statistics, which assume nothing and tolerate disturbed processes. Three to five
+    values cannot reach 95 % so, and Student's t on the logs is used, which assumes that processes differ by
+    approximately log-normal factors; it is wide.
 
     Returns:
-        Interval in the unit of the values about their median, with the level attained; None for fewer than three.
+        Interval in the unit of the values around their median, with the attained level; None for fewer than three.
 
     Raises:
-        OrtuneError: A value is not finite or not above 0.
+        OrtuneError: If a value is not finite or not above 0.
     """
     figures = np.sort(np.asarray(values, dtype=np.float64).ravel())
     if not (np.isfinite(figures) & (figures > 0)).all():
@@ -52,12 +51,12 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
             low=float(figures[low - 1]), centre=centre, high=float(figures[high - 1]), level=attained
         )
     logs = np.log(figures)
-    # Of 10, 11 and 12 ms the middle is 11.0 ms and the interval 8.7 to 13.8: t of two degrees of freedom is
-    # 4.30.
+    # Example: of 10, 11 and 12 ms the middle is 11.0 ms and the interval 8.7 to 13.8, since t with two degrees of
+    # freedom is 4.30.
     width = t_quantile(0.5 + level / 2, n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     middle = float(np.mean(logs))
     return Interval(
-        # It is about the geometric mean, and must hold the median that stands beside it.
+        # The interval is around the geometric mean, and must include the median.
         low=min(math.exp(middle - width), centre),
         centre=centre,
         high=max(math.exp(middle + width), centre),
@@ -66,20 +65,20 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
 
 
 def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: float = 0.95) -> Interval | None:
-    """Return interval of a quantile over the requests of all processes, by order statistics on effective requests.
+    """Return the interval of a quantile over the requests of all processes, by order statistics on effective requests.
 
-    What Korn and Graubard (1998) do for a share in a sample of clusters: the variance of the share below the
-    quantile is taken between processes, the number of requests is cut to the number of independent ones that would
-    vary as much, and cut again for how few processes told so (Student's t with n - 1 degrees of freedom). The
-    order statistics (``ranks``) are then those of that number. Requests that really are
-    independent lose almost nothing; where processes differ, a tail stays open instead of being claimed.
+    This follows Korn and Graubard (1998) for a share in a clustered sample: the variance of the share below the
+    quantile is estimated between processes; the number of requests is reduced to the number of independent ones with
+    the same variance, and again for the small number of processes (Student's t with n - 1 degrees of freedom). The
+    order statistics (``ranks``) are those of that number. Independent requests lose almost nothing; if processes
+    differ, a tail stays open.
 
     Returns:
-        Interval in the unit of the latencies; ``low`` is minus infinity or ``high`` infinite where nothing bounds
-        that side. None, "not known", below ``minimum_requests(quantile)`` or with fewer than three processes.
+        Interval in the unit of the latencies; ``low`` is minus infinity or ``high`` infinite if that side is unbounded.
+        None below ``minimum_requests(quantile)`` requests or with fewer than three processes.
 
     Raises:
-        OrtuneError: A latency is not finite, or the quantile is not between 0 and 1.
+        OrtuneError: If a latency is not finite, or the quantile is not between 0 and 1.
     """
     arrays = [np.asarray(p, dtype=np.float64).ravel() for p in processes]
     arrays = [a for a in arrays if a.size]
@@ -92,8 +91,8 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
     centre = float(np.quantile(values, quantile))
     n = effective_requests(arrays, centre, level)
     low, high, attained = ranks(n, quantile, level)
-    # The k-th of n effective requests lies where the k-th of n equal parts of all requests does, counted from the
-    # nearer end, so that with n = total these are the ranks themselves.
+    # The k-th of n effective requests corresponds to the k-th of n equal parts of all requests, counted from the
+    # nearer end, so for n = total these are the ranks themselves.
     below = low * total // n
     above = (n + 1 - high) * total // n
     return Interval(
@@ -105,12 +104,12 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
 
 
 def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, level: float = 0.95) -> int:
-    """Return how many independent requests tell as much about the share below ``at`` as these do; at least 1."""
+    """Return the number of independent requests with equal information about the share below ``at``; at least 1."""
     sizes = np.asarray([p.size for p in processes], dtype=np.float64)
     shares = np.asarray([np.mean(p <= at) for p in processes])
     n, total = len(processes), float(sizes.sum())
     share = float(np.sum(sizes * shares) / total)
-    # The variance of a share in a sample of clusters, each weighted by its requests.
+    # Variance of a share in a clustered sample, weighted by requests.
     between = n / (n - 1) * float(np.sum((sizes / total * (shares - share)) ** 2))
     independent = share * (1 - share) / between if between > 0 else total
     # Example: five processes, 95 %: (1.96 / 2.78)^2 = 0.50, so half of the requests count.
@@ -119,16 +118,16 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
 
 
 def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
-    """Return the order statistics of n independent values between which the quantile lies.
+    """Return the order statistics of n independent values that enclose the quantile.
 
     Returns:
-        Low and high rank from 1, and the level attained; rank 0 or n + 1 means that this side is open.
+        Low and high rank from 1, and the attained level; rank 0 or n + 1 means that this side is open.
     """
     count = np.arange(n + 1, dtype=np.float64)
     logs = np.concatenate([[0.0], np.cumsum(np.log(count[1:]))])
-    # Binomial probabilities as logarithms: beyond n = 170 the factorial is no double any more.
+    # Binomial probabilities as logarithms, since factorials beyond n = 170 overflow a double.
     chances = logs[n] - logs - logs[::-1] + count * math.log(quantile) + (n - count) * math.log1p(-quantile)
-    below = np.cumsum(np.exp(chances))  # below[k]: chance that at most k of n lie below the quantile
+    below = np.cumsum(np.exp(chances))  # below[k]: probability that at most k of n are below the quantile
     tail = (1.0 - level) / 2.0
     low = int(np.searchsorted(below, tail, side="right"))
     high = min(int(np.searchsorted(below, 1.0 - tail)) + 1, n + 1)

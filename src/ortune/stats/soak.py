@@ -1,4 +1,4 @@
-"""The verdict of a soak: flat, bounded, growing or fragmented, from the memory of several processes."""
+"""Verdict of a soak: flat, bounded, growing or fragmented, from the memory of several processes."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 from ortune.stats.growth import FIRST_PART, Growth, Series, growth
 
 USED_GRANULE_BYTES = 32 << 10
-"""Of the allocator's own count of what is in use, which has no steps of pages."""
+"""Uncertainty of the allocator's own count of memory in use, which has no page steps."""
 GIVEN_BACK_SHARE = 0.5
-"""Of the growth, from which on what the allocator gives back explains it."""
+"""Minimum share of the growth that the allocator can return for that to explain it."""
 
 ROSE_SHARE, ROSE_BYTES = 0.05, 4 << 20
-"""From which on, the larger of both, memory has risen since the first call: two processes that do the same differ by a
-few allocations of a mebibyte."""
+"""Memory has risen since the first call above the larger of both limits: two processes with the same work differ by a few
+allocations of a mebibyte."""
 
 FLATTENS_SHARE = 0.7
-"""Of the rise, that a change must remove to be its cause."""
+"""Minimum share of the rise that a change must remove to be its cause."""
 LEAST_GROWTH_BYTES = 512 << 10
-"""Of the unchanged model after its first calls, from which on a change can be the cause of its growth."""
+"""Minimum growth of the unchanged model after its first calls for a change to be its cause."""
 
 Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
 
@@ -32,10 +32,11 @@ class Soaked:
     """One process of a soak.
 
     Attributes:
-        held: Memory of its own and of its children.
-        used: What its allocator says is in use; None if it does not tell.
-        first_bytes: Held after its first call.
-        returned_bytes: What ``malloc_trim`` gave back at the end, the sessions kept; None if there is no such function.
+        held: Memory of the process and its children.
+        used: Memory in use according to its allocator; None if unknown.
+        first_bytes: Memory after its first call.
+        returned_bytes: Memory that ``malloc_trim`` returned at the end, with sessions alive; None without that
+            function.
     """
 
     held: Series
@@ -46,13 +47,13 @@ class Soaked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdict with its figures, medians over processes.
+    """The verdict with its figures, which are medians over processes.
 
     Attributes:
-        growth: Of what is held; of what the allocator has in use if only that grows (``of_used``).
-        held_bytes: Held at the end.
-        rise_bytes: Since the first call.
-        returned_bytes: What a trim gave back; None if no process can tell.
+        growth: Growth of the memory held; of the memory in use if only that grows (``of_used``).
+        held_bytes: Memory held at the end.
+        rise_bytes: Rise since the first call.
+        returned_bytes: Memory returned by a trim; None if unknown for all processes.
     """
 
     verdict: Verdict
@@ -64,11 +65,11 @@ class Judged:
 
 
 def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
-    """Return the verdict.
+    """Return the verdict of a soak.
 
     Args:
         processes: At least one, with at least one point each.
-        settled_call: The call until which sizes were new.
+        settled_call: Call up to which new input sizes occurred.
     """
     held = growth([one.held for one in processes], settled_call=settled_call)
     used = None
@@ -81,7 +82,7 @@ def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
     held_bytes, rise_bytes = float(np.median(ends)), float(np.median(rises))
     returned_bytes = float(np.median(returned)) if returned else None
     rose = rise_bytes > max(ROSE_SHARE * held_bytes, ROSE_BYTES)
-    # What a trim gives back was free: no call keeps it, but no other process could have it.
+    # Memory returned by a trim was free: no call keeps it, but other processes could not use it.
     free = rose and returned_bytes is not None and returned_bytes >= GIVEN_BACK_SHARE * rise_bytes
     kept = used is not None and used.trend == "growing" and _half_of(used, held)
     of_used = held.trend != "growing" and used is not None and used.trend == "growing"
@@ -105,29 +106,29 @@ def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
 
 
 def _half_of(used: Growth, held: Growth) -> bool:
-    """Return whether what is in use grows at least half as fast as what is held."""
+    """Return whether the memory in use grows at least half as fast as the memory held."""
     return (used.per_call or 0.0) >= GIVEN_BACK_SHARE * (held.per_call or 0.0)
 
 
 def _lasts(held: Growth) -> bool:
-    """Return whether enough points were seen to say what the memory is made of, whatever becomes of it."""
+    """Return whether there were enough points to judge the memory, although its trend is undecided."""
     return held.why not in ("", "few-calls")
 
 
 def grown(series: Series) -> float:
-    """Return what the memory of a process grew by after its first calls."""
+    """Return the growth in bytes of a process's memory after its first calls."""
     after = series.held_bytes[series.calls >= FIRST_PART * series.calls[-1]]
     n = max(1, after.size // 8)
     return float(np.median(after[-n:]) - np.median(after[:n]))
 
 
 def level(series: Series) -> float:
-    """Return what a process held in the end."""
+    """Return the median memory of a process over its last eighth of points."""
     return float(np.median(series.held_bytes[-max(1, series.calls.size // 8) :]))
 
 
 def explained(as_is_bytes: float, changed_bytes: float, least_bytes: float) -> tuple[float, bool]:
-    """Return the share of a rise that a change removes, and whether it is a cause of it.
+    """Return the share of a rise that a change removes, and whether the change is its cause.
 
     Args:
         as_is_bytes: Rise of the unchanged model.

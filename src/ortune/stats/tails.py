@@ -1,4 +1,4 @@
-"""Tail latencies: how many requests tell of one, and comparing them between two arms."""
+"""Tail latencies: the number of requests needed for one, and comparison between two arms."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from numpy.typing import ArrayLike, NDArray
 from ortune.errors import OrtuneError
 
 LEAST_GROUPS = 6
-"""Fewest groups for a comparison of tails: with fewer, no two-sided exact test reaches 5 %."""
+"""Minimum groups for a comparison of tails: with fewer, no two-sided exact test reaches 5 %."""
 
 
 def minimum_requests(quantile: float) -> int:
-    """Fewest requests that say anything about a quantile: 64, 130, 662, 6636 for p90, p95, p99, p99.9.
+    """Return the minimum number of requests for a quantile: 64, 130, 662, 6636 for p90, p95, p99, p99.9.
 
-    The number at which, with 99 % probability, at least two requests lie beyond the true quantile, so that
-    the estimate never rests on the single slowest one.
+    With this number, at least two requests lie beyond the true quantile with 99 % probability, so the estimate never
+    depends on only the slowest one.
     """
     if not 0.0 < quantile < 1.0:
         raise OrtuneError(f"a quantile must lie between 0 and 1, not {quantile}", do="p99 is 0.99")
-    rare = max(quantile, 1.0 - quantile)  # of a low quantile, the scarce side is below it
+    rare = max(quantile, 1.0 - quantile)  # for a low quantile, the rare side is below it
 
     def missing(n: int) -> float:
-        # The chance that none of n requests, or exactly one, lies beyond the quantile.
+        # Probability that none or exactly one of n requests is beyond the quantile.
         return float(rare**n + n * (1.0 - rare) * rare ** (n - 1))
 
     low, high = 1, 2
@@ -40,23 +40,23 @@ def minimum_requests(quantile: float) -> int:
 def grouped_log_ratios(
     base: Sequence[ArrayLike], new: Sequence[ArrayLike], quantile: float, requests: int | None = None
 ) -> NDArray[np.float64] | None:
-    """Return log ratios of a quantile between two arms, one for each group of consecutive blocks.
+    """Return log ratios of a quantile between two arms, one per group of consecutive blocks.
 
-    One trial holds too few requests for a tail, and the requests of one trial are not independent. So
-    consecutive blocks are pooled until both arms hold enough, and the group is the unit of analysis; blocks
-    left over join the last group.
+    One trial has too few requests for a tail, and its requests are not independent. Consecutive blocks are therefore
+    pooled until both arms have enough requests, and the group is the unit of analysis; remaining blocks join the last
+    group.
 
     Args:
-        base: The baseline's latencies, one array a block, in block order.
-        new: The candidate's latencies of the same blocks.
-        quantile: As a share, e.g. 0.95.
-        requests: Requests that each group must hold in each arm; None for ``minimum_requests(quantile)``.
+        base: The baseline's latencies, one array per block, in block order.
+        new: The candidate's latencies for the same blocks.
+        quantile: The quantile as a share, e.g. 0.95.
+        requests: Minimum requests per group and arm; None for ``minimum_requests(quantile)``.
 
     Returns:
-        Log ratios new / base (groups,), or None, "not known", where there are fewer than six groups.
+        Log ratios new / base (groups,), or None if there are fewer than six groups.
 
     Raises:
-        OrtuneError: Different numbers of blocks, or a quantile not between 0 and 1.
+        OrtuneError: If the numbers of blocks differ, or the quantile is not between 0 and 1.
     """
     if len(base) != len(new):
         raise OrtuneError(f"the arms were not measured in the same blocks: {len(base)} and {len(new)}")

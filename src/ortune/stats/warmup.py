@@ -1,4 +1,4 @@
-"""How many runs a trial is worth."""
+"""The optimal number of runs per trial."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def runs_per_trial(
     low: int,
     high: int,
 ) -> int:
-    """Run a trial that spend the time best (Kalibera & Jones 2013).
+    """Return the number of runs per trial that makes the best use of time (Kalibera & Jones 2013).
 
-    sqrt(cost_process / cost_run x var_within / var_between), between ``low`` and ``high``: a run carries
-    no information on how processes differ, so beyond this number only more processes help.
+    This is sqrt(cost_process / cost_run x var_within / var_between), limited to ``low`` and ``high``: runs carry no
+    information on how processes differ, so beyond this number only more processes help.
 
     Args:
-        cost_process_ns: What a further trial costs before its first timed run: start, load, warm-up.
-        cost_run_ns: What one timed run costs.
+        cost_process_ns: Time of a trial before its first timed run: start, load, warm-up.
+        cost_run_ns: Time of one timed run.
         var_within: Variance between the runs of one process.
-        var_between: Variance between processes, in the same unit; 0 or less (it is often estimated by a
+        var_between: Variance between processes, in the same unit; 0 or less (it is often estimated as a
             difference) means that processes do not differ, and the answer is ``high``.
-        low: Fewest runs.
-        high: Most runs.
+        low: Minimum number of runs.
+        high: Maximum number of runs.
 
     Raises:
-        OrtuneError: A cost that is not positive, or ``low`` above ``high``.
+        OrtuneError: If a cost is not positive, or ``low`` is not between 1 and ``high``.
     """
     if not (cost_process_ns > 0.0 and cost_run_ns > 0.0 and 1 <= low <= high):
         raise OrtuneError(
@@ -42,6 +42,6 @@ def runs_per_trial(
         return low
     if var_between <= 0.0:
         return high
-    # Example: 2 s a process, 5 ms a run, equal variances: sqrt(400) = 20 runs.
+    # Example: 2 s per process, 5 ms per run, equal variances: sqrt(400) = 20 runs.
     best = math.sqrt(cost_process_ns / cost_run_ns * var_within / var_between)
     return int(min(max(best, low), high))

@@ -1,1 +1,1 @@
-"""Traces: what a runtime recorded of its runs, read once into typed columns, and small questions to them."""
+"""Traces: profiles of a runtime, read once into typed columns, and small queries on them."""

@@ -1,4 +1,4 @@
-"""A run's time divided among a closed set of categories, and among the nodes: the parts add up to the whole."""
+"""Attribution of a run's time to a closed set of categories and to nodes; the parts sum to the whole."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ NAMES: tuple[CategoryName, ...] = get_args(CategoryName)
 BESIDE_NODES: tuple[CategoryName, ...] = (
     "device-wait", "between-nodes", "device-idle", "outside-run", "unexplained",
 )  # fmt: skip
-"""What of a run is in no node."""
+"""Categories of time outside nodes."""
 USUAL_GAP = 5.0
 SHORT_GAP_NS = 20_000
-"""A gap between two nodes, or between one and an end of the run, is the executor's up to ``USUAL_GAP`` times what it
-usually is at that place and this more; beyond that something else had the CPU, which no profile explains."""
+"""A gap between two nodes, or at either end of a run, counts as the executor's up to ``USUAL_GAP`` times the usual gap
+at that place plus this margin. Beyond that another program used the CPU, which no profile explains.
+"""
 FEWEST_GAPS = 3
-"""What is usual at a place that was seen less often is the median of all gaps between nodes."""
+"""Places with fewer gaps use the median of all gaps between nodes."""
 MOST_CELLS = 1 << 24
-"""Nodes times runs: as many as a trace has executions is usual, and always taken."""
+"""Maximum size of a table (nodes times runs); up to twice the number of a trace's executions is always allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
-    """Where the time of each run goes. Shapes: n nodes of ``Trace.name.texts``, r runs, c of ``NAMES``.
+    """Time of each run by node and category. Shapes: n nodes of ``Trace.name.texts``, r runs, c of ``NAMES``.
 
     Attributes:
-        runs: The runs that count.
-        wall_ns: Of each (r,).
+        runs: The steady runs.
+        wall_ns: Wall time of each run (r,).
         by_category: Nanoseconds (c, r); each column sums to the run's wall time.
         by_node: Self time of each node (n, r), waiting included.
         wait: The part of ``by_node`` that is thread-wait (n, r).
         imbalance: The part of ``wait`` at the end of parallel work, when other threads were not done (n, r).
-        calls: Executions of each node a run (n,), the mean.
-        category: Of each node (n,).
-        fast: Self time of each node in a run at its fast end (n,), waiting included; see ``trace.fast_end``.
-        fast_wait: The part of it that is thread-wait (n,).
+        calls: Mean number of executions of each node per run (n,).
+        category: Category of each node (n,).
+        fast: Self time per run of each node at its fast end (n,), waiting included; see ``trace.fast_end``.
+        fast_wait: The part of ``fast`` that is thread-wait (n,).
     """
 
     runs: range
@@ -59,7 +60,7 @@ class Attribution:
 
     @property
     def mean_wall_ns(self) -> float:
-        """The wall time of the mean run; means add up, medians do not."""
+        """Mean wall time of a run; the mean is used because means of parts sum to the mean of the whole."""
         return float(self.wall_ns.mean()) if len(self.wall_ns) else 0.0
 
     def categories(self) -> tuple[Category, ...]:
@@ -69,7 +70,7 @@ class Attribution:
         )
 
     def fast_categories(self) -> tuple[Category, ...]:
-        """Return the time of every category at the fast end of the runs, without disturbances."""
+        """Return the time of every category at the fast end of the runs, which excludes disturbances."""
         times = dict.fromkeys(NAMES, 0.0)
         beside = fast_end.of_rows(self.by_category)
         times |= {name: float(beside[NAMES.index(name)]) for name in BESIDE_NODES if name != "unexplained"}
@@ -86,8 +87,8 @@ def mean(by_run: Floats) -> Floats:
 
 
 def countable(trace: Trace, first: int) -> range:
-    """Return the runs from ``first`` on, limited to the last ones that fit in memory."""
-    # The last ones, as what is steady is at the end.
+    """Return the runs from ``first`` on, limited to the last ones that fit in ``MOST_CELLS``."""
+    # The last ones, since runs at the end are steady.
     most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
     return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
 
@@ -97,18 +98,18 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
 
     Args:
         trace: The profile.
-        runs: The runs that count: the steady ones.
-        wall_ns: Wall time around each of them (r,); without it ONNX Runtime's own, and nothing is outside the run.
+        runs: The steady runs.
+        wall_ns: Wall time measured around each run (r,); None for ONNX Runtime's own run times, without "outside-run".
     """
     n_nodes, n_runs = len(trace.name.texts), len(runs)
     rows = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     node = trace.name.codes[rows].astype(np.int64)
     column = trace.run[rows] - runs.start
-    # A row's self time leaves out its bodies, so that rows add up to no more than the run. The waiting that ONNX
-    # Runtime reports may exceed it by a step of the clock, and is cut to it.
+    # A row's self time excludes its subgraphs, so rows sum to at most the run. Waiting times may exceed it by a
+    # clock step and are limited to it.
     own = shares(trace, runs)[rows]
     waited = np.minimum(np.maximum(trace.wait_ns[rows], 0), own)
-    # What a node that runs bodies waits for is its bodies' work.
+    # Waiting of a node with subgraphs is the work of its subgraphs.
     flow = [i for i, text in enumerate(trace.op_type.texts) if text in CONTROL_FLOW]
     waited[np.isin(trace.op_type.codes[rows], flow)] = 0.0
 
@@ -125,15 +126,15 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     by_category = np.zeros((len(NAMES), n_runs))
     number = np.array([NAMES.index(kind) for kind in kinds], dtype=np.int64)
     for kind in np.unique(number):
-        # A node's waiting is no work of its kind: it has a category of its own, whatever node waits.
+        # Waiting is not work of the node's category: it has its own.
         by_category[kind] = (by_node[number == kind] - wait[number == kind]).sum(axis=0)
     by_category[NAMES.index("thread-wait")] += wait.sum(axis=0)
 
-    # What no node has of the run is divided from the outside in, and each part takes no more than the one before left:
-    # around the executor, in gaps that no executor needs, and the rest between nodes.
+    # Time outside nodes is divided from the outside in, each part limited to what remains: around the executor, in
+    # unusually long gaps, and the rest between nodes.
     run_ns = trace.run_ns[runs.start : runs.stop].astype(np.float64)
     wall = run_ns if wall_ns is None else np.asarray(wall_ns, dtype=np.float64)
-    # What clocks of whole microseconds sum up beyond the run is not idle time below 0.
+    # Rounded clocks may sum to more than the run; idle time is not negative.
     idle = np.maximum(run_ns - by_node.sum(axis=0), 0.0)
     if trace.device_only:
         by_category[NAMES.index("device-idle")] = idle
@@ -144,10 +145,10 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
         lost = trace.lost[runs.start : runs.stop]
         by_category[NAMES.index("device-wait")] = device
         by_category[NAMES.index("between-nodes")] = np.where(lost, 0.0, idle - device - strange)
-        # A node that was lost ran in a gap, or within the one that runs its body.
+        # A lost node ran in a gap, or inside the node that runs its subgraph.
         by_category[NAMES.index("control-flow"), lost] = 0.0
     by_category[NAMES.index("outside-run")] = np.maximum(wall - run_ns, 0.0)
-    # So that each column sums to the wall time, whatever the clocks of nodes and of the run disagree about.
+    # Each column sums to the wall time, even if the clocks of nodes and of the run disagree.
     by_category[NAMES.index("unexplained")] = wall - by_category.sum(axis=0)
     return Attribution(
         runs=runs,
@@ -164,7 +165,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
 
 
 def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
-    """The runs that have a node on a device (r,)."""
+    """Return whether each run has a node on a device (r,)."""
     with_device = np.zeros(len(runs), dtype=np.bool_)
     codes = [i for i, text in enumerate(trace.provider.texts) if text in DEVICES]
     with_device[trace.run[rows[np.isin(trace.provider.codes[rows], codes)]] - runs.start] = True
@@ -172,9 +173,9 @@ def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
 
 
 def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
-    """Return nanoseconds of each run before and after its executor, where a node of it ran on a device (r,).
+    """Return the nanoseconds of each run around its executor if one of its nodes ran on a device, else 0 (r,).
 
-    There inputs go to the device, and the run waits for what the device still does and for the outputs.
+    In this time inputs are copied to the device, and the run waits for remaining device work and outputs.
     """
     executor = trace.executor_ns[runs.start : runs.stop]
     around = np.maximum(trace.run_ns[runs.start : runs.stop] - executor, 0).astype(np.float64)
@@ -182,10 +183,10 @@ def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
 
 
 def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) -> Floats:
-    """Return nanoseconds of each run in gaps that are far longer than usual at their place (r,).
+    """Return the nanoseconds of each run in gaps far longer than usual at their place (r,).
 
-    Places are two nodes that follow each other, the begin of a run, and its end; not the begin and end of one on a
-    device, which wait for it.
+    A place is a pair of consecutive nodes, or the start or end of a run. Starts and ends of runs on a device are
+    excluded, since they wait for the device.
     """
     rows = rows[trace.parent[rows] == NO_PARENT]
     excess_ns = np.zeros(len(runs))
@@ -193,13 +194,13 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
         return excess_ns
     rows = rows[np.lexsort((trace.start_ns[rows], trace.run[rows]))]
     run = trace.run[rows] - runs.start
-    # The latest end so far, not that of the row before: in parallel mode an early node may outlast later
-    # ones.
+    # The latest end so far, not that of the previous row: in parallel mode an early node may outlast later ones.
     start, end = trace.start_ns[rows], _latest_end(trace, rows, run)
-    # In order of their starts; while one that started earlier still runs there is no gap.
+    # Sorted by start; there is no gap while an earlier row still runs.
     inner = np.flatnonzero(run[1:] == run[:-1])
     codes, n = trace.name.codes[rows], len(trace.name.texts)
-    # Each pair of neighbours is a place of its own: between some nodes the executor frees or copies, each time.
+    # Each pair of neighbours is a separate place, since the executor frees or copies between some nodes in every
+    # run.
     _, place = combined((codes[inner], n), (codes[inner + 1], n))
     first = np.flatnonzero(np.diff(run, prepend=-1))
     last = np.append(first[1:], len(rows)) - 1
@@ -208,14 +209,14 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
     begin = trace.run_start_ns[runs.start + run[first]]
     finish = begin + trace.run_ns[runs.start + run[first]]
 
-    # Each place has gaps of many runs, of which the median is what the executor needs there.
+    # The median over many runs is the time that the executor needs at a place.
     gap = np.concatenate([start[inner + 1] - end[inner], start[first] - begin, finish - end[last]])
     n = int(place.max(initial=-1)) + 1
-    # Two more places: before the first node of a run, and behind its last.
+    # Two additional places: before the first node of a run, and after its last.
     place = np.concatenate([place, np.full(len(first), n), np.full(len(last), n + 1)])
     at = np.concatenate([run[inner], run[first], run[last]])
     there = gap > 0
-    # Only what is beyond the usual, with a margin, is strange; the usual part of a long gap stays the executor's.
+    # Only the excess over the usual gap, with a margin, is unusual; the rest of a long gap remains the executor's.
     excess = gap - (USUAL_GAP * _usual(place, gap, there, len(inner))[place] + SHORT_GAP_NS)
     strange = there & (excess > 0)
     np.add.at(excess_ns, at[strange], excess[strange])
@@ -223,10 +224,10 @@ def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) ->
 
 
 def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
-    """Return what is usual at each place, nanoseconds (places,); infinite where too few gaps are known."""
+    """Return the usual gap at each place in nanoseconds (places,); infinite if too few gaps are known."""
     n = int(place.max(initial=-1)) + 1
     usual = _medians(place[there], gap[there], n)
-    # Without the begins and ends of runs, which are of another kind than gaps between nodes.
+    # Without starts and ends of runs, which differ from gaps between nodes.
     inner = gap[:n_inner][there[:n_inner]]
     everywhere = float(np.median(inner)) if len(inner) >= FEWEST_GAPS else np.inf
     usual[np.bincount(place[there], minlength=n) < FEWEST_GAPS] = everywhere
@@ -234,10 +235,10 @@ def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
 
 
 def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
-    """Return the latest end of each row and those before it in its run; rows are sorted by run."""
+    """Return the latest end among each row and the preceding rows of its run; rows are sorted by run."""
     end = trace.start_ns[rows] + trace.duration_ns[rows]
     order = np.argsort(end, kind="stable")
-    # Ranks instead of times, so that a later run's are always above those of an earlier one.
+    # Ranks instead of times, so those of a later run always exceed those of an earlier one.
     rank = np.empty(len(rows), dtype=np.int64)
     rank[order] = np.arange(len(rows))
     latest = np.maximum.accumulate(rank + run * len(rows)) - run * len(rows)
@@ -246,14 +247,14 @@ def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
 
 
 def _medians(place: Numbers, values: Numbers, n: int) -> Floats:
-    """Return median of the values at each place (n,); 0 if there is none."""
+    """Return the median of the values at each place (n,); 0 for places without values."""
     medians = np.zeros(n)
     order = np.lexsort((values, place))
     place, values = place[order], values[order]
     starts = np.searchsorted(place, np.arange(n))
     ends = np.searchsorted(place, np.arange(n), side="right")
     there = ends > starts
-    # The two middle values of each stretch; of an odd number of values the same one twice.
+    # The two middle values of each group; for an odd number of values, the same one twice.
     low, high = (ends - 1 + starts)[there] // 2, (ends + starts)[there] // 2
     medians[there] = (values[low] + values[high]) / 2
     return medians

@@ -1,4 +1,4 @@
-"""The columns of a trace while they grow, a block of events at a time."""
+"""Construction of a trace's columns, one block of events at a time."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ RUN = "model_run"
 EXECUTORS = frozenset(("SequentialExecutor::Execute", "ParallelExecutor::Execute"))
 FENCES = ("_fence_before", "_fence_after")
 MOST_EVENTS = 1_000_000
-"""ONNX Runtime keeps so many events of the host and drops what comes after; a device's are added at the end."""
+"""ONNX Runtime's limit of host events per profile; later ones are dropped. Device events are appended at the end."""
 
-_NO_THREAD = "thread::id"  # "thread::id of a non-executing thread": one that the pool has not started yet
+_NO_THREAD = "thread::id"  # threads that the pool has not started yet
 
 _COLUMNS = (
     "start", "duration", "thread", "wait", "imbalance", "helpers", "output", "parameter", "activation", "in_use",
@@ -42,15 +42,15 @@ _COLUMNS = (
 
 
 class TraceBuilder:
-    """Takes events in the file's order; ``trace`` gives the columns.
+    """Builder of a trace: takes events in file order, and returns the finished columns from ``trace``.
 
     Attributes:
-        n_events: Events taken.
-        n_unreadable: What was no event.
-        n_damaged: Events with an argument that is not as expected; the reader counts them.
-        n_mended: Events that were read without commas that are too many; the reader counts them.
-        n_known: Events that ONNX Runtime writes: other tools write files of the same form.
-        complete: The reader saw the end.
+        n_events: Number of events taken.
+        n_unreadable: Number of entries that were not events.
+        n_damaged: Number of events with an invalid argument, set by the reader.
+        n_mended: Number of events that were decoded after removing surplus commas, set by the reader.
+        n_known: Number of events of ONNX Runtime; other tools write the same format.
+        complete: Whether the end of the file was read.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class TraceBuilder:
         self._provider: Numbered[str] = Numbered()
         self._numbers = {name: array("q") for name in _COLUMNS}
         self._shapes: Numbered[tuple[bytes, bytes]] = Numbered()  # of inputs and outputs
-        self._pieces: dict[str, int] = {}  # of parallel work, by thread of the pool
+        self._pieces: dict[str, int] = {}  # parallel work by pool thread
         self._runs: list[tuple[int, int, int]] = []
         self._executors: list[tuple[int, int, int]] = []
         self._borders: list[int] = []  # rows before which a run ended or began
@@ -74,7 +74,7 @@ class TraceBuilder:
         self._session: dict[str, int] = {}
         self._latest = float("-inf")
         self._in_order_of_starts = True
-        self._after = NO_PARENT  # the node that a kernel would be written after
+        self._after = NO_PARENT  # the node that a kernel event would follow
 
     def take(self, events: Sequence[Event]) -> None:
         """Append a block of events."""
@@ -82,7 +82,7 @@ class TraceBuilder:
         if len(timed) < len(events):
             self._take_around(events)
             return
-        # Of files that were merged from several processes the first is read that did work on a host.
+        # Files merged from several processes: the first process with host work is read.
         if self._pid is None:
             self._pid = next((e.pid for e in events if e.cat in HOST), None)
         timed = [e for e in timed if e.pid == self._pid or e.cat not in HOST]
@@ -101,7 +101,7 @@ class TraceBuilder:
         self._take_nodes(nodes)
 
     def _take_around(self, events: Sequence[Event]) -> None:
-        """Take a block in which some events have no valid times, without these."""
+        """Take a block in which some events have no valid times, skipping these."""
         first = 0
         for i, event in enumerate(events):
             if not event.timed:
@@ -115,7 +115,7 @@ class TraceBuilder:
         self.take(events[first:])
 
     def lose(self, line: bytes = b"") -> None:
-        """Take what was no event: the line that could not be read, where there is one."""
+        """Record an entry that is not an event, with the unreadable line if there is one."""
         self.n_unreadable += 1
         self._losses.line(line)
 
@@ -126,7 +126,7 @@ class TraceBuilder:
             keys = self._counted(keys)
         self._borders.clear()
         self._node.add(keys)
-        # Copied: a view would keep the whole block in memory.
+        # Copied, because a view would keep the whole block in memory.
         self._shapes.add([(bytes(a.input_type_shape), bytes(a.output_type_shape)) for a in args])
         self._op_type.add([a.op_name for a in args])
         self._provider.add([a.provider for a in args])
@@ -148,7 +148,7 @@ class TraceBuilder:
             self._numbers[name].extend(values)
 
     def _counted(self, keys: Sequence[NodeKey]) -> list[NodeKey]:
-        """The keys; a node with neither name nor number is called by its place among those of its operator in a run."""
+        """Return the keys; a node without name and number is numbered among those of its operator in the run."""
         named, borders = [], list(reversed(self._borders))
         for row, (name, op_type, provider, index) in enumerate(keys, start=len(self._op_type.codes)):
             while borders and borders[-1] <= row:
@@ -163,7 +163,7 @@ class TraceBuilder:
         return named
 
     def _took_part(self, pool: Mapping[str, Helper]) -> int:
-        """Return how many threads of the pool have run more pieces of work than at the node before."""
+        """Return how many pool threads have completed more work since the previous node."""
         n_threads = 0
         for thread, helper in pool.items():
             if thread.startswith(_NO_THREAD):
@@ -175,7 +175,7 @@ class TraceBuilder:
         return n_threads
 
     def _others(self, events: Sequence[Event], row: int) -> None:
-        """Runs, loading, and what ran on a device; ``row`` is the number of the next node."""
+        """Take events that are not node executions (runs, loading, devices); ``row`` is the next node's index."""
         for e in events:
             if e.cat in ("Node", "Session") and self._in_order_of_starts:
                 self._in_order_of_starts = e.ts >= self._latest
@@ -185,7 +185,7 @@ class TraceBuilder:
                     self._after = row
                     row += 1
                 else:
-                    # Older versions record the fences around a kernel: no work of the operator.
+                    # Older versions record fences around a kernel, which are not work of the operator.
                     self._n_host += 1
                     self.n_known += e.name.endswith(FENCES)
             elif e.cat == "Session":
@@ -206,7 +206,7 @@ class TraceBuilder:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """Return the finished trace."""
+        """Return the finished trace; ``form`` is its format, ``missing`` adds sentences to its own."""
         op_type, provider = labels(self._op_type), labels(self._provider)
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
@@ -274,10 +274,10 @@ class TraceBuilder:
         )
 
     def _executions(self, name: Labels) -> list[dict[tuple[str, str], int]]:
-        """Return how often each node ran with which inputs and outputs, its first execution's first."""
+        """Return the number of executions of each node by (inputs, outputs), that of its first execution first."""
         shapes = [(_text(inputs), _text(outputs)) for inputs, outputs in self._shapes.numbers]
         executions: list[dict[tuple[str, str], int]] = [{} for _ in name.texts]
-        # Node and shapes as one number, which ``divmod`` takes apart again.
+        # Node and shapes as one number, decoded by ``divmod``.
         pairs, first, times = np.unique(
             name.codes * np.int64(len(shapes)) + self._shapes.done(), return_index=True, return_counts=True
         )
@@ -287,15 +287,15 @@ class TraceBuilder:
         return executions
 
     def _executed(self) -> list[tuple[int, int, int]]:
-        """The executor's part of several runs whose own events are all lost."""
+        """Return the executors' spans as runs if several runs lost their own events; else an empty list."""
         executors = _outermost(self._executors) if not self._runs else []
         return executors if len(executors) > 1 else []
 
     def _whole_runs(self) -> list[tuple[int, int, int]]:
-        """The runs whose nodes are all there.
+        """Return the runs with all of their nodes.
 
-        Events usually stand in the order in which they ended, a run after its nodes. Where they stand in the order of
-        their starts, a file that was cut off holds a run before the nodes that it lost.
+        Events are usually sorted by end, with a run after its nodes. If they are sorted by start, a truncated file may
+        contain a run without its last nodes.
         """
         if self.complete or not self._in_order_of_starts or not self._runs:
             return self._runs
@@ -332,9 +332,9 @@ class TraceBuilder:
 
 
 def _key(event: Event) -> NodeKey:
-    """Return the identity of a node within its body; "" in place of a missing name.
+    """Return a node's identity within its graph; the name is "" if ONNX Runtime generated it.
 
-    ONNX Runtime writes the operator and the number in place of such a name.
+    ONNX Runtime writes the operator and number in place of a missing name.
     """
     name, args = event.name[: -len(KERNEL_TIME)], event.args
     index = args.node_index if args.node_index != ABSENT else args.graph_index
@@ -343,10 +343,10 @@ def _key(event: Event) -> NodeKey:
 
 
 def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """The executors of whole runs: those that run in no other one of their thread."""
+    """Return the executors of whole runs: those not nested in another one of their thread."""
     outermost: list[tuple[int, int, int]] = []
     end: dict[int, int] = {}
-    # Of two that start together the longer one comes first: it contains the other.
+    # Of two that start together, the longer one comes first, since it contains the other.
     for start, duration, thread in sorted(executors, key=lambda executor: (executor[0], -executor[1])):
         if start >= end.get(thread, start):
             outermost.append((start, duration, thread))
@@ -355,12 +355,12 @@ def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int
 
 
 def _executors(run_start: Numbers, run_ns: Numbers, executors: Sequence[tuple[int, int, int]]) -> Numbers:
-    """Return the executor's part of each run: the longest that lies in it (bodies of control flow have their own)."""
+    """Return the executor's longest span in each run (subgraphs have their own); ``ABSENT`` if unknown."""
     longest = np.full(len(run_ns), ABSENT, dtype=np.int64)
     if not executors or not len(run_ns):
         return longest
     start, duration = (column([e[i] for e in executors]) for i in range(2))
-    # The last run that began before it, or with it.
+    # The last run that began at or before this start.
     at = np.searchsorted(run_start, start, side="right") - 1
     inside = (at >= 0) & (start + duration <= run_start[at] + run_ns[at])
     np.maximum.at(longest, at[inside], duration[inside])

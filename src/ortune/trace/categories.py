@@ -1,4 +1,4 @@
-"""Which of the closed set of categories a node's self time belongs to."""
+"""Classification of a node's self time into a closed set of categories."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ LAYOUT = frozenset(
         "DequantizeLinear", "DynamicQuantizeLinear",
     )
 )  # fmt: skip
-"""Operators that change how values are stored, and nothing else."""
+"""Operators that only change how values are stored."""
 
 DEVICES = profiled(lambda p: p.queues)
-"""Execution providers that hand work to a device and go on: the run waits for it at its end, outside of all nodes."""
+"""Execution providers that queue work on a device: the run waits for it at its end, outside all nodes."""
 
 SMALL = 64
-"""Elements: up to so many integers are a shape or an index, not data."""
+"""Maximum number of elements of an integer tensor that counts as a shape or index instead of data."""
 _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
 
 
 SIZES = ("Shape", "Size")
-"""Operators from which all arithmetic on shapes begins."""
+"""Operators that shape arithmetic starts from."""
 
 
 def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> CategoryName:
     """Return the category of a node.
 
     Args:
-        op_type: Its operator.
-        inputs: The tensors it reads, as the profile writes them.
-        outputs: Those it writes.
-        sized: Whether some node of the run has a size; otherwise casts of a few integers cannot be recognised.
+        op_type: The operator.
+        inputs: The input tensors, as in the profile.
+        outputs: The output tensors, as in the profile.
+        sized: Whether the model has a Shape or Size node; otherwise casts of a few integers are not shape arithmetic.
     """
     if op_type.startswith("Memcpy"):
         return "device-copies"
@@ -44,7 +44,7 @@ def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> 
         return "shape-arithmetic"
     n_written = _whole_elements(outputs) if sized or op_type not in LAYOUT else None
     if n_written is not None and n_written <= SMALL:
-        # Arithmetic on shapes has two operands, each of SMALL elements at most.
+        # Shape arithmetic has at most two operands of SMALL elements each.
         read = _whole_elements(inputs)
         if op_type == "ConstantOfShape" or (read is not None and read <= 2 * SMALL):
             return "shape-arithmetic"
@@ -60,7 +60,7 @@ def categories(nodes: Nodes) -> list[CategoryName]:
 
 
 def _whole_elements(text: str) -> int | None:
-    """Return elements of all these tensors; None if one holds no integers, or nothing is known."""
+    """Return the total elements of these tensors; None if any is not an integer tensor, or the text is unknown."""
     described = tensors(text)
     if not described or any(dtype not in _WHOLE for dtype, _ in described):
         return None

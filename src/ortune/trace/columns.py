@@ -1,4 +1,4 @@
-"""Columns of a trace while they grow, and what they become."""
+"""Growing columns of a trace, and their conversion to arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Numbered(Generic[Key]):
-    """A column while it grows: each different key gets a number."""
+    """A growing column of keys, each distinct key with a number."""
 
     def __init__(self) -> None:
         self.numbers: dict[Key, int] = {}
@@ -29,7 +29,7 @@ class Numbered(Generic[Key]):
         self.codes.extend([numbers[key] for key in keys])
 
     def done(self) -> Codes:
-        """Return the finished column of numbers."""
+        """Return the finished column of key numbers."""
         return np.frombuffer(self.codes, dtype=np.int32).copy()
 
 

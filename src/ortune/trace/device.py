@@ -1,10 +1,9 @@
-"""Kernels and copies on a device, and the nodes that started them, as each execution provider reports them.
+"""Device kernels and copies, and the nodes that started them, as reported by each execution provider.
 
-CUDA, ROCm and TensorRT (category "Kernel") write them after the node that they belong to, named in ``parent_name`` or,
-in older versions, by its operator alone; those that name neither were not matched to a node and stand anywhere. As a
-plugin, CUDA appends them at the end and names no node. The native WebGPU provider ("Api") appends them at the end too,
-named "node&operator&program", of no thread. What others (VitisAI, plugins) write as "Api" are calls that the host
-makes: no time of the device.
+CUDA, ROCm and TensorRT (category "Kernel") write them after their node, with its name in ``parent_name`` or, in older
+versions, only its operator; those with neither were not matched to a node and may be anywhere. The CUDA plugin appends
+them at the end without a node. The native WebGPU provider ("Api") also appends them at the end, named
+"node&operator&program", without a thread. "Api" events of others (VitisAI, plugins) are host calls, not device time.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from ortune.trace.table import ABSENT, NO_PARENT, Kernels, Labels, Numbers, numb
 
 _NO_THREAD = -1
 _DIGITS = 18
-"""A count of bytes that has fewer fits in 64 bits."""
+"""Byte counts with fewer digits than this fit in 64 bits."""
 
 
 class DeviceEvents:
-    """Collects device events while a file is read; they are assigned to nodes at the end.
+    """Collector of device events; ``kernels`` assigns them to nodes at the end.
 
     Attributes:
-        n_calls: Calls of the host to a device, which are no kernels.
+        n_calls: Number of host calls to a device, which are not kernels.
     """
 
     CATEGORIES = frozenset(("Kernel", "Api"))
@@ -43,11 +42,11 @@ class DeviceEvents:
 
         Args:
             event: The event.
-            after: Row of the node right before it, with nothing but kernels between; ``NO_PARENT`` without one.
+            after: Row of the preceding node, with only kernels in between; ``NO_PARENT`` if there is none.
         """
         name, owner = event.name, (event.args.parent_name.removesuffix(KERNEL_TIME), event.args.op_name)
         if event.cat == "Api":
-            # Names of nodes may hold an "&" themselves: the last two parts are ONNX Runtime's.
+            # Node names may contain "&": the last two parts are ONNX Runtime's.
             parts = name.rsplit("&", 2)
             if event.tid != _NO_THREAD or len(parts) != 3:
                 self.n_calls += 1
@@ -67,7 +66,7 @@ class DeviceEvents:
         )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
-        """Return the kernels, each with the row of its node."""
+        """Return the kernels, each with the row of its node or ``NO_PARENT``."""
         owners = list(self._owners)
         times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
         numbers, operators = numbers_of(name), numbers_of(op_type)
@@ -96,10 +95,10 @@ class DeviceEvents:
         )
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
-        """Return what is missing from the kernels, in sentences."""
+        """Yield sentences about missing information."""
         if self.n_calls:
             yield f"no device times of {self.n_calls} host calls, which are not kernels"
-        # Copies of inputs and outputs belong to the run, and to no node of it.
+        # Copies of inputs and outputs belong to the run, not to a node.
         lost = int(((kernels.row == NO_PARENT) & (kernels.bytes == ABSENT)).sum())
         if lost:
             yield f"no node for {lost} of {len(kernels.row)} kernels on the device"

@@ -1,4 +1,4 @@
-"""Where the time went: two sides of a comparison, category by category, operator by operator, node by node."""
+"""Differences between two profiles, by category, operator and node."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ from ortune.trace.matching import SideNode, match
 from ortune.trace.table import Floats
 
 Widths = Callable[[Floats, Floats, Floats], Floats]
-"""Half-widths of simultaneous intervals of rows, from differences, standard errors and their degrees of
-freedom (n,)."""
+"""Returns half-widths of simultaneous intervals from differences, standard errors and degrees of freedom (n,)."""
 
-FEWEST = 3  # samples a side from which on a difference has an interval
+FEWEST = 3  # minimum samples per side for an interval
 PARTS = 10
 MOST_ROWS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTimes:
-    """One side, profiled in one process or more. Samples are the means of processes, or of one process's ``parts``.
+    """Times of one side, profiled in one or more processes. Samples are process means, or the ``parts`` of one process.
 
     Attributes:
-        label: What it is called.
-        processes: How many.
-        wall_ns: A steady run, in each sample (samples,).
-        categories: In each sample, by name (samples,).
-        nodes: Every node of its optimised graph.
+        label: Name of the side.
+        processes: Number of processes.
+        wall_ns: Mean steady run of each sample (samples,).
+        categories: Time by category, for each sample (samples,).
+        nodes: Nodes of the optimized graph.
     """
 
     label: str
@@ -42,17 +41,16 @@ class SideTimes:
 
 
 def parts(by_run: Floats) -> Floats:
-    """Average a table (rows, runs) over up to ``PARTS`` stretches of runs.
+    """Return the means of a table (rows, runs) over up to ``PARTS`` consecutive parts, of shape (rows, parts).
 
-    Neighbouring runs are alike, so treating them as independent would overstate the evidence. The mean of the parts is
-    that of all runs.
+    Neighbouring runs are correlated, so treating them as independent would overstate the evidence. The mean of the
+    parts equals that of all runs.
     """
     runs = by_run.shape[1]
     if not runs:
         return np.zeros((by_run.shape[0], 1))
     n = min(PARTS, runs)
-    # Parts of equal length: the first runs, which fill none, are left out here and come back with the mean
-    # below.
+    # Parts of equal length: leading runs that do not fill one are omitted here, and included by the mean below.
     means = by_run[:, runs % n :].reshape(by_run.shape[0], n, -1).mean(axis=2)
     whole: Floats = means + (by_run.mean(axis=1) - means.mean(axis=1))[:, None]
     return whole
@@ -61,13 +59,13 @@ def parts(by_run: Floats) -> Floats:
 def difference(
     a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
 ) -> ProfileDifference:
-    """Compute B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
+    """Return B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
     matched = _node_rows(matches.groups, widths, counterparts or {})
     rows = _sorted(row for row in matched if _is_real(row))
-    # Without intervals every row is told, and what is certain nonetheless goes first.
+    # Without intervals every row is shown, and rows of different work come first.
     rows = tuple(sorted(rows, key=lambda row: row.low_ns is None and row.same_work))
     return ProfileDifference(
         a=a.label,
@@ -119,7 +117,7 @@ def _node_rows(
 
 
 def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
-    """Return operations and bytes of all; of all or of none."""
+    """Return the total operations and bytes of nodes; (None, None) if any is unknown or there are no nodes."""
     work = [node.work for node in nodes if node.work is not None]
     if not nodes or len(work) < len(nodes):
         return None, None
@@ -127,7 +125,7 @@ def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
 
 
 def _name(a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str]) -> str:
-    """After A's nodes, and those of B that A does not have; the one that most work is in first."""
+    """Return a row name: A's original nodes, then those only in B; nodes with the most work come first."""
     mine, theirs = (sorted(side, key=lambda node: -(node.work or (0.0, 0.0))[0]) for side in (a, b))
     names = [name for node in mine for name in node.originals]
     names += [counterparts.get(name, name) for node in theirs for name in node.originals]
@@ -157,15 +155,15 @@ def _total(nodes: Sequence[SideNode]) -> Floats | None:
 
 
 def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Widths) -> list[DifferenceRow]:
-    """Return rows that are shown together: the more there are, the farther from 0 one must be to count."""
+    """Return rows with simultaneous intervals, which widen with their number."""
     means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
     halves: Floats | None = None
     if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):
         estimates = np.array([_estimate(a, b) for _, a, b in sides]).reshape(-1, 4)
         changes, errors, degrees, larger = estimates.T
         halves = widths(changes, errors, degrees)
-        # A half-width of the log ratio in nanoseconds: what the larger mean loses by it. So the interval of the
-        # difference leaves out 0 exactly where that of the ratio leaves out 1.
+        # A half-width of the log ratio, converted to nanoseconds by the larger mean, so the interval of the
+        # difference excludes 0 exactly if that of the ratio excludes 1.
         halves = np.where(larger > 0.0, larger * -np.expm1(-halves), halves)
     rows = []
     for i, ((name, _, _), (a_ns, b_ns)) in enumerate(zip(sides, means, strict=True)):
@@ -185,10 +183,10 @@ def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Wid
 
 
 def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, float]:
-    """B against A: the change, its standard error, the degrees of freedom (Welch's), and the larger mean.
+    """Return the change from A to B, its standard error, the degrees of freedom (Welch), and the larger mean.
 
-    Noise grows with what is measured, so that both sides have about the same on a scale of ratios; the change is then
-    the logarithm of B over A. Where a side is not there or not above 0 it is B minus A, and the larger mean is 0.
+    Noise grows with the measured time, so both sides have similar noise on a logarithmic scale, and the change is the
+    logarithm of B over A. If a side is missing or not positive, the change is B minus A, and the larger mean is 0.
     """
     there = [side for side in (a, b) if side is not None]
     means = [float(side.mean()) for side in there]

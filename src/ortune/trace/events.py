@@ -1,7 +1,7 @@
-"""The events of ONNX Runtime's profiler, decoded from JSON with as much mercy as keeps them true.
+"""Decoding of ONNX Runtime's profiler events from JSON, tolerant of known defects.
 
-An event is one object: what it is (``cat`` and ``name``), when it was (``ts`` and ``dur``, microseconds), the thread,
-and arguments. Their values are text, also where they mean numbers.
+An event is an object with its type (``cat`` and ``name``), time (``ts`` and ``dur``, microseconds), thread and
+arguments. Argument values are strings, even for numbers.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from msgspec import Meta
 from ortune.trace.table import ABSENT
 
 HOST = frozenset(("Node", "Session"))
-"""Categories of what the host did."""
+"""Categories of host events."""
 KERNEL_TIME = "_kernel_time"
-"""Suffix of the events that hold a node's time."""
+"""Suffix of events with a node's time."""
 
 _SIGNED = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Process = _SIGNED | str
-"""What merges files of several hosts may name theirs."""
+"""Process id; tools that merge files of several hosts may write names."""
 _SIZE = Annotated[int, Meta(ge=-1, le=2**62)]
 _MICROSECONDS = Annotated[int, Meta(ge=-(2**43), le=2**43)]
 _FARTHEST_US = float(1 << 53)
 _LONGEST_US = float(1 << 43)  # 101 days
 UNTIMED = float("nan")
-"""The time of an event that has none."""
+"""Time of an event without one."""
 
 
 class MainThread(msgspec.Struct, gc=False):
-    """Time of a node's own thread in the thread pool, microseconds.
+    """Times of a node's own thread in the thread pool, microseconds.
 
-    Spans lie in each other: ``DistributionEnqueue``, which is not read, always in ``Distribution``; ``WaitRevoke`` in
-    ``Wait``, but for operators that run several loops in one parallel section.
+    Spans are nested: ``DistributionEnqueue``, which is not read, in ``Distribution``, and ``WaitRevoke`` in ``Wait``,
+    except for operators that run several loops in one parallel section.
     """
 
     distribution: _MICROSECONDS = msgspec.field(default=0, name="Distribution")
@@ -46,22 +46,23 @@ class MainThread(msgspec.Struct, gc=False):
 
 
 class Helper(msgspec.Struct, gc=False):
-    """How many pieces of work another thread of the pool took since the profile began, not in this node alone."""
+    """Work items that another pool thread completed since the start of the profile, not only in this node."""
 
     num_run: _SIGNED = 0
 
 
 class Threads(msgspec.Struct, gc=False):
-    """``thread_scheduling_stats`` of a node."""
+    """A node's ``thread_scheduling_stats``."""
 
     main_thread: MainThread | None = None
     sub_threads: dict[str, Helper] = {}
 
 
 class Args(msgspec.Struct, gc=False):
-    """The arguments of a node's event.
+    """Arguments of an event.
 
-    Those of kernels on a device have ``op_name``, ``parent_name`` and ``stream``, those of copies ``copied_bytes`` too.
+    Node events have most of the fields. Device kernels have ``op_name``, ``parent_name`` and ``stream``; copies also
+    have ``copied_bytes``.
     """
 
     op_name: str = ""
@@ -82,7 +83,7 @@ class Args(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event."""
+    """A profiler event."""
 
     name: str = ""
     cat: str = ""
@@ -99,7 +100,7 @@ class Event(msgspec.Struct, gc=False):
 
     @property
     def foreign(self) -> bool:
-        """Another tool's mark, which has no length: no loss."""
+        """Whether this is another tool's marker without a duration, which is not a lost event."""
         return self.cat not in HOST and math.isnan(self.dur)
 
 
@@ -109,7 +110,7 @@ class _Who(msgspec.Struct, gc=False):
 
 
 class _Damaged(msgspec.Struct, gc=False):
-    """An event with an argument that is not as expected: what it is, which node and when, still count."""
+    """An event with an invalid argument, of which the type, node and times are still used."""
 
     name: str = ""
     cat: str = ""
@@ -134,7 +135,7 @@ class _Document(msgspec.Struct):
 
 
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for text that is no such JSON; deep nesting ends in the last of them."""
+"""Exceptions from decoding invalid JSON; deep nesting raises the last."""
 
 _many = msgspec.json.Decoder(list[Event], strict=False)
 _one = msgspec.json.Decoder(Event, strict=False)
@@ -152,7 +153,8 @@ def many_events(text: bytes) -> list[Event]:
     """Decode a JSON array of well-formed events.
 
     Raises:
-        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: ``BROKEN``; read them one by one.
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: For invalid text; see ``BROKEN``. Decode events one by
+        one instead.
     """
     return _many.decode(text)
 
@@ -161,8 +163,8 @@ class Decoded(NamedTuple):
     """A JSON object decoded as an event.
 
     Attributes:
-        whole: All its arguments are as expected.
-        mended: It is no JSON, and was read without the commas that are too many.
+        whole: Whether all arguments are valid.
+        mended: Whether surplus commas were removed, since the text is not valid JSON.
     """
 
     event: Event
@@ -171,9 +173,8 @@ class Decoded(NamedTuple):
 
 
 def one_event(text: bytes) -> Decoded | None:
-    """Decode one JSON object; None if it is no event."""
-    # From the strictest reading to the most forgiving one: the first that succeeds keeps most of what is
-    # true.
+    """Decode one JSON object; return None if it is not an event."""
+    # From the strictest decoding to the most tolerant: the first that succeeds preserves the most.
     for spelling, mended in _spellings(text):
         try:
             return Decoded(_one.decode(spelling), mended=mended)
@@ -195,15 +196,15 @@ def one_event(text: bytes) -> Decoded | None:
         except msgspec.ValidationError:
             return None
         except BROKEN:
-            continue  # what is not as expected came before what is no JSON
+            continue  # an invalid value came before invalid JSON
     return None
 
 
 def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
-    """Return the events of a file that is laid out in another way: one array, or an object that holds it.
+    """Return the events of a file in another layout: one array, or an object with one.
 
     Returns:
-        The events, None for each object that is no event; and whether the end is there.
+        The events, with None for each object that is not an event, and whether the end of the file is present.
     """
     try:
         return [Decoded(event) for event in _many.decode(text)], True
@@ -220,8 +221,8 @@ def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
     """Return the waiting time, imbalance and helper threads of a node's parallel work.
 
     Returns:
-        Nanoseconds that it waited or shared out work; those of them that it waited at the end, when others were not
-        done; the pool's other threads. ``ABSENT`` and none without statistics.
+        Nanoseconds of waiting or distributing work; the part of them at the end, waiting for other threads;
+        the other pool threads. (``ABSENT``, ``ABSENT``, {}) without statistics.
     """
     if isinstance(stats, str):
         try:
@@ -231,19 +232,19 @@ def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
     if stats is None or stats.main_thread is None:
         return ABSENT, ABSENT, {}
     main = stats.main_thread
-    # Where the two do not lie in each other, the shorter is not counted: it cannot be told, and is next to nothing.
+    # If the spans are not nested, the shorter one is ignored, since it is negligible.
     late = max(0, 1000 * max(main.wait, main.revoke))
     return max(0, 1000 * main.distribution) + late, late, stats.sub_threads
 
 
 def _spellings(text: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the text itself, then what it must have meant, and whether commas too many are left out of it."""
+    """Yield the text, then corrected forms, each with whether surplus commas were removed."""
     yield text, False
-    # Of inputs that are no tensors ONNX Runtime writes the comma alone.
+    # For inputs that are not tensors, ONNX Runtime writes only the comma.
     fewer = _COMMA.sub(lambda match: match[1] or b"", text)
     if fewer != text:
         yield fewer, True
-    # Names stand in the file as they are, quotes included; what follows them is ONNX Runtime's own.
+    # Names are not escaped in the file, quotes included; the text after them is ONNX Runtime's own.
     begin = _NAME.search(text)
     end = text.rfind(b'"args"')
     end = text.rfind(b'"', 0, end) if end > 0 else -1
@@ -255,7 +256,7 @@ def _spellings(text: bytes) -> Iterator[tuple[bytes, bool]]:
 
 
 def _objects(text: bytes) -> Iterator[bytes]:
-    """The objects of the outermost array, however they are laid out; the last one may be cut off, and is left out."""
+    """Yield the objects of the outermost array in any layout, except a truncated last one."""
     wanted = 2 if text.lstrip().startswith(b"{") else 1
     depth = start = 0
     for token in _TOKEN.finditer(text):

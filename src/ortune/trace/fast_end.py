@@ -1,10 +1,10 @@
-"""What executions take when nothing disturbs them: their fast end.
+"""Fast end of executions: the time that they take without disturbances.
 
-A peak is the best of many tries, so what is set against it is the best that a node did, not its mean: other programs,
-interrupts and clocks that fall only ever add to an execution. It is the fastest twentieth: with two threads and four
-other programs on two CPUs about one execution in ten is left alone, and a tenth would hold some that are not. Of many
-runs no single reading of the clock decides; of fewer than forty it is the fastest one. Each execution is compared with
-those at the same place of other runs, which do the same work.
+A machine's peak is the best of many tries, so it is compared with the best times of a node, not the mean: other
+programs, interrupts and falling clock rates only slow an execution down. The fast end is the mean of the fastest
+twentieth: with two threads and four other programs on two CPUs, about one execution in ten is undisturbed, so a tenth
+would include disturbed ones. With fewer than forty runs it is the fastest one. Each execution is compared with those
+at the same place in other runs, which do the same work.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ TWENTIETH = 0.05
 def of_nodes(
     node: Numbers, run: Numbers, start: Numbers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Return each node's time per run at its fast end, and the waiting in it (n,)."""
+    """Return each node's time per run at its fast end, and the waiting included in it, in nanoseconds (n,)."""
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)
-    # A node may run several times in a run (in a loop): the k-th execution of one run is held against the k-th of the
-    # others, since later ones may have more or less to do.
+    # A node may run several times per run (in a loop). The k-th execution is compared with the k-th of other runs,
+    # since later ones may have more or less to do.
     order = np.lexsort((start, run, node))
     _, both = combined((node, n_nodes), (run, n_runs))
     place = np.empty(len(node), dtype=np.int64)
     place[order] = _counted(both[order])
     _, alike = combined((node, n_nodes), (place, int(place.max()) + 1))
     size = np.bincount(alike)
-    # Sorted by time within each group, the first of a group are its fastest.
+    # Sorted by time within each group, so a group's first are its fastest.
     order = np.lexsort((own, alike))
     chosen = order[_counted(alike[order]) < _kept(size)[alike[order]]]
-    # A place that only some runs come to (a loop that ends early) counts as often as they do.
-    # Example: 50 of 100 runs come to a place, so its two fastest are kept. Each weighs 50 / 2 / 100 = 0.25,
-    # which makes half of their mean for an average run.
+    # A place reached only by some runs (a loop that ends early) is weighted by its frequency. Example: 50 of 100
+    # runs reach a place, so its two fastest are kept, each with weight 50 / 2 / 100 = 0.25: half of their mean for
+    # an average run.
     weight = (size / _kept(size) / n_runs)[alike[chosen]]
     fast = np.bincount(node[chosen], weights=own[chosen] * weight, minlength=n_nodes)
     waiting = np.bincount(node[chosen], weights=wait[chosen] * weight, minlength=n_nodes)
@@ -45,7 +45,7 @@ def of_nodes(
 
 
 def of_rows(by_run: Floats) -> Floats:
-    """Return the fast end of each row of a table (rows, runs)."""
+    """Return the fast end of each row of a table (rows, runs); zeros if there are no runs."""
     n = by_run.shape[1]
     if not n:
         return np.zeros(by_run.shape[0])
@@ -58,7 +58,7 @@ def _kept(size: Numbers) -> Numbers:
 
 
 def _counted(groups: Numbers) -> Numbers:
-    """Return how many of its group are before each row; rows of a group follow each other."""
+    """Return the number of preceding rows of each row's group; groups are contiguous."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     return ranks

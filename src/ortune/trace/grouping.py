@@ -1,4 +1,4 @@
-"""Rows that have the same numbers in several columns."""
+"""Grouping of rows by equal codes in several columns."""
 
 from __future__ import annotations
 
@@ -12,34 +12,33 @@ from ortune.trace.table import Floats, Numbers
 Whole = np.ndarray[Any, np.dtype[Any]]
 
 MOST_CELLS = 1 << 26
-"""Of a table of nodes and runs: half a gibibyte, of which a profile needs some."""
+"""Maximum size of a table of nodes and runs: half a gibibyte, far above the need of a profile."""
 TABLE = 1 << 20
-"""Up to so many possible combinations (or four for each row) are looked up in a table, which needs no sorting."""
+"""Maximum number of combinations (or four per row, if larger) for lookup in a table, which avoids sorting."""
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
-    """Return number the distinct combinations of codes.
+    """Number the distinct combinations of codes; each column is given with its number of codes.
 
     Returns:
-        The first row of each combination (combinations,), in the order of the numbers, and the combination of each
-        row (rows,).
+        The first row of each combination (combinations,), in numbering order, and the combination of each row (rows,).
     """
     codes, size = columns[0]
     place, n = _dense(np.asarray(codes, dtype=np.int64), size)
     for codes, size in columns[1:]:
-        # Without gaps after each column: the product of all sizes may not fit in 64 bits.
+        # Renumbered without gaps after each column, since the product of all sizes may exceed 64 bits.
         place, n = _dense(place * size + codes, n * size)
     first = np.empty(n, dtype=np.int64)
-    # Written from the last row to the first, which stays.
+    # Written from the last row to the first, which remains.
     first[place[::-1]] = np.arange(len(place) - 1, -1, -1)
     return first, place
 
 
 def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> Floats:
-    """Sums values by table cell.
+    """Sum values by table cell, into an array of ``shape``.
 
     Raises:
-        UsageError: The table is larger than any profile's.
+        UsageError: If the table exceeds ``MOST_CELLS``.
     """
     if shape[0] * shape[1] > MOST_CELLS:
         raise UsageError(
@@ -51,11 +50,11 @@ def sums(rows: Whole, columns: Whole, values: Whole, shape: tuple[int, int]) -> 
 
 
 def _dense(keys: Numbers, size: int) -> tuple[Numbers, int]:
-    """Return the keys, all below ``size``, numbered without gaps; and how many different ones there are."""
+    """Renumber keys below ``size`` without gaps; return them with the number of distinct keys."""
     if size > max(TABLE, 4 * len(keys)):
         different, place = np.unique(keys, return_inverse=True)
         return place.reshape(-1), len(different)
-    # A table with a place for each key is faster than sorting, unless it is far larger than what is in it.
+    # A table with an entry per key is faster than sorting, unless most entries are unused.
     there = np.zeros(size, dtype=bool)
     there[keys] = True
     numbers = np.cumsum(there, dtype=np.int64) - 1

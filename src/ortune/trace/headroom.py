@@ -1,4 +1,4 @@
-"""What can still be won: outside the kernels, and in them up to the machine's peak."""
+"""Headroom of a run: time outside the kernels, and the kernels' distance from the machine's peak."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ SETTINGS: tuple[CategoryName, ...] = (
     "thread-wait", "between-nodes", "outside-run", "control-flow", "device-copies", "casts-and-layout",
     "shape-arithmetic",
 )  # fmt: skip
-"""What of a run is none of the operators' own work: all that can be won outside the kernels."""
+"""Categories outside the operators' own work, which settings can reduce."""
 
-MOSTLY = 0.5  # of the floor: where it is memory's, or of the time: where it is int8 already
-DISTURBED = 1.3  # times the run without the profiler: from there on its parts say little of that run
-EVENT_NS = 20_000.0  # that the profiler takes for an execution at most; usually 2 to 5 us
+MOSTLY = 0.5  # fraction of the floor (memory-bound), or of the time (already int8)
+DISTURBED = 1.3  # ratio to the run without the profiler from which on the profile is not representative
+EVENT_NS = 20_000.0  # maximum cost per recorded execution; usually 2 to 5 us
 NAMED = 2
-DOUBTED = 0.1  # of the kernels' time in nodes that are faster than their floor, from which on that is the peak's fault
+DOUBTED = 0.1  # fraction of kernel time below the floor that shows that the measured peak is too low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """The conditions under which a run was profiled.
+    """Conditions under which a run was profiled.
 
     Attributes:
-        slowdown: The profiled run over one without the profiler; None if that is not known.
-        plain_ns: The run without the profiler; None if that is not known.
-        threads, cpus: Threads that an operator may use, and CPUs that there are for them; 0 if not known.
-        busy: Other programs had the CPUs meanwhile, in words; "" if they had not, or it is not known.
-        unbounded: Why the floors of these nodes bound nothing, "" if they do.
-        no_peak: Why the peak is not known, "" if it is or nobody can tell.
-        peak_of: What the peak was measured with, where that is not what ran.
-        peak_doubted: It was measured once, or nobody saw what else ran meanwhile: it may be too low.
+        slowdown: Ratio of the profiled run to one without the profiler; None if unknown.
+        plain_ns: Time of a run without the profiler; None if unknown.
+        threads, cpus: Threads that an operator may use, and CPUs available for them; 0 if unknown.
+        busy: Sentence about other programs on the CPUs; "" if there were none, or it is unknown.
+        unbounded: Reason why the nodes' floors are not bounds; "" if they are.
+        no_peak: Reason why the peak is unknown; "" if it is known or there is no reason to report.
+        peak_of: Runtime with which the peak was measured, if it differs from the profiled one.
+        peak_doubted: Whether the peak may be too low: measured once, or with unknown other load.
     """
 
     slowdown: float | None = None
@@ -48,14 +48,14 @@ class Conditions:
     peak_doubted: bool = False
 
     def cost(self, fast_ns: float, executions: float = math.inf) -> float | None:
-        """Return the profiler's share of a run's time; None if unknown.
+        """Return an upper bound of the profiled run's ratio to a run without the profiler; None if unknown.
 
-        A run without the profiler may have been disturbed, and so may a profiled one: the shorter the latter was at its
-        best, the less of it can be the profiler's. Nor does that take longer than so many executions to write down.
+        Both runs may have been disturbed. The profiled run's fast end and the maximum cost of recording its executions
+        bound the ratio as well.
         """
         if self.slowdown is None:
             return None
-        # Each bound is an upper one, so the least of them holds.
+        # Each is an upper bound, so the smallest holds.
         bounds = [self.slowdown]
         if self.plain_ns:
             bounds.append(fast_ns / self.plain_ns)
@@ -73,15 +73,14 @@ def headroom(
     fast_ns: float,
     at: Conditions = UNKNOWN,
 ) -> Headroom:
-    """How much of a run lies outside its kernels, and how near these are to the machine's peak; without its sentence.
+    """Return the fraction of a run outside its kernels, and the kernels' nearness to the machine's peak.
 
-    All of it in a run that nothing disturbs, so that it does not depend on what else the machine does: nodes and
-    categories at their fast end. Kernels do not take longer than the whole run does without the profiler, which bounds
-    their nearness from below.
+    All times are those of a run without disturbances: nodes and categories at their fast end. The kernels take at most
+    as long as the whole run without the profiler, which bounds their nearness from below.
 
-    Waiting that a node's floor says is needed anyway is not counted as won: threads that share out their work evenly
-    still need the floor. The profiler's own cost is outside the kernels, since no event separates it; where it
-    is a large part of the run no headroom is given. A node faster than its floor has none that could be used.
+    Waiting that a node's floor requires anyway does not count: evenly distributed work still needs the floor. The
+    profiler's own cost falls outside the kernels, since no event separates it; if it is a large part of the run, no
+    headroom is given. A node faster than its floor has no usable floor.
     """
     wrong = {n.name for n in below_floor(nodes)}
     floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]
@@ -93,7 +92,7 @@ def headroom(
     is_trusted = cost is None or cost <= DISTURBED
     doubted = at.peak_doubted and _least_ns([n for n in kernels if n.name in wrong]) > DOUBTED * total
     parts = _outside(categories, floors, fast_ns) if is_trusted else {}
-    # Beside other programs even the fast end of a kernel is slow: 60 % of the peak where it was 93 % alone.
+    # With other programs running, even a kernel's fast end is slow: 60 % of the peak instead of 93 %.
     known_well = not (at.busy or doubted)
     ratio = _nearness(covered, at) if is_trusted and known_well else None
     floor = sum(n.floor_ns or 0.0 for n in covered)
@@ -129,7 +128,7 @@ def _least_ns(nodes: Sequence[ProfiledNode]) -> float:
 def _outside(
     categories: Sequence[Category], floors: Sequence[ProfiledNode], fast_ns: float
 ) -> dict[str, float]:
-    """Shares of the run by category, without the waiting that is needed anyway."""
+    """Return fractions of the run by category, without the waiting that floors require anyway."""
     needed = sum(max(0.0, n.least_wait_ns - lost_ns(n)) for n in floors)
     parts: dict[str, float] = {}
     for category in categories:
@@ -140,12 +139,12 @@ def _outside(
 
 
 def _least_nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float:
-    """Floors over the run without the profiler, in which the kernels are at most all."""
+    """Return the floors' fraction of the run without the profiler (a lower bound); 0.0 if unknown."""
     return sum(min(n.floor_ns or 0.0, n.least_ns) for n in covered) / at.plain_ns if at.plain_ns else 0.0
 
 
 def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
-    """Return how near the kernels are to their peak; None if no floor is known."""
+    """Return the ratio of floors to kernel time; None if no floor is known."""
     busy = sum(_busy_ns(n) for n in covered)
     if not busy:
         return None
@@ -154,12 +153,12 @@ def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
 
 
 def _busy_ns(node: ProfiledNode) -> float:
-    """Return the node's time without the waiting that can be won."""
+    """Return the node's time without avoidable waiting."""
     return node.least_ns - min(node.least_wait_ns, lost_ns(node))
 
 
 def _dearest(covered: Sequence[ProfiledNode]) -> tuple[LostTime, ...]:
-    """Return the nodes that lose most time to their floor."""
+    """Return the nodes with the most time above their floor."""
     total = sum(lost_ns(n) for n in covered)
     worst = sorted(covered, key=lambda n: (-lost_ns(n), n.name))[:NAMED]
     return tuple(

@@ -1,4 +1,4 @@
-"""The hierarchy that exporters leave in the names of nodes: "/encoder/layer.0/attention/MatMul"."""
+"""Layer hierarchy in node names, as exporters write it: "/encoder/layer.0/attention/MatMul"."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ortune.records import LayerTime, ProfiledNode
 
 DEEPEST = 6
 MOST = 400
-"""Most places that are shown in addition to the outermost."""
+"""Maximum number of layers that are shown below the outermost."""
 COVERED = 0.05
-"""Share of the time that a hierarchy must cover to be one: an optimiser may put a slash into a single name."""
+"""Minimum fraction of the time in layers for a hierarchy; optimizers may put a slash into a single name."""
 
 
 def layer_of(names: Sequence[str]) -> str:
-    """Return the common name prefix (layer) of a node's origins; "" without a hierarchy."""
+    """Return the common layer path of a node's original names; "" if there is none."""
     paths = [[part for part in name.split("/") if part][:-1] for name in names if name]
     if not paths:
         return ""
@@ -27,14 +27,13 @@ def layer_of(names: Sequence[str]) -> str:
 
 
 def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
-    """Sums time by layer of the name hierarchy, parents before children, most expensive first.
+    """Sum time by layer, parents before children, most expensive first.
 
-    A place that holds nothing but one other place is omitted. Of more than ``MOST`` the deepest are
-    dropped, the cheapest of a level first, and never one of the outermost. There are none if next to no time is in
-    one.
+    A layer that contains only one other layer is omitted. Beyond ``MOST`` inner layers, the deepest are dropped, the
+    cheapest of a level first. The result is empty if less than ``COVERED`` of the time is in layers.
 
     Returns:
-        The places, and how many were dropped.
+        The layers, and the number of dropped ones.
     """
     total = sum(node.time_ns for node in nodes)
     if sum(node.time_ns for node in nodes if node.layer) < COVERED * total:
@@ -48,12 +47,12 @@ def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     for place in times:
         inner.setdefault(place[:-1], []).append(place)
     places: list[LayerTime] = []
-    levels: list[int] = []  # places around each that are told
+    levels: list[int] = []  # number of shown layers around each
 
     def walk(place: tuple[str, ...], level: int) -> None:
         for part in sorted(inner.get(place, []), key=lambda p: (-sum(times[p]), p)):
             only = inner.get(part, [])
-            # A place whose one inner place holds all of its nodes says nothing of its own.
+            # A layer with all of its nodes in one inner layer adds no information.
             is_own = not (len(only) == 1 and len(times[only[0]]) == len(times[part]))
             if is_own:
                 levels.append(level)

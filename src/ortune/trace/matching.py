@@ -1,4 +1,4 @@
-"""Which nodes of two optimised graphs do the same work."""
+"""Matching of nodes that do the same work in two optimized graphs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ortune.trace.naming import stem
 
 Item = tuple[Any, Any]
-"""A node as (side, number), side 0 or 1; or ("origin", name), a node of the user's model."""
+"""A node as (side, index) with side 0 or 1, or an original node as ("origin", name)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,10 +20,10 @@ class SideNode:
     """One node of one side of a profile comparison.
 
     Attributes:
-        originals: Nodes of the user's model that it replaces.
-        purpose: What an inserted node is for, "" for others and where not known.
+        originals: Original nodes that it replaces.
+        purpose: Purpose of an inserted node; "" for others, or if unknown.
         ns: Mean self time in each profiled process, nanoseconds (processes,).
-        work: Operations and bytes of one run; None if not known.
+        work: Operations and bytes of one run; None if unknown.
     """
 
     name: str
@@ -36,11 +36,11 @@ class SideNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """Groups of nodes, each with what it has on either side.
+    """Groups of matched nodes, each with the nodes of both sides.
 
     Attributes:
-        by_name: Pairs that were joined by name and operator, since an origin was missing.
-        by_order: Pairs that were joined because they are the next of their operator on either side.
+        by_name: Number of pairs matched by name and operator, since an origin was missing.
+        by_order: Number of pairs matched by the order of nodes of one operator.
     """
 
     groups: list[tuple[list[SideNode], list[SideNode]]]
@@ -51,26 +51,26 @@ class Matches:
 def match(
     a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str] | None = None
 ) -> Matches:
-    """Pair the nodes of two profiles by their original nodes, and inserted nodes by purpose.
+    """Group the nodes of two profiles by their original nodes, and inserted nodes by purpose.
 
-    A fused node on one side meets all its parts on the other. A node whose origin is not known is looked for among the
-    origins of the other side, since a fused node often keeps a name of the model. What has met nobody then meets nodes
-    of the same operator and name (in order, where names differ in a number that ONNX Runtime gave), and after these
-    nodes of the same operator in order: the latter not where both sides have their origins from one model, as a node
-    that is not in the other graph has really gone.
+    A fused node is grouped with all its parts on the other side. A node without a known origin is looked up by name
+    among the other side's origins, since a fused node often keeps an original name. Nodes still unmatched are paired by
+    operator and name (in order, if names differ only in a number that ONNX Runtime added), then by operator in order.
+    The last step is skipped if both sides have origins in one model, since a node missing in the other graph was then
+    really removed.
 
     Args:
-        a: One side.
-        b: The other.
-        counterparts: Nodes of B's model to those of A's model that they are; None if both have theirs from one
-            model, or where that is not known: then equal names are one node.
+        a: Nodes of side A.
+        b: Nodes of side B.
+        counterparts: Names in A's model of the same nodes in B's model; None if both sides have one
+            model, or it is unknown: equal names are then the same node.
     """
     sides = (a, b)
 
     def known_as(side: int, name: str) -> Hashable:
         return name if counterparts is None or side == 0 else counterparts.get(name, ("in B alone", name))
 
-    # First by origin: nodes of both sides that share an original node form one group, so a fused node meets its parts.
+    # By origin: nodes that share an original node form one group, so a fused node is grouped with its parts.
     groups = _Groups()
     for side, nodes in enumerate(sides):
         for number, node in enumerate(nodes):
@@ -85,9 +85,9 @@ def match(
         {known_as(side, origin) for node in nodes for origin in node.originals}
         for side, nodes in enumerate(sides)
     ]
-    # With origins of one model, a node without a counterpart was really removed and must not be paired by order.
+    # With origins in one model, a node without a counterpart was removed and must not be paired by order.
     one_model = bool(origins[0] & origins[1])
-    # A fused node often keeps the name of one of its parts, which tells its origin where nothing else does.
+    # A fused node often keeps the name of one of its parts, which identifies its origin.
     by_name = 0
     for side, nodes in enumerate(sides):
         for number, node in enumerate(nodes):
@@ -98,15 +98,15 @@ def match(
         groups,
         sides,
         lambda node: (stem(node.name), node.op_type),
-        # An inserted node has met its like by purpose already. A node with origins may still be looked for by name,
-        # unless it is known which nodes of the two models are one: then its name must not contradict that.
+        # Inserted nodes were matched by purpose. A node with origins may still match by name, unless counterparts
+        # are known: then its name must not contradict them.
         lambda node: not (one_model and (node.purpose or (counterparts is not None and node.originals))),
     )
     by_order = _pair(
         groups,
         sides,
         lambda node: node.op_type,
-        # Order is the weakest tie: only for nodes of which nothing else is known.
+        # Order is the weakest criterion, used only for nodes without origins and purpose.
         lambda node: not (one_model and (node.originals or node.purpose)),
     )
     pairs = []
@@ -124,8 +124,8 @@ def _pair(
     key: Callable[[SideNode], Hashable],
     may: Callable[[SideNode], bool],
 ) -> int:
-    """Joins nodes of equal keys in order, those that may and whose group is on one side alone; how many pairs."""
-    # Queues, so that of several nodes of one key the first meets the first: both graphs have kept the user's order.
+    """Pair nodes of one-sided groups with equal keys in order, if ``may`` allows them; return the number of pairs."""
+    # Queues, so the first node of a key meets the first: both graphs preserve the original order.
     waiting: dict[Hashable, deque[int]] = {}
     for number, node in enumerate(sides[1]):
         if may(node) and groups.one_sided((1, number)):
@@ -136,7 +136,7 @@ def _pair(
             continue
         same = waiting.get(key(node))
         while same and not groups.one_sided((1, same[0])):
-            same.popleft()  # another node of its group has met somebody meanwhile
+            same.popleft()  # another node of its group was matched meanwhile
         if same:
             groups.join((0, number), (1, same.popleft()))
             pairs += 1
@@ -152,17 +152,18 @@ class _Groups:
         self._sides: dict[Item, set[Any]] = {}
 
     def add(self, item: Item) -> None:
-        """Add an item as a set of its own, where it is not there yet."""
+        """Add an item as a separate set, unless it is known."""
         if item not in self._parent:
             self._parent[item] = item
             self._members[item] = [item]
             self._sides[item] = {item[0]} - {"origin"}
 
     def join(self, one: Item, other: Item) -> None:
-        """Make one set of two."""
+        """Merge the sets of two items."""
         self.add(one)
         self.add(other)
-        # The smaller set into the larger one, so that a graph of tens of thousands of nodes is joined in a moment.
+        # The smaller set is merged into the larger one, to keep joining fast for graphs with tens of thousands of
+        # nodes.
         small, large = sorted((self._root(one), self._root(other)), key=lambda r: len(self._members[r]))
         if small != large:
             self._parent[small] = large
@@ -170,7 +171,7 @@ class _Groups:
             self._sides[large] |= self._sides.pop(small)
 
     def one_sided(self, item: Item) -> bool:
-        """Return whether an item's set has nodes of one side alone."""
+        """Return whether an item's set has nodes of only one side."""
         return len(self._sides[self._root(item)]) == 1
 
     def all(self) -> Iterable[list[Item]]:
@@ -179,7 +180,7 @@ class _Groups:
 
     def _root(self, item: Item) -> Item:
         while self._parent[item] != item:
-            # Path halving: every second item on the way points to its grandparent from now on.
+            # Path halving: every second item on the path then points to its grandparent.
             self._parent[item] = self._parent[self._parent[item]]
             item = self._parent[item]
         return item

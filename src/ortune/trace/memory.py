@@ -1,4 +1,4 @@
-"""Memory over the nodes of a run: its peak, and what holds it."""
+"""Memory over the nodes of a run: its peak and the owners at the peak."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
 POINTS = 500
 OWNERS = 10
 BEFORE = -1
-"""A value that is there before the first node: an input."""
+"""Index for values that exist before the first node: inputs."""
 _CHUNK = 256
-"""ONNX Runtime's arena gives out multiples of this."""
+"""ONNX Runtime's arena allocates multiples of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetime:
-    """A value of a graph and how long it is needed; nodes are numbered in the order in which they run.
+    """The lifetime of a value in a graph; nodes are numbered in execution order.
 
     Attributes:
-        name: The value's.
-        bytes: Its size.
-        first: The node that makes it, or ``BEFORE``.
-        last: The last node that reads it; the number of nodes for an output of the graph. What nobody reads is gone
-            after the node that makes it: ``last`` is ``first`` then.
+        name: Name of the value.
+        bytes: Size of the value.
+        first: Index of the producer, or ``BEFORE``.
+        last: Index of the last reader; the number of nodes for a graph output. Without a reader, the value is freed
+            after its producer, and ``last`` equals ``first``.
     """
 
     name: str
@@ -41,11 +41,11 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resident:
-    """Resident memory of the process that was profiled.
+    """Resident memory of the profiled process.
 
     Attributes:
-        peak_bytes: Most that it was.
-        base_bytes: What it was before there was a session.
+        peak_bytes: Peak.
+        base_bytes: Resident memory before the session was created.
     """
 
     peak_bytes: int
@@ -60,21 +60,21 @@ def memory(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile | None:
-    """Build the memory profile from the allocator's figures; None if the trace lacks them.
+    """Build the memory profile from the allocator's statistics; return None if the trace lacks them.
 
-    They are those after each node, before its inputs are given back, of the allocator that holds most: scratch space
-    that a node takes and returns does not show. From the second run with the same shapes on ONNX Runtime takes one
-    block for all that it planned, and the figures hardly move; the first run with these shapes is then used.
-    ``peak_bytes`` is that of all runs with them, ``held_bytes`` that of all runs.
+    Statistics are taken after each node, before its inputs are freed, from the allocator with the most memory;
+    temporary buffers of a node are not visible. From the second run with the same shapes on, ONNX Runtime allocates one
+    planned block, and the statistics hardly change; the first run with these shapes is then used. ``peak_bytes`` covers
+    all runs with these shapes, ``held_bytes`` all runs.
 
     Args:
         trace: The profile.
-        run: The run to tell of, from 0.
-        nodes: Of the graph that ran, as for ``liveness``.
-        values: The same, to name those that hold the peak. Without them nodes are named, whose outputs nothing of that
-            size was given back for since.
-        weights_bytes: Of the parameters; a trace does not tell those that were packed when the model was loaded.
-        resident: Of the process, where it was watched.
+        run: Index of the run.
+        nodes: Nodes of the executed graph, as for ``liveness``.
+        values: Value lifetimes, to name the owners at the peak. Without them, owners are nodes with outputs that
+            were probably not freed since.
+        weights_bytes: Bytes of the parameters; a trace does not include those packed when the model was loaded.
+        resident: Resident memory of the process, if it was measured.
     """
     there = _allocator(trace)
     if not len(there):
@@ -88,7 +88,7 @@ def memory(
     in_use, arena = trace.in_use_bytes[rows], trace.held_bytes[rows]
     at = int(np.argmax(in_use))
     step = _step(trace, int(rows[at]), nodes)
-    # Inputs are the caller's: they are not in the allocator's figures.
+    # Inputs belong to the caller and are not in the allocator's statistics.
     inside = [value for value in values if value.first != BEFORE]
     if inside and step is not None:
         alive = _alive(inside, step)
@@ -96,11 +96,11 @@ def memory(
     else:
         alive = _outputs_alive(names[: at + 1], in_use[: at + 1], trace.output_bytes[rows][: at + 1])
         made_bytes = trace.output_bytes[rows].tolist()
-        # The least that was in use beside a node's own output: what was there before any value was made.
+        # Memory in use before any value was created: the minimum, excluding a node's own output.
         before = min(int(n) - _rounded(size) for n, size in zip(in_use, made_bytes, strict=True))
     peak_bytes = int(trace.in_use_bytes[alike].max())
     of_values = sum(size for _, size in alive)
-    # Values may share memory, so that they sum up to more than is in use: then nothing is left for the session.
+    # Values may share memory and then sum to more than is in use; nothing remains for the session.
     before = max(0, min(before, int(in_use[at]) - of_values))
     rest = int(in_use[at]) - before - of_values
     owners = [
@@ -113,7 +113,7 @@ def memory(
         inputs = sum(value.bytes for value in values if value.first == BEFORE)
         owners += _beside(sum(owner.bytes for owner in owners), weights_bytes or 0, inputs, resident)
     else:
-        resident = None  # the process does not tell of the device
+        resident = None  # resident memory does not include the device
     return MemoryProfile(
         source="profile",
         run=int(trace.run[rows[0]]),
@@ -133,10 +133,10 @@ def liveness(
     weights_bytes: int | None = None,
     resident: Resident | None = None,
 ) -> MemoryProfile:
-    """Build the memory profile from value sizes and last uses, without allocator figures.
+    """Build the memory profile from value sizes and last uses, without allocator statistics.
 
-    Inputs are held throughout, as the caller holds them; outputs until the end. Scratch space and what the arena keeps
-    are not in it.
+    Inputs are counted throughout, since the caller keeps them, and outputs until the end. Temporary buffers and memory
+    kept by the arena are not included.
     """
     in_use = _in_use(values, len(nodes))
     at = int(np.argmax(in_use)) if len(in_use) else 0
@@ -154,21 +154,20 @@ def liveness(
 
 
 def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Sequence[Lifetime]) -> int:
-    """Return the memory in use at each of these rows, without the values that exist there."""
+    """Return the least memory in use at any of these rows, beyond the values that exist there."""
     by_node: list[int] = _in_use([replace(v, bytes=_rounded(v.bytes)) for v in values], len(nodes)).tolist()
     steps = [(row, _step(trace, row, nodes)) for row in rows.tolist()]
     return min(int(trace.in_use_bytes[row]) - by_node[step] for row, step in steps if step is not None)
 
 
 def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
-    """Return bytes of the values that are there while each node runs (nodes,)."""
-    # Sizes are added where values begin and taken off behind their last reader: their running sum is what is
-    # there.
+    """Return the bytes of the values that exist while each node runs (nodes,)."""
+    # Sizes are added where values begin and subtracted after their last reader, then accumulated.
     change = np.zeros(n_nodes + 1, dtype=np.int64)
     for value in values:
         first = max(value.first, 0)
         change[min(first, n_nodes)] += value.bytes
-        # What the last reader still needs is there while it runs.
+        # A value exists while its last reader runs.
         end = n_nodes if value.first == BEFORE else min(max(value.last, first) + 1, n_nodes)
         if end < n_nodes:
             change[end] -= value.bytes
@@ -177,7 +176,7 @@ def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
 
 
 def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
-    """Return the largest values, and all others together."""
+    """Return the largest values as owners, and all others combined."""
     owners = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
     rest = alive[OWNERS:]
     return [*owners, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
@@ -186,7 +185,7 @@ def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
 def _beside(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
-    """Return the memory of a process outside of its allocator."""
+    """Return the process's memory outside its allocator."""
     owners = [
         MemoryOwner(kind="weights", bytes=weights_bytes),
         MemoryOwner(kind="inputs", bytes=inputs_bytes),
@@ -194,13 +193,13 @@ def _beside(
     if resident is not None:
         accounted = in_use + weights_bytes + inputs_bytes + resident.base_bytes
         owners.append(MemoryOwner(kind="libraries", bytes=resident.base_bytes))
-        # Less than nothing is left where some of what was taken was never touched.
+        # Negative if some allocated memory was never touched.
         owners.append(MemoryOwner(kind="runtime", bytes=max(0, resident.peak_bytes - accounted)))
     return owners
 
 
 def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, Any]:
-    """Return the fields of a profile that owners fill."""
+    """Return the fields of a memory profile that depend on its owners."""
     there = sorted((owner for owner in owners if owner.bytes), key=lambda owner: -owner.bytes)
     return {
         "owners": tuple(there),
@@ -210,7 +209,7 @@ def _sum(owners: Sequence[MemoryOwner], resident: Resident | None) -> dict[str, 
 
 
 def _allocator(trace: Trace) -> Numbers:
-    """Return rows with figures of the allocator that holds most: each provider has its own."""
+    """Return the rows with statistics of the allocator with the most memory; each provider has its own."""
     there = trace.in_use_bytes != ABSENT
     if not there.any():
         return np.empty(0, dtype=np.int64)
@@ -220,10 +219,10 @@ def _allocator(trace: Trace) -> Numbers:
 
 
 def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
-    """The runs, this one among them, whose nodes read and make as many bytes: those of the same shapes."""
+    """Return the runs with the same shapes as ``run``, itself included, judged by equal sums of sizes."""
     mine = there[trace.run[there] != NO_RUN]
     of, n = trace.run[mine], max(trace.n_runs, run + 1)
-    # Equal sums of sizes stand for equal shapes, which the allocator's figures do not have.
+    # Equal sums of sizes indicate equal shapes, which the allocator's statistics lack.
     figures = [
         np.bincount(of, weights=weights, minlength=n)
         for weights in (None, trace.output_bytes[mine], trace.activation_bytes[mine])
@@ -233,11 +232,11 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
 
 
 def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
-    """Return the rows that are the run's, or the first one's where ORT had planned all by then."""
+    """Return the rows of a run, or of the first similar one if ONNX Runtime had planned its memory by then."""
     asked: Numbers = rows[trace.run[rows] == run]
     first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
-    # Outputs of the graph lie outside the planned block, so that some figures still move.
-    # Fewer than half as many changes as in the first run: the block was planned by then.
+    # Graph outputs are outside the planned block, so some figures still change. Fewer than half as many changes as
+    # in the first run mean that the block was planned.
     planned = 2 * _moves(trace.in_use_bytes[asked]) < _moves(trace.in_use_bytes[first])
     return first if planned else asked
 
@@ -247,7 +246,7 @@ def _moves(in_use: Numbers) -> int:
 
 
 def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
-    """Return the place among these nodes of the one that ran in a row, or of the one whose body it was in."""
+    """Return the index of the node of a row, or of the enclosing node, in ``nodes``; None if neither is in them."""
     places = {name: place for place, name in enumerate(nodes)}
     while row != NO_PARENT:
         if trace.name[row] in places:
@@ -257,23 +256,23 @@ def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
 
 
 def _alive(values: Sequence[Lifetime], step: int) -> list[tuple[str, int]]:
-    """Return the values that are there while a node runs, the largest first."""
+    """Return the values that exist while a node runs, largest first."""
     there = [v for v in values if v.first <= step and (v.first == BEFORE or step <= max(v.last, v.first))]
     return [(v.name, v.bytes) for v in sorted(there, key=lambda v: (-v.bytes, v.name)) if v.bytes]
 
 
 def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers) -> list[tuple[str, int]]:
-    """Return the outputs that are there after the last of these nodes, the largest first.
+    """Return the outputs that exist after the last of these nodes, largest first.
 
-    A node adds its outputs; what the figure rose by less was given back since the node before. Which of the outputs
-    that was the allocator does not say: the largest that fit into it, the newest of equal ones, are taken for it.
-    A buffer reused in place looks the same, and passes to its new owner.
+    A node adds its outputs; the shortfall in the increase was freed since the previous node. The allocator does not
+    record which outputs were freed: the largest that fit are assumed, the newest among equal ones. A buffer reused in
+    place looks the same and passes to its new owner.
     """
     alive: list[tuple[str, int]] = []
     before = int(in_use[0]) - _rounded(int(output_bytes[0]))
     for name, now, size in zip(names, in_use.tolist(), output_bytes.tolist(), strict=True):
         size_kept = _rounded(size)
-        # 10 MB in use, an output of 4 MB, and then 12 MB in use: 2 MB were given back.
+        # 10 MB in use, an output of 4 MB, then 12 MB in use: 2 MB were freed.
         freed = before + size_kept - now
         while freed >= _CHUNK:
             fitting = [i for i, (_, size_alive) in enumerate(alive) if size_alive <= freed]
@@ -292,7 +291,7 @@ def _rounded(size: int) -> int:
 
 
 def _points(names: Sequence[str], in_use: Sequence[int], arena: Sequence[int]) -> tuple[MemoryPoint, ...]:
-    """At most ``POINTS``: of more rows, the highest of each equal stretch, so that no peak is lost."""
+    """Return at most ``POINTS`` points, the highest of each equal stretch of nodes, so no peak is lost."""
     n = len(names)
     edges = np.linspace(0, n, min(n, POINTS) + 1).astype(int).tolist()
     highest = [max(range(a, b), key=in_use.__getitem__) for a, b in pairwise(edges)]

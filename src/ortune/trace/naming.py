@@ -1,9 +1,9 @@
-"""Names of nodes across processes: some of them ONNX Runtime gives anew each time.
+"""Stable names of nodes across processes, since ONNX Runtime generates some names anew in each.
 
-What its optimiser inserts or copies gets a number to be unique, ``ReorderInput_token_159``; which one differs from
-process to process, and so does which of them has none. Such nodes are distinguished by their time: after what makes
-what they read, before what reads what they make. Where the graph is not known their order must do, which is the same
-in each process unless the graph has branches or is run in parallel.
+Nodes that the optimizer inserts or copies get a number to be unique, ``ReorderInput_token_159``; the number, and which
+node has none, differ between processes. Such nodes are identified by time: after the producers of their inputs, before
+the readers of their outputs. If the graph is unknown, their order is used, which is the same in each process unless
+the graph has branches or runs in parallel.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _TOKEN = re.compile(r"_token_\d+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A node of the main graph whose name differs from process to process, by what is around it.
+    """A main-graph node with an unstable name, described by its surroundings.
 
     Attributes:
-        kind: Its name without the number, and its operator.
-        before, after: The nearest nodes that it depends on and that depend on it, of those whose names do not differ.
-        reads, feeds: Neighbouring nodes that are identified with certainty.
+        kind: (name without the number, operator).
+        before, after: Nearest predecessors and successors with stable names.
+        reads, feeds: Direct neighbours with stable names.
     """
 
     kind: tuple[str, str]
@@ -39,7 +39,7 @@ class Place:
 
 
 def stem(name: str) -> str:
-    """Strip the number that makes a name unique."""
+    """Return a name without the number that makes it unique."""
     return _TOKEN.sub("", name)
 
 
@@ -49,15 +49,15 @@ def is_numbered(name: str) -> bool:
 
 
 def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Return names without numbers, each with its operator, of which some node has a number."""
+    """Return (name without number, operator) of every kind of node that occurs with a number."""
     return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
 
 
 def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
-    """Assigns numbered nodes of one process to graph places; nodes that fit none are left out.
+    """Map numbered nodes of one process to indices of ``places``; nodes that fit none are omitted.
 
-    Of the places that fit when a node begins, it has the one whose result is needed first: if the nodes can be shared
-    out at all, this does it.
+    Among the places that fit when a node begins, the one with the earliest deadline is chosen, which finds an
+    assignment if there is one.
     """
     ran = _Ran(trace)
     waiting: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
@@ -71,8 +71,7 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
         fitting = [
             item
             for item in waiting.get((stem(name), trace.nodes.op_type[row]), ())
-            # Times are cut to whole steps of the clock: nodes that follow each other may seem to overlap by
-            # one.
+            # Times are truncated to clock steps: consecutive nodes may appear to overlap by one.
             if item[1] - trace.resolution_ns <= ran.start[name] <= item[0] + trace.resolution_ns
             and ran.fits(name, places[item[2]])
         ]
@@ -87,7 +86,7 @@ def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[
     """Return a key for each node of each trace that is equal for the same node in all traces.
 
     Returns:
-        For each trace one key a text of ``Trace.name``.
+        For each trace, one key per text of ``Trace.name``.
     """
     if not traces:
         return []
@@ -99,7 +98,7 @@ def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[
 
 
 def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
-    """Return the nodes, as numbers of texts of ``Trace.name``, in the order in which they first began."""
+    """Return the nodes, as indices into ``Trace.name.texts``, in the order of their first execution."""
     first = np.full(len(trace.name.texts), np.iinfo(np.int64).max)
     rows = np.flatnonzero(trace.parent == NO_PARENT) if main_graph else slice(None)
     np.minimum.at(first, trace.name.codes[rows], trace.start_ns[rows])
@@ -108,11 +107,11 @@ def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
 
 
 class _Ran:
-    """When each node of the main graph first ran, and on what."""
+    """First execution times and tensors of each main-graph node."""
 
     def __init__(self, trace: Trace) -> None:
         rows = np.flatnonzero(trace.parent == NO_PARENT)
-        # In reversed order of starts, since of equal keys a dictionary keeps the last.
+        # In reverse order of starts: of equal keys, a dictionary keeps the last, which is the earliest.
         order = rows[np.argsort(-trace.start_ns[rows], kind="stable")]
         names = [trace.name.texts[code] for code in trace.name.codes[order].tolist()]
         # The earliest comes last and stays.
@@ -123,7 +122,7 @@ class _Ran:
         self._nodes = trace.nodes
 
     def fits(self, name: str, place: Place) -> bool:
-        """Return whether the shapes that a node read and made match those of its neighbours."""
+        """Return whether a node's input and output tensors match those of its neighbours, as far as both are known."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
             self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds

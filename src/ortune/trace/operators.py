@@ -1,4 +1,4 @@
-"""Where the time of a run goes: by operator and by node, as the typical run has it."""
+"""Time of a typical run by operator and by node."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def kept_runs(trace: Trace, skip_runs: int) -> range:
-    """Return the runs that count, without the first ``skip_runs`` (warm-up).
+    """Return the runs after the first ``skip_runs`` (warm-up).
 
-    Where a trace that was cut off holds no more than these, all but the first are taken, or that one alone.
+    If there are not more than these, return all but the first run, or the only one.
     """
     first = skip_runs if skip_runs < trace.n_runs else min(1, max(trace.n_runs - 1, 0))
     return range(first, trace.n_runs)
 
 
 def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
-    """Sums time by operator and execution provider, most expensive first."""
+    """Sum time by operator and execution provider, most expensive first."""
     keys, rows = groups(trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())
-    # A row of each pair of operator and node, so that a node counts once however often it ran.
+    # One row per pair of operator and node, so a node counts once regardless of its executions.
     first, _ = combined((rows, len(keys)), (trace.name.codes, len(trace.name.texts)))
     nodes = np.bincount(rows[first], minlength=len(keys))
     times = [
@@ -45,7 +45,7 @@ def by_operator(trace: Trace, skip_runs: int = 0) -> tuple[OperatorTime, ...]:
 
 
 def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
-    """Sums time by node, most expensive first; repeated executions of a body add up."""
+    """Sum time by node, most expensive first, over all executions of a run."""
     keys, rows = groups(trace.name, trace.op_type, trace.provider)
     typical = _typical(per_run(trace, rows, len(keys), kept_runs(trace, skip_runs)))
     total = float(typical.sum())
@@ -63,27 +63,27 @@ def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
 
 
 def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Each key's mean time over the middle half of the runs by how long they took.
+    """Return each key's mean time over the middle half of runs, ordered by total time.
 
-    A median of each would not add up: where other programs slow down now one node and now another, it made one node
-    dearer than all nodes of its operator.
+    Medians per key would not add up: if other programs slow down different nodes in different runs, the median of one
+    node can exceed that of all nodes of its operator.
     """
     n_runs = times.shape[1]
     half = max(1, n_runs // 2)
-    half += (n_runs - half) % 2  # as many left out on either side
-    # Runs in the order of how long they took, without a quarter at either end.
+    half += (n_runs - half) % 2  # an equal number omitted at either end
+    # Runs in order of total time, without a quarter at either end.
     middle = np.argsort(times.sum(axis=0), kind="stable")[(n_runs - half) // 2 : (n_runs + half) // 2]
     return np.asarray(times[:, middle].mean(axis=1))
 
 
 def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
-    """Return the typical run's own time in the profile (median), nanoseconds; 0 if no run was recorded to its end."""
+    """Return the median run time in the profile in nanoseconds; 0.0 if no run was recorded completely."""
     kept = trace.run_ns[kept_runs(trace, skip_runs).start :]
     return float(np.median(kept)) if len(kept) else 0.0
 
 
 def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.dtype[np.int64]]]:
-    """Return rows with the same texts: the different combinations, in order of their texts, and each row's number."""
+    """Group rows by their texts in several columns; return the combinations in text order, and each row's index."""
     first, rows = combined(*((column.codes, len(column.texts)) for column in labels))
     keys = [tuple(column[row] for column in labels) for row in first.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -95,8 +95,8 @@ def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.d
 def per_run(
     trace: Trace, rows: Sequence[int] | np.ndarray[Any, Any], n_keys: int, runs: Sequence[int]
 ) -> Matrix:
-    """Self time of each key in each run, nanoseconds, shape (keys, runs); one column of zeros without a run."""
-    column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last one is for rows of no run
+    """Return the self time of each key in each run, nanoseconds (keys, runs); one zero column without runs."""
+    column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last entry is for rows in no run
     column[list(runs)] = np.arange(len(runs))
     to = column[trace.run]
     inside = to >= 0

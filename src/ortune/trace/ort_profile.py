@@ -1,9 +1,9 @@
-"""Reads the profile that ONNX Runtime writes: which node ran when, for how long, in which run.
+"""Reader of ONNX Runtime's profiles: node executions with their times and runs.
 
-The file is an array of Chrome trace events, one a line; times are whole microseconds. It is read in blocks of lines
-straight into columns, so that a file of gigabytes needs less memory than its size. A file that was cut off (a crash, a
-full disk) is read as far as it goes, and one that another tool laid out differently is read as a whole. Of several
-profiles in one file the last is read: each has a clock of its own.
+The file is an array of Chrome trace events, one per line, in whole microseconds. It is read in blocks of lines directly
+into columns, so a file of gigabytes needs less memory than its size. A truncated file (crash, full disk) is read up to
+its end, and a file that another tool reformatted is read as a whole. If a file contains several profiles, the last is
+read, since each has its own clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
 MOST_BYTES = 256 << 20
-"""Of one line, and of a file that is not laid out in lines: these are held in memory as a whole."""
+"""Maximum size of one line, and of a file without line structure, since both are kept in memory."""
 _LOADING = "model_loading"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPENS = re.compile(rb"\[\s*(?:\{|\Z)")
@@ -33,7 +33,7 @@ def read_profile(path: Path) -> Trace:
     """Read a profile.
 
     Raises:
-        UsageError: The file cannot be read, or no event of ONNX Runtime is in it.
+        UsageError: If the file cannot be read, or has no events of ONNX Runtime.
     """
     reading = _Reading()
     try:
@@ -41,8 +41,7 @@ def read_profile(path: Path) -> Trace:
             for block in _blocks(file, path):
                 reading.take(block)
         if not reading.builder.n_events:
-            # ONNX Runtime writes an event a line. A file that was laid out anew since is one document, read
-            # whole.
+            # ONNX Runtime writes one event per line. A reformatted file is one document and is read whole.
             reading = _Reading()
             if path.stat().st_size > MOST_BYTES:
                 raise _too_long(path)
@@ -63,7 +62,7 @@ def read_profile(path: Path) -> Trace:
 
 
 def is_first(event: Event) -> bool:
-    """Return whether a profile begins with the loading of its model, whose clock is no other profile's."""
+    """Return whether an event is the first of a profile: the loading of its model."""
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
 
@@ -76,14 +75,14 @@ def _too_long(path: Path) -> UsageError:
 
 
 def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield the file in pieces that end with a line."""
+    """Yield the file in pieces that end at a line end, except the last."""
     rest: list[bytes] = []
     n_bytes = 0
     first = True
     while piece := file.read(BLOCK_BYTES):
         if first:
             piece = piece.removeprefix(BYTE_ORDER_MARK)
-            # Chrome's other form, an object around the array.
+            # Chrome's other form is an object with the array.
             piece = piece[head.end() :] if (head := _OBJECT.match(piece)) else piece
             first = False
         cut = piece.rfind(b"\n") + 1
@@ -99,10 +98,10 @@ def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 class _Reading:
-    """A file while it is read.
+    """State of reading a file.
 
     Attributes:
-        builder: Of the profile that began last.
+        builder: Builder of the latest profile in the file.
     """
 
     def __init__(self) -> None:
@@ -111,17 +110,17 @@ class _Reading:
         self._waiting: list[Event] = []
 
     def missing(self) -> list[str]:
-        """Return what of the file is not in the trace."""
+        """Return sentences about parts of the file that are not in the trace."""
         n = self._n_earlier
         return [f"earlier profiles in the same file, which are ignored: {n}"] if n else []
 
     def take(self, text: bytes) -> None:
-        """Take whole lines: all at once where they are as they should be, else one by one."""
+        """Take whole lines: together if all are valid, else one by one."""
         whole = text.strip()
         begins, ends = whole.startswith(b"["), whole.endswith(b"]")
         if _OPENS.match(whole):
             self._begin()
-        # True counts as 1: a bracket is cut off where it is there.
+        # True counts as 1: a bracket is cut off if present.
         body = whole[begins : len(whole) - ends].strip().rstrip(b",")
         if not body:
             self.builder.complete = self.builder.complete or ends
@@ -135,7 +134,7 @@ class _Reading:
             self.builder.complete = ends
 
     def take_events(self, events: Sequence[Event]) -> None:
-        """Take events, of one profile or of several."""
+        """Take events, which may belong to several profiles."""
         first = 0
         for i, event in enumerate(events):
             if is_first(event):
@@ -145,7 +144,7 @@ class _Reading:
         self.builder.take(events[first:])
 
     def take_decoded(self, decoded: Iterable[Decoded | None]) -> None:
-        """Take events that were decoded one by one; None for each object that is none."""
+        """Take events that were decoded one by one; None marks an object that is not an event."""
         for one in decoded:
             if one is None:
                 self._lose(b"")
@@ -154,7 +153,7 @@ class _Reading:
         self._flush()
 
     def _begin(self) -> None:
-        """A profile begins here: what was taken was another's."""
+        """Start a new profile, dropping the events of an earlier one."""
         self._flush()
         if self.builder.n_events:
             self.builder = TraceBuilder()
@@ -172,7 +171,7 @@ class _Reading:
         self.builder.lose(line)
 
     def _flush(self) -> None:
-        """Hand on the events that were read one by one."""
+        """Pass on the events that were read one by one."""
         self.builder.take(self._waiting)
         self._waiting = []
 
@@ -192,7 +191,7 @@ class _Reading:
                 closed, one = True, one_event(event[: end.start()])
             if one is not None:
                 self._add(one)
-            elif line.endswith(b"\n"):  # the last line of a file that was cut off is no error in it
+            elif line.endswith(b"\n"):  # a truncated last line is not an error
                 self._lose(line)
             self.builder.complete = closed and one is not None
         self._flush()

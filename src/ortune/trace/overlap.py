@@ -1,4 +1,4 @@
-"""Nodes that run at the same time share that time: what each has of a run adds up to the run."""
+"""Division of time among nodes that run simultaneously, so the shares of a run sum to its time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ortune.trace.table import NO_PARENT, Floats, Numbers, Trace
 def shares(trace: Trace, runs: range) -> Floats:
     """Return each row's share of the run's wall time, nanoseconds (rows,).
 
-    In a run whose nodes follow each other this is the node's self time. Where nodes overlap (parallel execution mode)
-    each instant is divided equally among those that run then.
+    If nodes run one after another, this is the self time. If they overlap (parallel execution mode), each instant is
+    divided equally among the nodes that run then.
     """
     own = trace.self_ns.astype(np.float64)
     of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
     if not len(of_these) or (trace.thread[of_these] == trace.thread[of_these[0]]).all():
-        # On one thread nodes follow each other.
+        # On one thread, nodes run one after another.
         return own
     order = of_these[np.argsort(trace.run[of_these], kind="stable")]
     borders = np.searchsorted(trace.run[order], np.arange(runs.start, runs.stop + 1))
@@ -28,7 +28,7 @@ def shares(trace: Trace, runs: range) -> Floats:
 
 
 def _overlap(trace: Trace, rows: Numbers) -> bool:
-    """Return whether nodes of the main graph run at the same time, beyond one step of the clock at a border."""
+    """Return whether main-graph nodes run simultaneously, by more than one clock step."""
     first = rows[trace.parent[rows] == NO_PARENT]
     if not len(first) or (trace.thread[rows] == trace.thread[rows[0]]).all():
         return False
@@ -38,10 +38,10 @@ def _overlap(trace: Trace, rows: Numbers) -> bool:
 
 
 def _divided(trace: Trace, rows: Numbers) -> Floats:
-    """Return the time of the run divided among the rows that are at work; a parent is while none of its children is.
+    """Return the run's time divided among active rows (n,); a parent is active while none of its children is.
 
-    One row at work among n has a n-th of the time that passes: the sum of these since the run began is kept, and each
-    row has the difference between where it stops and where it starts.
+    Each of n active rows gets 1/n of the elapsed time. This share is accumulated over the run, and each row gets the
+    difference between its values at the end and the start.
     """
     n = len(rows)
     start, duration = trace.start_ns[rows], trace.duration_ns[rows]
@@ -66,11 +66,11 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
             since[row] = None
             working -= 1
 
-    # A sweep over all starts and ends: below n an end, from n on a start.
+    # A sweep over all starts and ends: indices below n are ends, from n on starts.
     for i in order.tolist():
         now, row, opens = times[i], i % n, i >= n
         if working and now > last:
-            # ``passed`` grows for all working rows at once, so each event costs the same however many overlap.
+            # ``passed`` grows for all active rows at once, so the cost per event is constant.
             passed += (now - last) / working
         last = now
         around = parent[row]
@@ -82,7 +82,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
             stop(row)
         if around != NO_PARENT:
             children[around] += 1 if opens else -1
-            # A parent waits while any child runs, and goes on when the last one has ended.
+            # A parent pauses while any child runs, and continues when the last one has ended.
             if opens:
                 stop(around)
             elif not children[around] and there[around]:
@@ -91,7 +91,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
 
 
 def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
-    """Return ends (0 to n) and start (n to 2n) in the order in which they are met, and their times since the first."""
+    """Return ends (0 to n) and starts (n to 2n) in sweep order, and their times since the first start."""
     n = len(start)
     first = int(start.min())
     begins = start - first
@@ -99,6 +99,6 @@ def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
     times = np.concatenate([begins + duration, begins])
     opens = np.arange(2 * n) >= n
     none = np.concatenate([empty, empty])
-    # At the same instant ends come before starts, but a row that takes no time starts before it ends.
+    # At the same time, ends come before starts, but an execution of zero length starts before it ends.
     order = np.lexsort((none & ~opens, opens & ~none, times))
     return order, times.tolist()

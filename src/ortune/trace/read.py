@@ -1,4 +1,4 @@
-"""Reads a trace of any format, told by what is in the file and not by its name."""
+"""Reader for traces of any format, detected by content instead of file name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _HOW = "pass the JSON file that end_profiling() names, or the saved console outp
 
 
 def read_trace(path: Path) -> Trace:
-    """Read a profile of ONNX Runtime, or what onnxruntime-web printed to a browser's console.
+    """Read a profile of ONNX Runtime, or onnxruntime-web's output on a browser console.
 
     Raises:
-        UsageError: The file cannot be read, or holds neither.
+        UsageError: If the file cannot be read, or is neither.
     """
     try:
         with files.open_file(path) as file:
@@ -35,18 +35,18 @@ def read_trace(path: Path) -> Trace:
         raise UsageError("is compressed", where=str(path), do="unpack it first")
     if head.startswith(_UTF16):
         raise UsageError("is UTF-16 text", where=str(path), do="save it as UTF-8")
-    # Zeros alone are what a crash leaves at the end of a file.
+    # A crash can leave zero bytes at the end of a file.
     if b"\0" in head and b'"cat"' not in head and KERNEL_MARK not in head:
         raise UsageError("is not a supported trace (not a text file)", where=str(path), do=_HOW)
     if not _JSON.match(head.removeprefix(BYTE_ORDER_MARK)) or KERNEL_MARK in head:
         return read_console(path)
     trace = read_profile(path)
-    # A console's log can begin as a profile does; what follows is no line of one.
+    # A console log can begin like a profile.
     return read_console(path) if trace.n_unreadable and _mentions(path, KERNEL_MARK) else trace
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Return whether a file that begins so is a trace, or can become one: ``read_trace`` says what to do with it."""
+    """Return whether a file with this beginning is a trace or may contain one; ``read_trace`` reports how to fix it."""
     unreadable = (_GZIP, _ZIP, *_UTF16, BYTE_ORDER_MARK)
     return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
 

@@ -1,4 +1,4 @@
-"""The least time that this machine needs for a node's work, and what bounds it: arithmetic, or memory."""
+"""Roofline bound of a node: the minimum time for its work, and the limit, arithmetic or memory."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ INT8_OPERATORS = frozenset(
         "MatMulNBits",
     )
 )  # fmt: skip
-"""Operators that multiply integers, or may: MatMulNBits does at an accuracy level of 4."""
+"""Operators that multiply integers, or may: MatMulNBits does so at accuracy level 4."""
 
 CPU_PROVIDERS = ON_CPU | profiled(lambda p: p.hardware == "cpu")
-"""Where the peak of the CPU is a bound; what runs on a device has another."""
+"""Execution providers for which the CPU's peak is a bound."""
 
-_CLOCK_NS = 1000.0  # of the profiler: an execution took up to so much longer than was written
-_TURBO = 1.1  # clocks differ by so much from one moment to the next, and both figures are the best of many
+_CLOCK_NS = 1000.0  # resolution of the profiler's clock: an execution may have taken this much longer
+_TURBO = 1.1  # ratio by which clock rates vary between moments
 PRODUCTS = INT8_OPERATORS | {
     "Conv", "FusedConv", "ConvTranspose", "MatMul", "FusedMatMul", "Gemm", "FusedGemm",
 }  # fmt: skip
-"""Operators whose kernels come near what their arithmetic and their memory need, however small they are."""
+"""Operators with kernels near their arithmetic or memory bound, except very small ones."""
 LOOKUPS = frozenset(("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"))
-"""Operators that walk from one value to the next: no rate of arithmetic says what they need."""
+"""Operators limited by dependent memory accesses instead of an arithmetic rate."""
 SHORT_NS = 10_000.0
-"""An execution that is shorter, and far from its floor, is mostly started and ended."""
+"""Executions shorter than this and far from their floor are dominated by start-up overhead."""
 WAKING_NS = 100_000.0
 SMALL_NS = 5_000.0
-"""A product that is shorter than the former and needs less than the latter is mostly handed to threads."""
-FAR = 0.2  # of a node's time: what it needs is no more than that
+"""Products shorter than ``WAKING_NS`` that need less than this are dominated by thread handover."""
+FAR = 0.2  # maximum ratio of needed time to actual time for overhead
 
 
 def floor(
     flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak, touched: float = 0.0
 ) -> tuple[float, Bound]:
-    """Return the least time for an amount of work, and what bounds it.
+    """Return the minimum time for an amount of work, and its limit.
 
     Args:
-        flops: Operations; a multiply-add is two.
-        bytes: What must come from memory or go there. What lies in a cache does not count: see ``trace.traffic``.
-        kind: What is multiplied. Integers take the larger of both peaks, since a kernel may convert them where
+        flops: Operations; a multiply-add counts as two.
+        bytes: Bytes moved to or from memory. Cached bytes do not count: see ``trace.traffic``.
+        kind: Type that is multiplied. For integers the larger of both peaks is used, since a kernel may convert them if
             that is faster.
-        threads: That work on it; 0 or less is all of them.
-        peak: Of the machine.
-        touched: What is read and written at all, wherever it lies: no faster than elementwise work in caches.
+        threads: Number of threads; 0 or less for all that were measured.
+        peak: Peak rates of the machine.
+        touched: All bytes read and written, cached or not, at most at the rate of elementwise work in caches.
 
     Returns:
         Nanoseconds, and "compute" or "memory"; 0.0 and "" for no work.
@@ -67,7 +67,7 @@ def floor(
         arithmetic = max(arithmetic, rate(peak.int8_ops_per_s, threads))
     bandwidth = rate(peak.bytes_per_s, threads)
     cached = peak.elementwise_bytes_per_s * (threads if threads > 0 else max(peak.flops_per_s, default=1))
-    # 2 GFLOP at 100 GFLOP/s take 20 ms and 100 MB at 10 GB/s take 10 ms: at least 20 ms, bound by arithmetic.
+    # 2 GFLOP at 100 GFLOP/s take 20 ms, 100 MB at 10 GB/s take 10 ms: at least 20 ms, limited by arithmetic.
     computing = 1e9 * flops / arithmetic if arithmetic and flops > 0 else 0.0
     moving = 1e9 * bytes / bandwidth if bandwidth and bytes > 0 else 0.0
     moving = max(moving, 1e9 * touched / cached if cached and touched > 0 else 0.0)
@@ -77,10 +77,10 @@ def floor(
 
 
 def rate(by_threads: Mapping[int, float], threads: int) -> float:
-    """Return a peak with that many threads, between measured numbers by a straight line; 0.0 if nothing is measured.
+    """Return the peak for a number of threads, linearly interpolated; 0.0 if nothing was measured.
 
-    More threads reach at least what fewer do, whatever a disturbed measurement says; beyond the largest number
-    measured nothing is added. 0 threads or less are as many as were measured.
+    More threads reach at least the rate of fewer, regardless of disturbed measurements; nothing is extrapolated beyond
+    the largest measured number. 0 threads or less mean that number.
     """
     if not by_threads:
         return 0.0
@@ -98,32 +98,31 @@ def with_floors(
     providers: Collection[str] = CPU_PROVIDERS,
     steps: Sequence[Step] = (),
 ) -> tuple[ProfiledNode, ...]:
-    """Adds ``floor_ns`` and ``bound`` to CPU nodes whose work is known.
+    """Return the nodes, with ``floor_ns`` and ``bound`` set for CPU nodes with known work.
 
-    The floor is what must be so at least, the largest of three: arithmetic, at the rate of products of matrices; all
-    bytes that are touched, at the rate of elementwise work in caches; and the bytes that no cache can have held, at the
-    rate of memory. ``trace.traffic`` finds these in ``steps``. Of other nodes (in the body of a loop)
-    memory counts where no cache can have helped:
+    The floor is the largest of three bounds: arithmetic, at the rate of matrix products; all bytes touched, at the rate
+    of elementwise work in caches; and bytes that no cache can contain, at the rate of memory. ``trace.traffic`` finds
+    the last from ``steps``. For other nodes (in loop bodies), these bytes count as memory traffic:
 
-    - Activations of one execution, beyond the size of the last-level cache: up to that size they may lie there.
-    - Weights, where those of the whole model (or of the body that a loop repeats) are larger than that cache: from one
-      run to the next it keeps its own size of them at most, here an equal share of each node's.
+    - Activations of one execution beyond the size of the last-level cache.
+    - Weights, if those of the whole model (or of the repeated loop body) exceed that cache: it retains at most its own
+      size between runs, here distributed equally over the nodes' weights.
 
-    Where executions take less than ``SHORT_NS`` each, and are far from their floor, overhead is what bounds a node, and
-    so it is of small products that take many times what they need. Without a known size of the cache nothing need come
-    from memory. Without a known rate of elementwise work a node that does less than an operation a byte has a floor
-    only where memory makes one: the rate of products says nothing of it. A time below the floor means that the work is
-    over-counted or the peak under-measured: the floor stays as it is, and ``below_floor`` lists such nodes.
+    A node is bound by overhead if its executions are shorter than ``SHORT_NS`` and far from their floor, or if it is a
+    small product that takes many times what it needs. Without a known cache size no memory traffic is assumed. Without
+    a known elementwise rate, a node with less than one operation per byte has a floor only from memory, since the rate
+    of products does not apply. A time below the floor means overcounted work or an underestimated peak: the floor is
+    kept, and ``below_floor`` lists such nodes.
 
     Args:
-        nodes: With the work of all executions in a run.
-        peak: Of the machine.
-        threads: Of the session; 0 for all that were measured.
-        int8: Names of nodes, or operators, that multiply integers, in addition to ``INT8_OPERATORS``.
-        weights: Bytes of constants that one execution of a node reads, by its name; what is not named counts as
+        nodes: Nodes with the work of all executions in a run.
+        peak: Peak rates of the machine.
+        threads: Threads of the session; 0 for all that were measured.
+        int8: Nodes or operators that multiply integers, in addition to ``INT8_OPERATORS``.
+        weights: Bytes of constants that one execution of a node reads, by name; other bytes count as
             activations.
         providers: Execution providers that compute on the CPU.
-        steps: What the nodes of the main graph read and make, in the order in which they run.
+        steps: Reads and writes of the main-graph nodes, in execution order.
     """
     weights = weights or {}
     cache = peak.cache_bytes
@@ -139,8 +138,7 @@ def with_floors(
         if node.name in traffic and not node.inside:
             moved = min(traffic[node.name] * calls, touched)
         elif cache:
-            # A value of one execution can lie in the cache up to its whole size; only what goes beyond must
-            # have moved.
+            # A value of one execution can be cached up to the cache's size; only the excess must have moved.
             once = max(0.0, touched - weights.get(node.name, 0.0) * node.calls) / calls
             moved = max(0.0, once - cache) * calls + missed.get(node.name, 0.0)
         else:
@@ -158,7 +156,7 @@ def with_floors(
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
-    """Return whether starting its executions is most of what a node costs."""
+    """Return whether starting executions dominates a node's time."""
     took = node.least_ns
     if 0 < took < SHORT_NS * node.calls and floor_ns < FAR * took:
         return True
@@ -167,14 +165,14 @@ def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
 
 
 def lost_ns(node: ProfiledNode) -> float:
-    """Return time beyond the floor where nothing disturbs the node; 0.0 without a floor."""
+    """Return the time above the floor without disturbances; 0.0 without a floor."""
     return 0.0 if node.floor_ns is None else max(0.0, node.least_ns - node.floor_ns)
 
 
 def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
-    """Return nodes that were faster than their floor by more than clocks vary, the largest gap first.
+    """Return nodes that were faster than their floor by more than clocks vary, largest gap first.
 
-    Their work is over-counted, or the peak under-measured; either way their floor proves nothing.
+    Their work is overcounted or the peak underestimated, so their floor is not valid.
     """
     below = [
         node
@@ -186,7 +184,7 @@ def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
 
 
 def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: int) -> dict[str, float]:
-    """Yield bytes of weights that each node fetches from memory in a run, at least; nothing for those that fit."""
+    """Return the minimum bytes of weights that each node fetches from memory per run, by name."""
     bodies: dict[str, float] = {}
     for node in nodes:
         bodies[node.inside] = bodies.get(node.inside, 0.0) + weights.get(node.name, 0.0)
@@ -195,8 +193,8 @@ def _missed(nodes: Sequence[ProfiledNode], weights: Mapping[str, float], cache: 
     def missed_by_node() -> Iterator[tuple[str, float]]:
         for node in nodes:
             size = weights.get(node.name, 0.0)
-            # Of weights that are read in turn, a cache keeps its own size from one pass to the next: the rest
-            # is fetched anew in every pass of a loop, or once a run.
+            # Of weights read in turn, a cache retains its own size from one pass to the next: the rest is fetched
+            # again in every pass of a loop, or once per run.
             again = (
                 size * (1 - cache / bodies[node.inside]) * node.calls if bodies[node.inside] > cache else 0.0
             )

@@ -1,4 +1,4 @@
-"""Which runs of a process are like each other, and which at its start are not yet."""
+"""Detection of warm-up and drift in the run times of a process."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 FARTHEST = 4.0  # robust standard deviations
-LEAST = 0.02  # of the typical run: steadier than this nobody's runs are
+LEAST = 0.02  # fraction of the typical run; smaller spreads are not assumed
 NORMAL = 1.4826  # of a median absolute deviation, for normal errors
-DRIFTS = 3.3  # standard errors of a rank sum: one in a thousand by chance
-FEWEST = 12  # runs from which on a drift can be told
+DRIFTS = 3.3  # standard errors of a rank sum: probability one in a thousand
+FEWEST = 12  # minimum number of runs to detect a drift
 
 
 def warmup_runs(times: ArrayLike) -> int:
-    """Count the slower runs at the start (warm-up).
+    """Return the number of slower runs at the start (warm-up).
 
-    The second half gives the usual time: its median, and how far runs lie from it. Warm-up ends with the first run that
-    is usual and followed by one that is. Single slow runs later on are no warm-up.
+    The second half defines the usual time: its median and spread. Warm-up ends with the first run that is usual and
+    followed by a usual one. Single slow runs later on are not warm-up.
 
     Returns:
-        Runs to leave out; at most half of them. 0 or 1 if there are fewer than four.
+        Number of runs to exclude; at most half of them. Of fewer than four runs, the first, if it is not the only one.
     """
     t = np.log(np.maximum(np.asarray(times, dtype=np.float64), 1e-9))
     if len(t) < 4:
@@ -35,10 +35,10 @@ def warmup_runs(times: ArrayLike) -> int:
 
 
 def drifts(times: ArrayLike) -> float:
-    """Return how much the last third of the runs is slower than the first, as a ratio minus one; 0.0 within noise.
+    """Return the slowdown of the last third of runs relative to the first, as a ratio minus one; 0.0 within noise.
 
-    A rank-sum test at one in a thousand: clocks that fall as the machine warms, memory that fills, a neighbour that
-    begins or ends.
+    Significance is tested by rank sum at one in a thousand. Causes include thermal throttling, filling memory and other
+    programs. With fewer than ``FEWEST`` runs the result is 0.0.
     """
     t = np.asarray(times, dtype=np.float64)
     if len(t) < FEWEST:
@@ -46,10 +46,10 @@ def drifts(times: ArrayLike) -> float:
     third = len(t) // 3
     early, late = t[:third], t[-third:]
     ranks = np.argsort(np.argsort(np.concatenate([early, late]), kind="stable"), kind="stable") + 1.0
-    # Mean and standard deviation of the rank sum of one of two equal groups that do not differ.
+    # Mean and standard deviation of the rank sum under the null hypothesis, for two equal groups.
     expected = third * (2 * third + 1) / 2
     error = np.sqrt(third * third * (2 * third + 1) / 12)
     if abs(ranks[third:].sum() - expected) < DRIFTS * error:
         return 0.0
     start, end = np.median(early), np.median(late)
-    return float(end / start - 1.0) if start else 0.0  # a coarse clock gives runs that took no time
+    return float(end / start - 1.0) if start else 0.0  # a coarse clock gives runs of zero length

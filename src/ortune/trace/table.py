@@ -1,6 +1,6 @@
-"""A trace as columns: what ran when and for how long, one row for each execution of a node.
+"""A trace as columns, with one row per node execution.
 
-Readers fill it, one a format; everything else in this room and beyond asks it.
+One reader per format fills it; analyses and exports read it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ortune.records import TraceLack
 NO_RUN = -1
 NO_PARENT = -1
 ABSENT = -1
-"""In columns of sizes and waits: the trace does not hold the figure for this row."""
+"""Marks a missing figure in columns of sizes and waiting times."""
 
 CONTROL_FLOW = frozenset(
     ("Loop", "If", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
 )
-"""Operators that run graphs of their own: the time of such a node contains that of the nodes in its bodies."""
+"""Operators that run subgraphs: a node's time includes that of the nodes in its subgraphs."""
 
 _LONGEST_NS = 1 << 60
 _NO_RUNS = TraceLack(code="runs", what="no begin and end of its runs: everything recorded counts as one run")
@@ -34,11 +34,11 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """A column of text: each row holds the number of its text.
+    """A column of text, stored as codes.
 
     Attributes:
         codes: Index into ``texts`` (rows,).
-        texts: The different texts, in order of their first row; each is there once, but for ``Trace.name``.
+        texts: Texts in order of their first row; distinct, except for ``Trace.name``.
     """
 
     codes: Codes
@@ -55,7 +55,7 @@ class Labels:
 
 
 def numbers_of(labels: Labels) -> dict[str, list[int]]:
-    """Return the codes of each text: nodes of one name can be several."""
+    """Return the codes of each text; nodes that share a name have several."""
     numbers: dict[str, list[int]] = {}
     for number, text in enumerate(labels.texts):
         numbers.setdefault(text, []).append(number)
@@ -64,15 +64,15 @@ def numbers_of(labels: Labels) -> dict[str, list[int]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nodes:
-    """What a trace says of each node, one entry for each text of ``Trace.name``; shapes are its first execution's.
+    """Properties of each node, one entry per text of ``Trace.name``; shapes are those of its first execution.
 
     Attributes:
         op_type: Operator, without its domain.
         provider: Execution provider.
-        index: The node's number in the optimised graph, ``ABSENT`` where not given; not unique with subgraphs.
+        index: The node's number in the optimised graph, ``ABSENT`` if not given; not unique across subgraphs.
         inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" if not given.
-        executions: How often it ran with which inputs and outputs; () if the format has only the first ones. No
-            file that is written of a trace holds them.
+        executions: Number of executions by (inputs, outputs); () if the format has only the first ones. It is not
+            part of exports.
     """
 
     op_type: tuple[str, ...]
@@ -85,13 +85,13 @@ class Nodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernels:
-    """What ran on a device, one row a kernel or copy, in the file's order.
+    """Device kernels and copies, one row each, in file order.
 
     Attributes:
-        name: The kernel's own name.
-        row: The node execution that it belongs to, or ``NO_PARENT`` where the trace does not tell.
-        start_ns, duration_ns: On the device, in the clock of the trace.
-        bytes: Of a copy; ``ABSENT`` of a kernel.
+        name: Name of the kernel.
+        row: The node execution that it belongs to, or ``NO_PARENT`` if unknown.
+        start_ns, duration_ns: Times on the device, in the clock of the trace.
+        bytes: Bytes of a copy; ``ABSENT`` for a kernel.
     """
 
     name: Labels
@@ -102,7 +102,7 @@ class Kernels:
 
 
 class PageRun(NamedTuple):
-    """A call of ``run()`` in a page, and what of it its inputs and outputs took on their way."""
+    """A call of ``run()`` in a page: its time, and the parts for preparing inputs and processing outputs."""
 
     whole_ns: int
     inputs_ns: int
@@ -111,42 +111,42 @@ class PageRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A profile as columns. Those of a node's execution have one entry a row, in the file's order.
+    """A profile as columns. Columns of executions have one entry per row, in file order.
 
     Attributes:
         format: "ort-json", "web-console", ...
-        device_only: Rows are kernels on a device, and nothing of the host is known.
-        resolution_ns: The step of its clock.
-        name: Node, as the optimised graph has it. Nodes with the same name and another operator or provider are
-            different ones: such a text is there several times.
+        device_only: Whether rows are device kernels, without any host events.
+        resolution_ns: Resolution of the clock.
+        name: Node name in the optimized graph. Nodes with the same name and another operator or provider are
+            distinct, so such a text occurs several times.
         op_type: Operator, without its domain.
         provider: Execution provider that ran it.
-        start_ns: Since the profile began.
-        duration_ns: How long the kernel took, with all that ran inside it.
-        self_ns: The same without the nodes of its bodies (``CONTROL_FLOW``); sums count nothing twice.
-        parent: Row of the control-flow node whose body the node ran in, or ``NO_PARENT``.
-        run: Which run it belongs to, or ``NO_RUN`` (a run that was cut off, or several at once that cannot be told
-            apart).
+        start_ns: Start since the beginning of the profile.
+        duration_ns: Duration, including nested nodes.
+        self_ns: Duration without nested nodes (``CONTROL_FLOW``), so sums count nothing twice.
+        parent: Row of the enclosing control-flow node, or ``NO_PARENT``.
+        run: Index of the run, or ``NO_RUN`` (a truncated run, or concurrent runs that cannot be
+            distinguished).
         thread: Thread that ran it.
-        wait_ns: That thread waited for the pool's others, or shared out their work; ``ABSENT`` without statistics.
-        imbalance_ns: The part of it at the end of parallel work, when others were not done; ``ABSENT`` likewise.
-        helpers: Other threads that took part; ``ABSENT`` likewise.
-        output_bytes, parameter_bytes, activation_bytes: Of outputs, constant inputs, other inputs.
-        in_use_bytes, held_bytes: Memory of the allocator in use after it, and held by the arena.
-        nodes: What is the same for all executions of a node.
-        kernels: What ran on a device.
-        run_start_ns, run_ns: Each run that was recorded to its end, in order of their starts.
-        executor_ns: The part of each run that ONNX Runtime's executor took, ``ABSENT`` where not recorded.
-        pieces: How many parts of parallel work each other thread of the pool took in the whole file, the most first.
-        session_ns: Loading and initialisation, by the names of their events.
-        n_events: Events in the file.
-        n_unreadable: Lines that are no event.
-        n_mended: Events that are no JSON, and were read without the commas that are too many.
-        lost: Which of the runs lost events (r,).
-        n_left_out: Runs that are left out because they lost events.
-        n_outside: Executions in no run that was recorded to its end.
-        complete: The file's end was read.
-        missing: What the file does not hold, in sentences; ``lacks`` are those that decide what its figures mean.
+        wait_ns: Time the thread waited for the pool or distributed work; ``ABSENT`` without statistics.
+        imbalance_ns: Part of ``wait_ns`` at the end of parallel work, waiting for late threads; likewise ``ABSENT``.
+        helpers: Number of other threads that took part; likewise ``ABSENT``.
+        output_bytes, parameter_bytes, activation_bytes: Bytes of outputs, constant inputs, other inputs.
+        in_use_bytes, held_bytes: Memory in use by the allocator afterwards, and memory reserved by the arena.
+        nodes: Properties common to all executions of a node.
+        kernels: Device kernels and copies.
+        run_start_ns, run_ns: Start and duration of each completely recorded run, by start.
+        executor_ns: Time of each run in ONNX Runtime's executor; ``ABSENT`` if not recorded.
+        pieces: Work items that each other pool thread completed in the whole file, in descending order.
+        session_ns: Loading and initialization times by event name.
+        n_events: Number of events in the file.
+        n_unreadable: Number of lines that are not events.
+        n_mended: Number of events read after removing surplus commas.
+        lost: Whether each run lost events (r,).
+        n_left_out: Number of runs excluded because they lost events.
+        n_outside: Number of executions in no completely recorded run.
+        complete: Whether the end of the file was read.
+        missing: Sentences about missing information; ``lacks`` are those that affect the meaning of figures.
         page_runs: onnxruntime-web's own marks of each run in a page, in order; () if they were not requested.
     """
 
@@ -193,17 +193,17 @@ class Trace:
 
     @property
     def node_keys(self) -> list[tuple[str, str, str]]:
-        """Name, operator and provider of each node, in the order of ``name.texts``: together they tell nodes apart."""
+        """(name, operator, provider) of each node, in the order of ``name.texts``; together they identify a node."""
         return list(zip(self.name.texts, self.nodes.op_type, self.nodes.provider, strict=True))
 
     @property
     def n_runs(self) -> int:
-        """Run that were recorded to their end."""
+        """Number of completely recorded runs."""
         return len(self.run_ns)
 
 
 def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
-    """Durations without those of the rows inside; clocks of whole microseconds must not make them negative."""
+    """Return durations without those of nested rows, at least 0 despite rounded clocks."""
     own = duration_ns.copy()
     nested = parent != NO_PARENT
     np.subtract.at(own, parent[nested], duration_ns[nested])
@@ -211,10 +211,10 @@ def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
 
 
 def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Numbers) -> Numbers:
-    """Return the row of the control-flow node around each node execution, in whatever order the rows stand.
+    """Return the row of the enclosing control-flow node of each execution, or ``NO_PARENT``; rows may be in any order.
 
-    A body runs on the thread of the node that runs it, and starts before that node ends. What starts later comes after
-    it: two clock readings of whole microseconds make an end earlier than it was, never later.
+    A subgraph runs on the thread of its node, and starts before that node ends. Rounded clocks make an end earlier than
+    it was, never later.
     """
     parent = np.full(len(start_ns), NO_PARENT, dtype=np.int64)
     flow = [i for i, text in enumerate(op_type.texts) if text in CONTROL_FLOW]
@@ -222,9 +222,8 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
         return parent
     runs_bodies = np.isin(op_type.codes, flow)
     end_ns = start_ns + duration_ns
-    # Of those that start at the same time the one that ends last contains the others.
-    # The last key sorts first: thread, then start, then the longest, then nodes that run bodies before
-    # others.
+    # Of rows with the same start, the one that ends last contains the others. The last key sorts first: thread,
+    # start, longest first, then nodes with subgraphs before others.
     order = np.lexsort((~runs_bodies, -end_ns, start_ns, thread))
     starts, ends = start_ns.tolist(), end_ns.tolist()
     flows, threads = runs_bodies.tolist(), thread.tolist()
@@ -238,7 +237,7 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
         while around and not (
             start < ends[around[-1]]
             or starts[around[-1]] == start == ends[row]
-            # A node of a body has ended, and so is written, before the node around it.
+            # A nested node ends, and is written, before the enclosing node.
             or (start == ends[around[-1]] and row < around[-1])
         ):
             around.pop()
@@ -252,13 +251,12 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
 def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
-    """Return the run around each node execution: the one of its own thread, else the only one at that time."""
+    """Return the run of each execution: the one on its thread, else the only one at that time, else ``NO_RUN``."""
     run_of = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
         return run_of
     end = run_start_ns + run_ns
-    # In parallel execution mode nodes run on threads of the pool.
-    # Runs that overlap no other one: there time alone tells whose an execution is, whatever thread it is on.
+    # In parallel execution mode, nodes run on pool threads. For runs that do not overlap, time determines the run.
     before = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)[:-1]])
     after = np.concatenate([run_start_ns[1:], [np.iinfo(np.int64).max]])
     alone = (before <= run_start_ns) & (end <= after)
@@ -267,7 +265,7 @@ def runs_of(
     run_of[inside] = at[inside]
     left = np.flatnonzero(run_of == NO_RUN)
     left = left[np.argsort(thread[left], kind="stable")]
-    runs = np.argsort(run_thread, kind="stable")  # those of one thread stay in order of their starts
+    runs = np.argsort(run_thread, kind="stable")  # runs of one thread stay in order of their starts
     threads, run_threads = thread[left], run_thread[runs]
     for on in np.intersect1d(threads, run_threads):
         rows, mine = left[_span(threads, on)], runs[_span(run_threads, on)]
@@ -285,7 +283,7 @@ def _span(column: Numbers, value: int) -> slice:
 
 
 def as_one_run(trace: Trace) -> Trace:
-    """All that was recorded as if it were one run, where no run was recorded to its end; else the trace itself."""
+    """Return the trace with everything as one run if no run was recorded completely, else the trace itself."""
     if trace.n_runs or not len(trace):
         return trace
     start = int(trace.start_ns.min())
@@ -301,7 +299,7 @@ def as_one_run(trace: Trace) -> Trace:
         run_ns=np.array([took], dtype=np.int64),
         executor_ns=np.array([ABSENT], dtype=np.int64),
         n_outside=0,
-        # What lies between several runs is nobody's overhead.
+        # Time between several runs is not overhead.
         lost=np.array([several or bool(trace.n_unreadable)]),
         missing=(*trace.missing, _NO_RUNS.what),
         lacks=(*trace.lacks, _NO_RUNS),

@@ -1,17 +1,17 @@
-"""Types and shapes of tensors as a trace writes them: ``[{"float":[1,3]}]``, one object a tensor."""
+"""Types and shapes of tensors in a trace: ``[{"float":[1,3]}]``, one object per tensor."""
 
 from __future__ import annotations
 
 import msgspec
 
 LARGEST = 1 << 60
-"""Bytes and elements: more is no tensor's size, whatever a damaged trace says."""
+"""Maximum plausible bytes and elements of a tensor; larger values mean a damaged trace."""
 MOST_DIMS = 64
 SIZES = {
     "float": 4, "double": 8, "float16": 2, "bfloat16": 2, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4,
     "int16": 2, "uint16": 2, "int8": 1, "uint8": 1, "bool": 1,
 }  # fmt: skip
-"""Bytes of an element, by ONNX Runtime's names of types."""
+"""Bytes per element, by ONNX Runtime's type names."""
 
 Tensor = tuple[str, tuple[int, ...]]
 
@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
 
 
 def tensors(text: str) -> list[Tensor] | None:
-    """Return type and shape of each tensor; None if the text is none of a trace's, [] if it names no tensor."""
+    """Return type and shape of each tensor; None if the text is not a valid tensor list, [] if the list is empty."""
     try:
         decoded = _decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
@@ -31,7 +31,7 @@ def tensors(text: str) -> list[Tensor] | None:
 
 
 def elements(shape: tuple[int, ...]) -> int | None:
-    """Return the element count of a shape; None if it is no shape."""
+    """Return the element count of a shape; None if it is not a valid shape."""
     if len(shape) > MOST_DIMS or any(size < 0 for size in shape):
         return None
     total = 1
@@ -41,13 +41,13 @@ def elements(shape: tuple[int, ...]) -> int | None:
 
 
 def n_bytes(dtype: str, shape: tuple[int, ...]) -> int | None:
-    """Return the bytes of a tensor; None without a fixed element size or a shape."""
+    """Return the bytes of a tensor; None for a type without a fixed element size or an invalid shape."""
     count = elements(shape)
     return None if count is None or dtype not in SIZES else count * SIZES[dtype]
 
 
 def all_bytes(text: str) -> int | None:
-    """Return bytes of all tensors that a trace names; None if it names none, or one whose size is not known."""
+    """Return the total bytes of a text's tensors; None if the text is invalid or a size is unknown."""
     described = tensors(text)
     if described is None:
         return None

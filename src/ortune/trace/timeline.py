@@ -1,4 +1,4 @@
-"""A trace as a picture over time needs it: executions in tracks, each sorted by start and free of overlaps."""
+"""Data for drawing a trace over time: executions in tracks, each sorted by start and free of overlaps."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ortune.records import Timeline, TimelineTrack
 from ortune.trace.table import NO_PARENT, Numbers, Trace
 
 MOST = 200_000
-"""Executions that a picture holds; of longer traces it shows the last runs."""
+"""Maximum number of executions in a drawing; of longer traces the last runs are shown."""
 LANES = 64
 TRACKS = 24
-"""Threads that are drawn, and tracks on each: deeper nesting, and more at once, is left out and counted."""
+"""Maximum number of threads, and of tracks per thread; deeper nesting and higher concurrency is omitted and counted."""
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _LARGEST = 2**32 - 1
@@ -23,7 +23,7 @@ _LARGEST = 2**32 - 1
 
 @dataclass(slots=True, kw_only=True)
 class _Part:
-    """What goes into one lane: columns of equal length."""
+    """Content of one lane: columns of equal length."""
 
     lane: str
     start: Numbers
@@ -33,12 +33,12 @@ class _Part:
 
 
 def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
-    """Return the picture's input.
+    """Return the data of the drawing.
 
     Args:
         trace: The profile.
-        most: Executions, kernels and runs together that it may hold. Of a longer trace the last whole runs are
-            taken, and of a single run that is too long its beginning.
+        most: Maximum number of executions, kernels and runs. Of a longer trace the last whole runs are
+            used, and of a single run that is too long, its beginning.
     """
     rows, kernels, runs, note = _chosen(trace, most)
     parts = list(_parts(trace, rows, kernels, runs))
@@ -67,7 +67,7 @@ def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
 
 
 def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
-    """Return rows of nodes, rows of kernels, and runs that are shown, and which part of the trace that is."""
+    """Return the rows of nodes, rows of kernels, and runs to show, with a note on the part that they cover."""
     all_rows, all_kernels = np.arange(len(trace)), np.arange(len(trace.kernels.row))
     if len(trace) + len(all_kernels) + trace.n_runs <= most:
         return all_rows, all_kernels, range(trace.n_runs), ""
@@ -79,7 +79,7 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
     weight = np.ones(trace.n_runs, dtype=np.int64)  # the run itself is drawn too
     for of in (trace.run, kernel_run):
         weight += np.bincount(of[of >= 0], minlength=trace.n_runs)
-    # How many runs fit, counted from the last one.
+    # Number of runs that fit, counted from the last.
     fits = int((np.cumsum(weight[::-1]) <= most).sum())
     runs = range(trace.n_runs - max(1, fits), trace.n_runs)
     rows = np.flatnonzero(trace.run >= runs.start)
@@ -92,7 +92,7 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
 
 
 def _parts(trace: Trace, rows: Numbers, kernels: Numbers, runs: range) -> Iterator[_Part]:
-    """One lane for the runs, one for each thread (the busiest first), one for a device."""
+    """Yield one lane for the runs, one per thread (busiest first), and one for the device."""
     if len(runs):
         yield _Part(
             lane="runs",
@@ -125,7 +125,7 @@ def _parts(trace: Trace, rows: Numbers, kernels: Numbers, runs: range) -> Iterat
 
 
 def _depths(parent: Numbers) -> Numbers:
-    """Return how many control-flow nodes are around each row; ``TRACKS`` where there are that many or more."""
+    """Return the number of control-flow nodes around each row, limited to ``TRACKS``."""
     depth, above = np.zeros(len(parent), dtype=np.int64), parent.copy()
     for _ in range(TRACKS):
         nested = above != NO_PARENT
@@ -137,7 +137,7 @@ def _depths(parent: Numbers) -> Numbers:
 
 
 def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
-    """Return rows of the part by track, each sorted by start; what fits in none is in none."""
+    """Return the rows of a part by track, each sorted by start; rows that fit in no track are omitted."""
     tracks: list[Numbers] = []
     for depth in range(TRACKS):
         at = np.flatnonzero(part.depth == depth)
@@ -156,7 +156,7 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
 
 
 def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
-    """Return the track of each execution, the first that is free; -1 where none is."""
+    """Return the track of each execution, the first free one; -1 if all ``most`` are occupied."""
     number = np.full(len(starts), -1, dtype=np.int64)
     free: list[int] = []
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -171,7 +171,7 @@ def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbe
 
 
 def _clock(trace: Trace, parts: list[_Part]) -> tuple[int, int]:
-    """Return the first start, and the tick in which all times fit in 32 bits."""
+    """Return the earliest start, and a tick with which all times fit in 32 bits."""
     filled = [part for part in parts if len(part.start)]
     if not filled:
         return 0, trace.resolution_ns
@@ -184,12 +184,12 @@ def _clock(trace: Trace, parts: list[_Part]) -> tuple[int, int]:
 
 
 def _ticks(ns: Numbers, tick_ns: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    # Times from one end of the clock to the other differ by more than int64 holds; as unsigned they are right.
+    # Differences of times can exceed int64; as unsigned numbers they are correct.
     return (ns.view(np.uint64) // np.uint64(tick_ns)).astype(np.uint32)
 
 
 def _names(trace: Trace, codes: Numbers) -> tuple[tuple[str, ...], tuple[str, ...], Numbers]:
-    """Return the texts that are used, their operators, and the codes among them."""
+    """Return the used texts, their operators, and the codes as indices into them."""
     used, place = np.unique(codes, return_inverse=True)
     n_nodes, n_runs = len(trace.name.texts), trace.n_runs
     names, op_types = [], []

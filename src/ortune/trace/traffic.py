@@ -1,9 +1,8 @@
-"""Which bytes come from memory, and which a cache still holds: what fits between one use of a value and the next.
+"""Memory traffic estimate: the bytes that a cache cannot contain between two uses of a value.
 
-A value that the node before has just made lies in the last-level cache if it fits, and so does a weight of the run
-before if little was touched since. What was touched in between pushes the oldest out. The cache is taken for as good as
-one can be (all of it is the model's, the least recently used goes first, of a value that fits partly that part stays),
-because this is for floors: what must come from memory at least.
+A value is in the last-level cache if it was just produced and fits, or if little was touched since its last use (such
+as a weight of the previous run). Newer data evicts the oldest. The cache is assumed to be ideal (used only by the
+model, least recently used first, partial values kept), because floors need the minimum traffic.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One node as it runs: bytes of the values that it reads and makes, by any key of the values."""
+    """One executed node: bytes of the values that it reads and writes, by any key."""
 
     node: str
     reads: Mapping[int, int] = field(default_factory=dict)
@@ -22,22 +21,21 @@ class Step:
 
 
 def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int) -> dict[str, float]:
-    """Estimate the bytes that each node moves to and from memory in a steady run.
+    """Return the estimated bytes that each node moves to and from memory in a steady run, by node name.
 
-    What a cache lost before it was read was written to memory as well: that counts for the node that made it.
+    A value that was evicted before it was read was also written to memory, which counts for its producer.
     """
-    # Two passes, each of which touches a node's weights, what it reads and what it makes.
+    # Two passes, each touching a node's weights, inputs and outputs.
     uses = _Uses(2 * sum(2 + len(step.reads) + len(step.writes) for step in steps))
     moved: dict[str, float] = {}
-    # The first pass leaves the caches as an earlier run does; the second is counted.
+    # The first pass leaves the cache as an earlier run does; the second is counted.
     for counts in (False, True):
         maker: dict[int, str] = {}
         for step in steps:
             moved[step.node] = 0.0
             constants: tuple[Hashable, float] = (("weights", step.node), weights.get(step.node, 0.0))
             for value, size in (constants, *step.reads.items()):
-                # Used since then, and the value itself: by as much as that is more than the cache holds, it
-                # has been pushed out.
+                # The excess of the value and everything used since over the cache size was evicted.
                 missed = min(size, max(0.0, uses.since(value) + size - cache)) if counts else 0.0
                 moved[step.node] += missed
                 if isinstance(value, int) and value in maker:
@@ -50,7 +48,7 @@ def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int)
 
 
 class _Uses:
-    """Bytes of different values that were used since the last use of one: sums over a binary indexed tree."""
+    """Bytes of distinct values used since the last use of a value: sums over a binary indexed tree."""
 
     def __init__(self, most: int) -> None:
         self._sums = [0.0] * (most + 1)
@@ -59,7 +57,7 @@ class _Uses:
         self._all = 0.0
 
     def since(self, value: Hashable) -> float:
-        """Infinite for what was not used before."""
+        """Return the bytes used since the last use of a value; infinite if it was never used."""
         if value not in self._last:
             return float("inf")
         at, total = self._last[value][0], 0.0
@@ -69,7 +67,7 @@ class _Uses:
         return self._all - total
 
     def touch(self, value: Hashable, size: float) -> None:
-        """Use it now."""
+        """Record a use of the value."""
         if value in self._last:
             at, before = self._last[value]
             self._add(at, -before)

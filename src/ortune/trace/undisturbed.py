@@ -1,4 +1,4 @@
-"""A profiled run without interference, told of in place of the mean run if the two differ much."""
+"""A profiled run without interference, reported in place of the mean run if the two differ much."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.records import Category, OperatorTime, ProfiledNode, ProfileResult, 
 from ortune.trace.layers import layers
 
 INTERFERED = 0.1
-"""Share of the mean run from which on interference is no detail."""
+"""Minimum fraction of the mean run for interference to matter."""
 
 
 def undisturbed_run(
@@ -19,9 +19,9 @@ def undisturbed_run(
     """Return the run without interference; None if it hardly differs from the mean run.
 
     Args:
-        wall_ns: Of the mean run.
-        categories: Of the run without interference.
-        nodes: With the times of both.
+        wall_ns: Wall time of the mean run.
+        categories: Categories of the run without interference.
+        nodes: Nodes with the times of both.
     """
     fast_ns = sum(category.ns for category in categories)
     if not 0 < fast_ns < (1 - INTERFERED) * wall_ns:
@@ -36,7 +36,7 @@ def undisturbed_run(
 
 
 def as_profile(result: ProfileResult) -> ProfileResult:
-    """Return a profile whose times are those without interference, for rules; itself if interference is small."""
+    """Return a profile with the times of the run without interference; the profile itself if interference is small."""
     alone = result.undisturbed
     if alone is None:
         return result
@@ -51,7 +51,7 @@ def as_profile(result: ProfileResult) -> ProfileResult:
 
 
 def operator_times(nodes: Sequence[ProfiledNode]) -> tuple[OperatorTime, ...]:
-    """Return the operators of a run: sums of its nodes, the most expensive first."""
+    """Return the time by operator and provider, most expensive first."""
     groups: dict[tuple[str, str], list[ProfiledNode]] = {}
     for node in nodes:
         groups.setdefault((node.op_type, node.provider), []).append(node)

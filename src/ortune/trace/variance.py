@@ -1,4 +1,4 @@
-"""Why the slow runs of a process are slow: which nodes, or what else, took the extra time."""
+"""Causes of slow runs in a process: the nodes or categories that took the extra time."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ortune.records import NodeVariance, RunVariance
 from ortune.trace.attribution import BESIDE_NODES, NAMES, Attribution, mean
 from ortune.trace.table import Floats, Numbers, Trace
 
-SLOW = 0.1  # share of the runs that are the slow ones
+SLOW = 0.1  # fraction of runs that count as slow
 OWNERS = 10
-FEWEST = 10  # runs from which on their spread is told
+FEWEST = 10  # minimum number of runs for a spread
 FEWEST_FOR_OWNERS = 20
-"""With fewer the slowest tenth is one run, and what made a single run slow is mostly chance."""
+"""Minimum number of runs for owners; with fewer, the slowest tenth is a single run, dominated by chance."""
 
 
 def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
-    """Measure how runs vary, and which nodes make the slowest tenth slow."""
+    """Return how much runs vary, and which nodes or categories make the slowest tenth slow."""
     wall, left_out = attribution.wall_ns, attribution.runs.start
     runs = tuple(float(ns) for ns in trace.run_ns)
     if len(wall) < FEWEST:
@@ -36,11 +36,11 @@ def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance
     # The middle half.
     usual = order[len(wall) // 4 : -(len(wall) // 4)]
     by_node = _more(attribution.by_node, slow, usual)
-    # Only the largest can be among the owners.
+    # Only the largest can be owners.
     largest = np.argsort(-by_node, kind="stable")[:OWNERS].tolist()
     rows = [(float(by_node[n]), trace.name.texts[n], trace.nodes.op_type[n]) for n in largest]
     beside = _more(attribution.by_category[[NAMES.index(name) for name in BESIDE_NODES]], slow, usual)
-    # Nodes and what is beside them are the whole run: what took longer, less what took less, is the difference.
+    # Nodes and other categories make up the run: increases minus decreases are the difference.
     every = np.concatenate([by_node, beside])
     longer = float(every[every > 0].sum())
     rows += [(float(more), name, "") for more, name in zip(beside, BESIDE_NODES, strict=True)]
@@ -59,5 +59,5 @@ def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance
 
 
 def _more(times: Floats, slow: Numbers, usual: Numbers) -> Floats:
-    """Return how much longer each row takes in slow runs than in usual ones."""
+    """Return by how much each row's mean in slow runs exceeds that in usual runs."""
     return mean(times[:, slow]) - mean(times[:, usual])

@@ -1,23 +1,23 @@
-"""Reads what onnxruntime-web prints to a browser's console: the profile of its WebAssembly, and its WebGPU kernels.
+"""Reader for onnxruntime-web's console output: profiles of its WebAssembly, and WebGPU kernels.
 
-With ``enableProfiling`` the profile comes out as one console message a line, the same events as elsewhere; the
-console puts the place in the source, a time or a level around each. With ``env.webgpu.profiling`` the JSEP builds
-print one line for each kernel on the GPU, behind ``[profiling]`` and in a form that grew with the versions:
+With ``enableProfiling`` the profile is printed as one console message per line, with the usual events; the console
+adds the source position, a time or a level to each. With ``env.webgpu.profiling`` the JSEP builds print one line per
+GPU kernel, after ``[profiling]``, in a form that depends on the version:
 
     kernel "7|Add" execution time: 5 ns                                               1.15
     kernel "7|[Add] /add" input[0]: [2,3] | float32, ... execution time: 5 ns         1.16
-    kernel "7|[Add] /add|Add" input[0]: ..., kernel "7|/add|Add" input[0]: ...        on the way to 1.17
+    kernel "7|[Add] /add|Add" input[0]: ..., kernel "7|/add|Add" input[0]: ...        before 1.17
     kernel "7|Add|/add|Add" input[0]: ... execution time: 5 ns                        1.17
     kernel "7|Add|/add|Add" input[0]: ... start time: 9 ns, execution time: 5 ns      1.23
 
-With ``env.trace`` 1.30 prints how long each run took, and its inputs and outputs on their way, as ``console.timeEnd``
-has it (1.22 does not):
+With ``env.trace``, 1.30 prints the time of each run and of handling its inputs and outputs, in the form of
+``console.timeEnd`` (1.22 does not):
 
     ORT::wasm prepareInputOutputTensor: 0.125 ms
     ORT::InferenceSession.run: 12.5 ms
 
-The same record as JSON, as ``env.webgpu.profiling.ondata`` gets it, is read too. Without a profile the kernels are
-the rows of the trace; runs are then found by the kernels' repetition, since nothing else separates them.
+The same record as JSON, as passed to ``env.webgpu.profiling.ondata``, is also read. Without a profile, the kernels are
+the rows of the trace, and runs are found by the kernels' repetition, since nothing else separates them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HOW = (
     "create the session with enableProfiling: true, call session.endProfiling() after the runs, save the console; "
     "with JSEP (ort.min, ort.all) set ort.env.webgpu.profiling = {mode: 'default'} first, for the kernels on the GPU"
 )
-"""What to do for a log that names nodes."""
+"""Advice on how to record a log with node names."""
 LONGEST_LINE = 1 << 16
 LONGEST_EVENT = 1 << 26
 MOST_DIMS = 64
@@ -74,7 +74,7 @@ class _Tensor(msgspec.Struct, gc=False):
 
 
 class _Record(msgspec.Struct, gc=False):
-    """What ``ondata`` gets."""
+    """The record passed to ``ondata``."""
 
     kernel: int = msgspec.field(name="kernelId")
     op_type: str = msgspec.field(name="kernelType")
@@ -91,7 +91,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(slots=True)
 class _Log:
-    """What a console's log holds."""
+    """Content of a console log."""
 
     builder: TraceBuilder
     kernels: list[WebKernel]
@@ -101,10 +101,10 @@ class _Log:
 
 
 def read_console(path: Path) -> Trace:
-    """Read a log of a browser's console, with whatever else is in it.
+    """Read a browser's console log, which may contain other messages.
 
     Raises:
-        UsageError: The file cannot be read, or nothing in it is onnxruntime-web's.
+        UsageError: If the file cannot be read, or has no profile of onnxruntime-web.
     """
     try:
         with files.open_file(path) as file:
@@ -130,7 +130,7 @@ def read_console(path: Path) -> Trace:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Return the lines of a file; one that is longer than any event comes in pieces, which are none."""
+    """Return an iterator over lines; a line longer than any event is split into pieces, which are not events."""
     return iter(lambda: file.readline(LONGEST_EVENT), b"")
 
 
@@ -146,7 +146,7 @@ def _read(lines: Iterable[bytes]) -> _Log:
             took = round(float(mark["took"]) * (1e6 if mark["unit"] == b"ms" else 1e9))
             inputs += took if mark["what"] in _INPUTS else 0
             outputs += took if mark["what"] == _OUTPUTS else 0
-            if not mark["what"].startswith(b"wasm"):  # around all of them
+            if not mark["what"].startswith(b"wasm"):  # includes all of them
                 log.runs.append(PageRun(whole_ns=took, inputs_ns=inputs, outputs_ns=outputs))
                 inputs = outputs = 0
             continue
@@ -162,8 +162,8 @@ def _read(lines: Iterable[bytes]) -> _Log:
             log.builder.lose(text)
             continue
         if is_first(decoded.event) and (events or log.builder.n_events):
-            # Another session's, whose clock begins anew. A profile is printed at the end of its session, after the
-            # kernels of its runs.
+            # Another session, with its own clock. A profile is printed at the end of its session, after the kernels
+            # of its runs.
             del log.kernels[:since], log.runs[:runs_since]
             log.builder, events = TraceBuilder(), []
             log.n_earlier += 1
@@ -180,13 +180,13 @@ def _read(lines: Iterable[bytes]) -> _Log:
 
 
 def _object(text: bytes) -> tuple[bytes, bool]:
-    """The object that a line begins with, and whether no other follows in its array: what is around it is cut off."""
+    """Return the text up to the last closing brace, and whether no comma follows, so the array ends there."""
     end = text.rfind(b"}") + 1
     return text[:end], not text[end:].lstrip().startswith(b",")
 
 
 def _kernel(line: bytes) -> WebKernel | None:
-    """Return a kernel's line, in any version's form, or its record as JSON."""
+    """Return the kernel printed in a line, in any version's form, or as a JSON record; else None."""
     if KERNEL_MARK in line:
         if len(line) > LONGEST_LINE or (match := _LINE.search(line)) is None:
             return None
@@ -222,7 +222,7 @@ def _kernel(line: bytes) -> WebKernel | None:
 
 
 def _named(kernel: str) -> tuple[str, str, str, str]:
-    """Return number, operator, node and program; "" for what the version does not print."""
+    """Return number, operator, node and program; "" for parts that the version does not print."""
     number, _, rest = kernel.partition("|")
     if rest.startswith("[") and "] " in rest:
         op_type, _, name = rest[1:].partition("] ")
@@ -237,7 +237,7 @@ def _named(kernel: str) -> tuple[str, str, str, str]:
 
 
 def _shapes(tensors: list[tuple[str, str]]) -> str:
-    """Types and shapes as ONNX Runtime's profile has them."""
+    """Return types and shapes as JSON in the form of ONNX Runtime's profile; "" if there are none."""
     described = [
         {_TYPES.get(dtype, dtype): [int(size) for size in dims.split(",")[:MOST_DIMS] if size]}
         for dims, dtype in tensors

@@ -1,4 +1,4 @@
-"""The kernels that onnxruntime-web prints, as a trace of their own or joined with the nodes of a host's profile."""
+"""Kernels printed by onnxruntime-web, as a separate trace or joined with the nodes of a host profile."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from ortune.trace.table import (
 
 FORMAT = "web-console"
 LONGEST_FIRST = 3
-"""The first run may have so many times the kernels of a later one (it also lays out the weights), not more."""
+"""Maximum ratio of the first run's kernels to those of a later one; the first run also prepares weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebKernel:
-    """One kernel on the GPU.
+    """A GPU kernel.
 
     Attributes:
-        name: Its node.
-        op_type: The node's operator.
-        program: The shader; a node can run several.
-        inputs, outputs: Types and shapes as JSON text, "" if not printed.
-        start_ns: Since the first kernel of the page; None in versions that do not print it.
+        name: Name of the node.
+        op_type: Operator of the node.
+        program: Name of the shader; a node can run several.
+        inputs, outputs: Types and shapes as JSON text; "" if not printed.
+        start_ns: Start since the first kernel of the page; None if the version does not print it.
     """
 
     name: str
@@ -51,14 +51,14 @@ class WebKernel:
 
 
 def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
-    """Return a trace whose rows are the kernels: no host's events were printed."""
+    """Return a trace with the kernels as rows, for logs without host events."""
     node: Numbered[NodeKey] = Numbered()
     op_type: Numbered[str] = Numbered()
     provider: Numbered[str] = Numbered()
     node.add([_key(k) for k in kernels])
     op_type.add([k.op_type for k in kernels])
     provider.add([WEBGPU.name] * len(kernels))
-    # Reversed, so that the first kernel of each key is the one that stays.
+    # Reversed, so the first kernel of each key is kept.
     first = {_key(k): k for k in reversed(kernels)}
     start, duration, has_starts = _times(kernels)
     borders = runs_by_repetition([(k.name, k.program) for k in kernels])
@@ -116,9 +116,9 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
 
 
 def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
-    """Return a host's profile with the kernels joined to its nodes.
+    """Return a host profile with the kernels joined to its nodes.
 
-    The GPU's clock is another one: it is shifted so that the first kernel starts with its node.
+    The GPU has a separate clock, which is shifted to make the first kernel start with its node.
     """
     if not kernels:
         return builder.trace(FORMAT, missing)
@@ -138,12 +138,12 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
 
 
 def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
-    """Find run boundaries as the shortest sequence that repeats to the end.
+    """Return run boundaries: the shortest sequence that repeats to the end.
 
-    The first run may be longer than the others, or another one. [] if nothing repeats.
+    The first run may be longer or different. The result is empty if nothing repeats.
     """
     items = list(reversed(keys))
-    # For each beginning of the sequence, how much of it is its beginning again at its end (Knuth, Morris, Pratt).
+    # For each prefix, the length of its longest proper prefix that is also its suffix (Knuth, Morris, Pratt).
     again = [0] * len(items)
     for i in range(1, len(items)):
         k = again[i - 1]
@@ -151,7 +151,7 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
             k = again[k - 1]
         again[i] = k + (items[i] == items[k])
     for length in range(len(items), 1, -1):
-        # The length of the shortest sequence of which the whole consists, if it is there twice at least.
+        # Period of the sequence, if it occurs at least twice.
         period = length - again[length - 1]
         if 2 * period > length:
             continue
@@ -163,9 +163,9 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
 
 
 def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
-    """Return the row of each kernel's node: executions of a node take its kernels in order, as many each.
+    """Return the row of each kernel's node: executions of a node get equal numbers of its kernels, in order.
 
-    Where the numbers do not fit, counting from the end decides: what a first run does besides is done only once.
+    If the numbers do not match, kernels are assigned from the end, since extra work occurs only in the first run.
     """
     rows = np.full(len(kernels), NO_PARENT, dtype=np.int64)
     mine: dict[str, list[int]] = {}
@@ -176,7 +176,7 @@ def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
         if name not in numbers:
             continue
         there = np.flatnonzero(np.isin(trace.name.codes, numbers[name]))
-        # Kernels and executions in order, as many kernels each; what is left over belongs to the first run.
+        # Equal numbers of kernels per execution, in order; the remainder belongs to the first run.
         per_node = max(1, len(places) // len(there))
         back = np.arange(len(places) - 1, -1, -1) // per_node
         rows[places] = there[np.maximum(len(there) - 1 - back, 0)]
@@ -188,7 +188,7 @@ def _key(kernel: WebKernel) -> NodeKey:
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
-    """Start and durations, and whether the starts were printed; else each kernel starts as the one before ends."""
+    """Return starts, durations, and whether starts were printed; otherwise kernels are placed end to end."""
     duration = column([k.duration_ns for k in kernels])
     starts = [k.start_ns for k in kernels if k.start_ns is not None]
     if len(starts) == len(kernels):

@@ -1,4 +1,4 @@
-"""Writes a profile in other tools' formats.
+"""Export of a profile to other tools' formats.
 
 An export is passed as ``KIND=FILE``, or as ``FILE`` if its extension implies the kind.
 """
@@ -19,17 +19,17 @@ from ortune.trace.table import Trace
 
 Writer = Callable[[Trace, ProfileResult, BinaryIO], None]
 Wanted = tuple[tuple[str, Path], ...]
-"""Kinds and files, in the order of the command line."""
+"""(kind, file) pairs in command-line order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """One format.
+    """An export format.
 
     Attributes:
-        endings: Endings of file names that mean it; no two formats share one.
-        about: What it is for, one line.
-        write: Writes it to an open file.
+        endings: File name endings that imply the format; no two formats share one.
+        about: Purpose, in one line.
+        write: Function that writes to an open file.
     """
 
     endings: tuple[str, ...]
@@ -61,14 +61,14 @@ KINDS: dict[str, Export] = {
         write=model_explorer.write,
     ),
 }
-"""Every format, by the name on the command line."""
+"""All formats by their command-line name."""
 
 
 def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
-    """Write one export; an existing file is replaced once the new one is whole.
+    """Write one export; an existing file is replaced once the new one is complete.
 
     Raises:
-        UsageError: There is no such kind, or the file cannot be written.
+        UsageError: If the kind is unknown or the file cannot be written.
     """
     if kind not in KINDS:
         raise UsageError("is not an export format", where=f"--export {kind}", do=_choices())
@@ -81,10 +81,10 @@ def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
 
 
 def parse(texts: Sequence[str]) -> Wanted:
-    """Return what ``--export`` asks for.
+    """Return the (kind, file) pairs of ``--export`` arguments.
 
     Raises:
-        UsageError: A text names no format, two exports the same file, or one could not be written there.
+        UsageError: If a format is unknown, two exports share a file, or a file cannot be written.
     """
     exports = tuple(_parse(text) for text in texts)
     require_places([path for _, path in exports])
@@ -92,10 +92,10 @@ def parse(texts: Sequence[str]) -> Wanted:
 
 
 def require_places(paths: Sequence[Path]) -> None:
-    """Refuse files of ``--export`` that cannot be written, or that two exports share.
+    """Check that each ``--export`` file can be written and is used only once.
 
     Raises:
-        UsageError: The first such file.
+        UsageError: For the first file that fails.
     """
     for number, path in enumerate(paths):
         files.require_writable(path, "--export")
@@ -110,7 +110,7 @@ def _parse(text: str) -> tuple[str, Path]:
             raise UsageError("the file is missing", where=f"--export {text}", do=f"--export {kind}=FILE")
         return kind, Path(name)
     endings = [(ending, k) for k, export in KINDS.items() for ending in export.endings]
-    # The longest ending first: ".nodes.csv" is no ".csv".
+    # Longest ending first: ".nodes.csv" also ends with ".csv".
     for ending, kind_of_ending in sorted(endings, key=lambda item: -len(item[0])):
         if text.lower().endswith(ending):
             return kind_of_ending, Path(text)
@@ -123,7 +123,7 @@ def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, 
     """Write all exports; return files by kind (``kind``, ``kind 2`` and so on if one was passed twice).
 
     Raises:
-        UsageError: One cannot be written; those before it are.
+        UsageError: If one cannot be written; those before it are written.
     """
     done: dict[str, str] = {}
     for kind, path in wanted:

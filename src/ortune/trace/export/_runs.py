@@ -1,4 +1,4 @@
-"""Which thread a run belongs to: the columns hold no thread of their own for runs."""
+"""Threads of runs, which the columns do not contain."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ortune.trace.table import NO_RUN, Numbers, Trace
 
 
 def run_threads(trace: Trace) -> Numbers:
-    """The thread of each run's first node (runs,); 0 for a run without one."""
+    """Return the thread of each run's first node (runs,); 0 for a run without nodes."""
     thread = np.zeros(trace.n_runs, dtype=np.int64)
     rows = np.flatnonzero(trace.run != NO_RUN)
     rows = rows[np.argsort(-trace.start_ns[rows], kind="stable")]
-    thread[trace.run[rows]] = trace.thread[rows]  # the earliest comes last and stays
+    thread[trace.run[rows]] = trace.thread[rows]  # the earliest comes last and is kept
     return thread

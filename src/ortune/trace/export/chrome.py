@@ -1,12 +1,12 @@
-"""Chrome trace events as ONNX Runtime writes them, with ortune's own fields added; Perfetto opens the file.
+"""Chrome trace events in ONNX Runtime's format with additional fields, for Perfetto.
 
-It is an array with one event a line, in the order of the trace. Nodes keep the names and arguments of ONNX Runtime's
-own profiles, so that tools for those read it; added are ``run``, ``original`` (nodes of the user's model) and
-``category``. ``Wait`` in the thread statistics holds waiting and sharing out together. Loading and initialisation are
-left out: a trace's columns hold how long they took and not when they were.
+The file is an array with one event per line, in the order of the trace. Nodes keep the names and arguments of ONNX
+Runtime's own profiles, so tools for those can read it. Additional fields are ``run``, ``original`` (original nodes)
+and ``category``. In the thread statistics, ``Wait`` is the imbalance and ``Distribution`` the other waiting.
+Loading and initialization are omitted, since a trace contains their durations but not their times.
 
-Perfetto leaves out events that overlap on one track, and takes numbers of threads from 0 to 2^32 - 1 alone: kernels
-that ran at the same time get tracks of their own, and threads with other numbers small ones.
+Perfetto drops overlapping events of a track, and accepts only thread numbers from 0 to 2^32 - 1. Concurrent kernels
+therefore get separate tracks, and threads with other numbers get small ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ortune.trace.timeline import apart
 
 CHUNK = 1 << 14
 HOST, DEVICE = 1, 2  # process ids of the two groups of tracks
-MOST_LANES = 64  # of a device
+MOST_LANES = 64  # per device
 _NUMBERS = range(1 << 32)
 _COLUMNS = (
     "start_ns", "duration_ns", "thread", "run", "wait_ns", "imbalance_ns", "helpers", "output_bytes",
@@ -40,11 +40,11 @@ _SIZES = {
     "mem_bytes_in_use": "in_use_bytes",
     "mem_arena_held": "held_bytes",
 }
-"""ONNX Runtime's names of the sizes, and ours."""
+"""Field of the trace by ONNX Runtime's name of the size."""
 
 
 class _Tracks:
-    """Numbers of tracks: of threads, and of what ran on a device."""
+    """Track numbers of threads and of concurrent device work."""
 
     def __init__(self, trace: Trace) -> None:
         thread_ids = np.unique(trace.thread).tolist()
@@ -66,7 +66,7 @@ class _Tracks:
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Stream the events; memory does not grow with the trace."""
+    """Stream the events; memory use does not grow with the trace."""
     encode = msgspec.json.Encoder().encode
     start = b"[\n"
     for events in _chunks(trace, result):
@@ -82,7 +82,7 @@ def _chunks(trace: Trace, result: ProfileResult) -> Iterator[Iterable[dict[str, 
     yield _titles(tracks)
     kernels = np.argsort(trace.kernels.row, kind="stable")
     after = trace.kernels.row[kernels]
-    # Kernels that no node started have row -1, and so come first.
+    # Kernels without a node have row -1 and come first.
     first = int(np.searchsorted(after, 0))
     yield (_kernel(trace, at, tracks) for at in kernels[:first].tolist())
     nodes = nodes_of(trace, result)
@@ -130,7 +130,7 @@ def _rows(
         args: dict[str, Any] = {"op_name": trace.op_type[row], "provider": trace.provider[row]}
         args |= {key: values[ours] for key, ours in _SIZES.items() if values[ours] != ABSENT}
         args |= _own(trace, row, values, nodes[codes[at]])
-        # Types and shapes are known of the first execution alone.
+        # Types and shapes are known only for the first execution.
         args |= {key: raw for key, raw in shapes[codes[at]].items() if raw is not None}
         shapes[codes[at]] = {}
         yield _event("Node", f"{name}_kernel_time", tracks.threads[values["thread"]], values, args)
@@ -148,7 +148,7 @@ def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | No
         late = values["imbalance_ns"]
         args["thread_scheduling_stats"] = {
             "main_thread": {"Distribution": (values["wait_ns"] - late) // 1000, "Wait": late // 1000},
-            # Counts of ONNX Runtime's go on from node to node: those of threads that took part rise.
+            # ONNX Runtime's counts increase from node to node; they rise for threads that took part.
             "sub_threads": {str(n): {"num_run": row + 1} for n in range(max(0, values["helpers"]))},
         }
     if values["run"] != NO_RUN:
@@ -161,7 +161,7 @@ def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | No
 
 
 def _raw(text: str) -> msgspec.Raw | None:
-    """JSON that goes into the file as it is; None if it is none."""
+    """Return JSON text to embed unchanged; None if it is invalid."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):

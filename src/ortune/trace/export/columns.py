@@ -1,7 +1,7 @@
-"""The trace as arrays in one ``.npz``, a column each; texts are tables that columns of codes point into.
+"""Export of the trace as arrays in one ``.npz``; text columns are codes into tables.
 
-``numpy.load(FILE)`` reads it, without pickle; each table or column goes into Parquet as it is. The array ``about``
-holds a line of description for every other array, so that the file explains itself.
+``numpy.load(FILE)`` reads it without pickle, and each table or column can be written to Parquet unchanged. The array
+``about`` contains a description of every other array.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ortune.trace.export._nodes import nodes_of
 from ortune.trace.table import Trace
 
 LONGEST = 1000
-"""Characters of a text: arrays give every row the room of the longest."""
+"""Maximum number of characters of a text, since every row of a text array has the width of the longest."""
 
 COLUMNS: dict[str, str] = {
     "start_ns": "executions: start, relative to the start of the profile",
@@ -62,7 +62,7 @@ COLUMNS: dict[str, str] = {
     "kernel_duration_ns": "kernels: duration",
     "kernel_bytes": "kernels: bytes of a copy, -1 for a kernel",
 }
-"""Every array but ``about``, with what it holds; arrays of one kind (executions, nodes, ...) have one length."""
+"""Description of every array except ``about``; arrays of one kind (executions, nodes, ...) have equal lengths."""
 
 _PLAIN = (
     "start_ns", "duration_ns", "self_ns", "parent", "run", "thread", "wait_ns", "imbalance_ns", "helpers",
@@ -107,7 +107,7 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def _texts(texts: Sequence[str]) -> np.ndarray[Any, np.dtype[np.str_]]:
-    """Return a table of texts; one that is too long loses its end."""
+    """Return a table of texts, truncated to ``LONGEST`` characters."""
     return np.array([text[:LONGEST] for text in texts], dtype=np.str_)
 
 

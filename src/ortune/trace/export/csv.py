@@ -1,8 +1,8 @@
-"""Tables as CSV: one row an execution, or one row a node. A cell is empty where a figure is not known.
+"""Tables as CSV, with one row per execution or per node; unknown values are empty cells.
 
-A text that a spreadsheet would take for a formula (it begins with ``=``, ``+``, ``-``, ``@``, one of these as wide as
-an ideograph, or white space) gets an apostrophe before it. Texts are quoted: where columns are parted by semicolons, a
-text with one would else begin a cell within.
+A text that a spreadsheet would evaluate as a formula (it begins with ``=``, ``+``, ``-``, ``@``, their full-width
+forms, or white space) is prefixed with an apostrophe. Texts are quoted, since a semicolon would otherwise start a new
+cell in locales where it is the separator.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXECUTIONS: dict[str, str] = {
     "in_use_bytes": "allocator memory in use after it",
     "held_bytes": "memory held by the arena after it",
 }
-"""Columns of an execution and what they hold."""
+"""Columns of the executions table, with descriptions."""
 
 NODES: dict[str, str] = {
     "node": "name in the optimised graph",
@@ -64,17 +64,17 @@ NODES: dict[str, str] = {
     "output_bytes": "bytes of all its outputs",
     "fast_ns": "self time in an undisturbed run, to compare with the roofline bound",
 }
-"""Columns of a node and what they hold."""
+"""Columns of the nodes table, with descriptions."""
 
 _CHUNK = 1 << 14
 _NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "imbalance_ns", "helpers", "parent", "output_bytes",
             "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
 _SIGNED = ("start_ns",)
-"""Columns in which -1 is a value and not "not known"."""
+"""Columns in which -1 is a value, not a missing one."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """One row an execution, streamed."""
+    """Write one row per execution, streamed."""
     nodes = nodes_of(trace, result)
     original = [cell(node.originals[0]) if node and node.originals else "" for node in nodes]
     category = [node.category if node else "" for node in nodes]
@@ -107,7 +107,7 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
 
 
 def write_nodes(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """One row a node of the mean steady run, the dearest first; the trace itself is not needed."""
+    """Write one row per node of the mean steady run, most expensive first; the trace itself is not needed."""
     del trace
     _write(file, [list(NODES)])
     _write(

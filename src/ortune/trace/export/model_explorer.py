@@ -1,10 +1,9 @@
-"""Node data for model-explorer: the graph of the user's own model, coloured by time.
+"""Node data for model-explorer: the original graph, coloured by time.
 
-The file is the form for a single graph, without a graph's id: it is laid over whichever graph is open. Keys are names
-of nodes, which are the ids of nodes in the adapter for ONNX; if a node of the optimised graph replaces several,
-the one that bears its name has the time, else the first, so that sums over layers are right. The adapter (0.4) shows
-the bodies of an ``If`` in the graph around it, and calls their nodes ``if1/then_branch/conv1``; bodies of ``Loop`` and
-``Scan`` are graphs of their own.
+The file has the form for a single graph without an id, which applies to the open graph. Keys are node names, which are
+the ids in the ONNX adapter. If a node of the optimized graph replaces several, the time belongs to the one with its
+name, else to the first, so sums over layers are correct. The adapter (0.4) shows the subgraphs of an ``If`` in the
+enclosing graph, with nodes named ``if1/then_branch/conv1``; subgraphs of ``Loop`` and ``Scan`` are separate graphs.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ GRADIENT = (
     {"stop": 0.25, "bgColor": "#fbe3a6"},
     {"stop": 1, "bgColor": "#c0392b"},
 )
-"""From the least time to that of the dearest node."""
+"""Colours from zero to the time of the most expensive node."""
 BRANCHES = ("then_branch", "else_branch")
 DEEPEST = 6
-"""Each ``If`` around a node doubles its keys, since a profile does not tell which branch ran."""
+"""Maximum nesting of ``If`` nodes; each doubles the keys of a node, since a profile does not record the branch."""
 RESERVED = "results"
-"""A file in which this key is in ``results`` is taken for one of several graphs."""
+"""A file with this key in ``results`` would be read as one of several graphs."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Milliseconds of the mean steady run by node; the trace itself is not needed."""
+    """Write milliseconds of the mean steady run by node; the trace itself is not needed."""
     del trace
     named = {node.name: node for node in result.nodes}
     times: dict[str, float] = {}
@@ -41,21 +40,21 @@ def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
     times.pop(RESERVED, None)
     values: dict[str, dict[str, Any]] = {key: {"value": round(ns / 1e6, 6)} for key, ns in times.items()}
     if len({value["value"] for value in values.values()}) == 1:
-        # Between a least and a greatest value that are the same no colour can be found.
+        # With equal minimum and maximum, no colour can be interpolated.
         values = {key: {**value, "bgColor": GRADIENT[-1]["bgColor"]} for key, value in values.items()}
     document: dict[str, Any] = {"name": "ms a run", "results": values, "gradient": GRADIENT}
     file.write(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 
 def owner(node: ProfiledNode) -> str:
-    """Return the one node of the user's model that a node's time is shown at."""
+    """Return the original node at which a node's time is shown."""
     if not node.originals or node.name in node.originals:
         return node.name
     return node.originals[0]
 
 
 def _keys(node: ProfiledNode, named: Mapping[str, ProfiledNode]) -> set[str]:
-    """Return all ids that the node may have; those that no node has colour nothing."""
+    """Return all ids that the node may have in the adapter; unused ids have no effect."""
     plain = owner(node)
     unfolded = {plain}
     around = named.get(node.inside)

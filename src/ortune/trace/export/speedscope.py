@@ -1,8 +1,8 @@
-"""speedscope's file format: the mean steady run by layer as a flame graph, then what each thread did over time.
+"""Export for speedscope: the mean steady run by layer as a flame graph, then each thread over time.
 
-A frame's ``name`` is the node's, its ``file`` the operator. The first profile is sampled: one stack of layers for each
-node, weighed by the node's nanoseconds of the mean steady run; time outside of nodes (``(between-nodes)``, ...) is
-listed with them, so the weights sum to the run. The others are evented, one a thread, with each run around its nodes.
+A frame's ``name`` is the node's, its ``file`` the operator. The first profile is sampled, with one stack of layers per
+node, weighted by its nanoseconds in the mean steady run; time outside nodes (``(between-nodes)``, ...) is included, so
+the weights sum to the run. The others are evented, one per thread, with each run around its nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Frames:
-    """The table of frames while it grows."""
+    """The table of frames, which grows as frames are used."""
 
     def __init__(self) -> None:
         self.numbers: dict[tuple[str, str], int] = {}
@@ -38,7 +38,7 @@ class _Frames:
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Stream the file; events are put together thread by thread."""
+    """Stream the file; events are assembled thread by thread."""
     frames = _Frames()
     nodes = [frames(n, op) for n, op in zip(trace.name.texts, trace.nodes.op_type, strict=True)]
     runs = [frames(f"run {run}") for run in range(trace.n_runs)]
@@ -92,13 +92,13 @@ def _mean_run(result: ProfileResult, frames: _Frames) -> dict[str, Any]:
 def _events(
     trace: Trace, thread: int, owners: Numbers, nodes: list[int], runs: list[int]
 ) -> Iterator[tuple[bytes, int, int]]:
-    """Frames of one thread as they open and close: balanced, and never back in time.
+    """Yield (event type, frame, time) of one thread's frames, balanced and in order of time.
 
-    A clock of whole microseconds lets neighbours overlap: the earlier one then closes where the later one opens.
+    With clocks of whole microseconds neighbours may overlap; the earlier frame then closes when the later one opens.
     """
     rows = np.flatnonzero(trace.thread == thread)
     owned = np.flatnonzero(owners == thread)
-    # A run stands before its nodes and a node before those of its bodies; equals keep the order of their ends.
+    # A run precedes its nodes and a node those of its subgraphs; ties keep the order of their ends.
     start = np.concatenate([trace.run_start_ns[owned], trace.start_ns[rows]])
     end = start + np.concatenate([trace.run_ns[owned], trace.duration_ns[rows]])
     level = np.concatenate([np.full(len(owned), -1), trace.parent[rows] != NO_PARENT])
@@ -107,10 +107,10 @@ def _events(
     open_items: list[int] = []
     now = int(start.min()) if len(start) else 0
     starts, ends = start.tolist(), end.tolist()
-    # In the order of starts; of what starts at the same time the outer one first.
+    # In order of starts; of items with the same start, the outer one first.
     for item in np.lexsort((level, start)).tolist():
         begins = max(now, starts[item])
-        # Closes all that the next one does not lie in.
+        # Close all frames that do not contain the next one.
         while open_items and open_items[-1] != around[item]:
             closed = open_items.pop()
             now = max(now, min(ends[closed], begins))
@@ -125,7 +125,7 @@ def _events(
 
 
 def _around(trace: Trace, rows: Numbers, owned: Numbers) -> list[int]:
-    """Return the item that each item (the owned runs, then the rows) lies in; -1 for none."""
+    """Return the index of the item (owned runs, then rows) that contains each item; -1 for none."""
     item_of_row = {row: len(owned) + at for at, row in enumerate(rows.tolist())}
     item_of_run = {run: at for at, run in enumerate(owned.tolist())}
     around = [-1] * len(owned)
