@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 __version__ = "0.1.0"
-# Imported when first asked for: a service that only loads a bundle needs none of the tuner's dependencies.
+# Imported on first use: a service that only loads a bundle needs none of the tuner's dependencies.
 _HOMES = {
     "Answer": "ortune.answer",
     "OrtuneError": "ortune.errors",

@@ -1,4 +1,4 @@
-"""What the functions of ``import ortune`` return: the document of a verb, with what a Python prompt wants of it."""
+"""Return type of the functions of ``import ortune``: a verb's document with methods for interactive use."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=True):
-    """A verb's document, which also says itself in words, in a notebook, and as a table."""
+    """A verb's document that can also be shown as text, in a notebook, and as a table."""
 
     def __repr__(self) -> str:
-        """Return one line: what was asked, of which model, and the verdict."""
+        """Return one line with the verb, the model and the verdict."""
         model = f" {PurePath(self.model.path).name}" if self.model else ""
         if isinstance(self.result, ManyResult):
             return visible(f"<ortune.{self.result.verb} of {len(self.result.models)} models: {self.status}>")
@@ -30,26 +30,26 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return visible(f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>")
 
     def summary(self, *, verbose: bool = False) -> str:
-        """Return what the command line prints, without colours; ``verbose`` as ``-v``."""
+        """Return the command line's output without colours; ``verbose`` as ``-v``."""
         from ortune.show import terminal
 
         return terminal.plain(self._document(), whole=verbose)
 
     def _repr_html_(self) -> str:
-        """Return what the command line prints, for a notebook."""
+        """Return the command line's output as HTML for a notebook."""
         from ortune.show import terminal
 
         return terminal.html(self._document())
 
     def to_pandas(self, table: str = "") -> Any:
-        """Return a part of the result as a ``pandas.DataFrame``, one row a record, columns named like the fields.
+        """Return a part of the result as a ``pandas.DataFrame``, with one row per record and fields as columns.
 
         Args:
-            table: A field of ``result`` that holds records, such as "nodes", with points between nested ones; the
-                default is what the verb is about.
+            table: A field of ``result`` with records, such as "nodes", with dots between nested ones; the
+                default is the main table of the verb.
 
         Raises:
-            UsageError: There is no pandas, or no such table.
+            UsageError: If pandas is not installed, or there is no such table.
         """
         try:
             pandas = importlib.import_module("pandas")
@@ -66,7 +66,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         records = (part_of_result,) if isinstance(part_of_result, Record) else part_of_result
         if not isinstance(records, tuple) or not all(isinstance(record, Record) for record in records):
             if not table:
-                records = ()  # such as a look whose budget held no profile
+                records = ()  # such as a diagnosis with too small a budget for a profile
             else:
                 choices = ", ".join(tables(self.result))
                 raise UsageError(f"the result has no table {table!r}", do=f"one of {choices}")
@@ -85,7 +85,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
 
 
 def tables(result: Any) -> list[str]:
-    """Return the fields of a result that hold records."""
+    """Return the names of a result's fields with records."""
     names = []
     for name in result.__struct_fields__:
         value = getattr(result, name)
@@ -95,5 +95,5 @@ def tables(result: Any) -> list[str]:
 
 
 def answered(envelope: Envelope[Any]) -> Answer[Any]:
-    """Return a verb's document as Python has it."""
+    """Return a verb's document as an ``Answer``."""
     return Answer(**{name: getattr(envelope, name) for name in envelope.__struct_fields__})

@@ -1,4 +1,4 @@
-"""The functions of ``import ortune``, one a verb: made of what each verb can be asked."""
+"""The functions of ``import ortune``, one per verb, generated from the verbs' options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def verbs() -> tuple[str, ...]:
-    """Every verb: a folder of ``verbs/`` each."""
+    """Return the names of all verbs, the folders of ``verbs/``."""
     folder = importlib.import_module("ortune.verbs")
     names = (module.name for module in pkgutil.iter_modules(folder.__path__))
     return tuple(name for name in names if not name.startswith("_"))
@@ -29,11 +29,11 @@ def verbs() -> tuple[str, ...]:
 
 @cache
 def function(verb: str) -> Callable[..., Answer[Record]]:
-    """The Python function of a verb.
+    """Return the Python function of a verb.
 
     Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` receives the
-    progress, and ``progress=False`` shows no bar in a notebook. What may be given several times may be text, a
-    list, or names with their values. It returns the whole document, and raises OrtuneError where there is none.
+    progress, and ``progress=False`` disables the bar in a notebook. Repeatable options accept text, a list, or a
+    mapping of names to values. The function returns the whole document, and raises OrtuneError if there is none.
     """
     from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, answered
@@ -77,7 +77,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
 
 
 def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable[[Any], Envelope[Any]] | None:
-    """The run over several models, where a list of them was passed."""
+    """Return the run over several models if a list of them was passed, else None."""
     from ortune.functions import value_of
     from ortune.verbs._shared.model_files import BUNDLE
     from ortune.verbs._shared.spelling import Argument, option_fields
@@ -109,7 +109,7 @@ def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable
 
 
 def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> None:
-    """Raises TypeError for an argument that a verb does not have, with the nearest that it has."""
+    """Raise TypeError for an argument that a verb does not have, with the nearest names."""
     for name in named:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=2)
@@ -122,7 +122,7 @@ def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> N
 
 
 def _renamed(options: type) -> Iterator[tuple[str, str]]:
-    """Arguments that had another name before, with the name of now."""
+    """Yield (former name, current name) of arguments that were renamed."""
     from ortune.verbs._shared.spelling import Option, option_fields
 
     for field in option_fields(options):

@@ -1,4 +1,4 @@
-"""Seconds as people read and type them."""
+"""Durations as people read and write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _LONG_S = 10 * _MINUTE_S
-"""From here on minutes say more than seconds."""
+"""Durations from here on are shown in minutes."""
 
 
 def in_words(seconds: float) -> str:
@@ -19,6 +19,6 @@ def in_words(seconds: float) -> str:
 
 
 def as_option(seconds: float) -> str:
-    """Return a duration as the value of an option, never less than it is: "45s", "92m"."""
+    """Return a duration as an option's value, rounded up: "45s", "92m"."""
     whole = math.ceil(seconds)
     return f"{whole}s" if whole < _LONG_S else f"{math.ceil(whole / _MINUTE_S)}m"

@@ -41,14 +41,14 @@ class OrtuneError(Exception):
         self.code = code or self.default_code
 
     def __str__(self) -> str:
-        """For whoever prints it: names that it holds may come from files."""
+        """Return the message for printing; names from files are escaped."""
         place = f"{visible(self.where)}: " if self.where else ""
         hint = f"\n  -> {self.do}" if self.do else ""
         return lines(f"{place}{self.what}{hint}")
 
 
 def internal(error: BaseException) -> OrtuneError:
-    """Return what to say of an exception that ortune did not raise on purpose."""
+    """Return the error to show for an exception that ortune did not raise on purpose."""
     return OrtuneError(
         f"internal error: {type(error).__name__}: {error}",
         do="this is a bug in ortune; run again with ORTUNE_DEBUG=1 and report what it prints",
@@ -108,4 +108,4 @@ class Interrupted(OrtuneError):
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C or a signal to end, while the command runs: what goes on without something that failed must not go on."""
+    """Ctrl-C or a termination signal while a command runs; code that continues after failures must not catch it."""

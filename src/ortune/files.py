@@ -1,6 +1,6 @@
-"""Files of the user's and of others: written whole or not at all, and only read where they are files.
+"""File access: atomic writes, and reads of regular files only.
 
-A folder that comes from elsewhere may hold links, pipes and devices under any name that can be guessed.
+A folder from elsewhere may contain links, pipes and devices under any predictable name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ortune.errors import UsageError
 
 _PRIVATE, _USUAL = 0o600, 0o666
 _MODELS = frozenset({".onnx", ".ort", ".pt2", ".keras", ".tflite"})
-_STEM = 100  # characters of a name that the temporary name keeps: the two together must be a name
+_STEM = 100  # maximum characters of the name kept in the temporary name
 
 
 def write(
@@ -31,20 +31,20 @@ def write(
 ) -> None:
     """Write a file under an unpredictable name in the same folder, and rename it.
 
-    Who may read and write what it replaces may do so with what is there then.
+    The permissions of a replaced file are kept.
 
     Args:
-        path: Its place; what is there is replaced, of a link the link itself.
-        content: A text (UTF-8), bytes, or what writes them to the open file.
-        typed: The user wrote this very path: where it is a link what it leads to is written, and so is a device.
-        private: Nobody but the user may read it.
+        path: Path of the file; an existing file is replaced, and a link itself instead of its target.
+        content: Text (UTF-8), bytes, or a function that writes to the open file.
+        typed: Whether the user typed this path: the target of a link is then written, and so is a device.
+        private: Whether only the user may read it.
 
     Raises:
-        OSError: It cannot be written; what was there is as it was.
+        OSError: If it cannot be written; an existing file is then unchanged.
     """
     fill = content if callable(content) else _filler(content)
     if typed and path.exists() and not path.is_file():
-        with path.open("wb") as file:  # a device or a pipe; a folder refuses
+        with path.open("wb") as file:  # a device or a pipe; a folder raises an error
             fill(file)
         return
     if typed:
@@ -59,8 +59,7 @@ def write(
                 _restrict(file.fileno(), mode)
             fill(file)
             file.flush()
-            # Before the rename: after a power cut the new name could else hold nothing, with the old content
-            # gone.
+            # Before the rename, or after a power cut the new name could be empty with the old content lost.
             os.fsync(file.fileno())
         part.replace(path)
     except BaseException:
@@ -70,15 +69,15 @@ def write(
 
 
 def put(part: Path, path: Path, *, typed: bool) -> None:
-    """Rename a finished file to its place; who may use what it replaces may use it too.
+    """Move a finished file to its path, keeping the permissions of a replaced file.
 
     Args:
         part: The finished file.
-        path: Its place, on the same disk.
+        path: Destination, on the same file system.
         typed: As for ``write``.
 
     Raises:
-        OSError: It cannot be put there.
+        OSError: If it cannot be moved.
     """
     goal = _led_to(path) if typed else path
     mode = _mode(goal)
@@ -88,15 +87,15 @@ def put(part: Path, path: Path, *, typed: bool) -> None:
 
 
 def require_writable(path: Path, option: str, *, for_model: bool = False) -> None:
-    """Refuse, before anything is done, a file that could not be written at its end, or that would replace a model.
+    """Check in advance that a file can be written and that it does not replace a model.
 
     Args:
-        path: Its place.
-        option: Where the user names another.
-        for_model: A model is written, which may replace another one.
+        path: Path of the file.
+        option: Option that selects another file.
+        for_model: A model is written, which may replace another model.
 
     Raises:
-        UsageError: It is a folder or a model, or none can be written there.
+        UsageError: If it is a folder or a model, or cannot be written.
     """
     do = f"choose another {option}"
     if is_folder(path):
@@ -107,27 +106,27 @@ def require_writable(path: Path, option: str, *, for_model: bool = False) -> Non
             raise UsageError("no such folder", where=str(goal.parent), do=f"create it, or {do}")
         if not for_model and goal.suffix.lower() in _MODELS and is_file(goal):
             raise UsageError("is a model, which is not replaced", where=str(path), do=do)
-        if not exists(goal) or is_file(goal):  # a device is written as it is
+        if not exists(goal) or is_file(goal):  # a device is written directly
             require_writable_folder(goal.parent)
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(path), do=do) from error
 
 
 def require_writable_folder(folder: Path) -> None:
-    """Raise OSError where no file can be made in a folder."""
+    """Raise OSError if no file can be created in a folder."""
     with tempfile.TemporaryFile(dir=folder):
         pass
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file to read; a pipe is not waited for, and a device not read without end.
+    """Open a file for reading, without waiting for a pipe or reading a device endlessly.
 
     Raises:
-        OSError: It cannot be opened, or is no regular file.
+        OSError: If it cannot be opened, or is not a regular file.
     """
     try:
         fd = os.open(path, _flags(os.O_RDONLY | getattr(os, "O_NONBLOCK", 0), follow=True))
-    except ValueError as error:  # a zero byte in its name
+    except ValueError as error:  # a zero byte in the name
         raise OSError(errno.EINVAL, "no file can have this name", ascii(str(path))) from error
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
@@ -149,37 +148,37 @@ def read(path: Path) -> bytes:
 
 
 def is_file(path: Path | str) -> bool:
-    """Return whether a regular file is there; False for every name that no file can have, however long."""
+    """Return whether a path is a regular file; False for invalid names too."""
     return os.path.isfile(path)  # noqa: PTH113 -- Path.is_file raises for such names
 
 
 def inside(path: Path, folder: Path) -> bool:
-    """Return whether what a path leads to lies in a folder, wherever links go on their way."""
+    """Return whether a path is inside a folder after resolving links."""
     try:
         return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-    except ValueError:  # a zero byte in its name
+    except ValueError:  # a zero byte in the name
         return False
 
 
 def is_folder(path: Path | str) -> bool:
-    """Return whether a folder is there; False for every name that none can have."""
+    """Return whether a path is a folder; False for invalid names too."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def exists(path: Path | str) -> bool:
-    """Return whether anything is there; False for every name that nothing can have."""
+    """Return whether a path exists; False for invalid names too."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def private_folder(path: Path, *, own: bool) -> None:
-    """Make a folder that only the user may enter, with those above it as they come.
+    """Create a folder that only the user may enter, and its parents with default permissions.
 
     Args:
         path: The folder.
-        own: It is ortune's own place: one that is there already is closed to others too.
+        own: Whether the folder is ortune's own: an existing one is then closed to others too.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: If it cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -189,15 +188,15 @@ def private_folder(path: Path, *, own: bool) -> None:
             raise
         if not own:
             return
-    with contextlib.suppress(PermissionError):  # another user's, who has let this one in
+    with contextlib.suppress(PermissionError):  # owned by another user who granted access
         path.chmod(0o700)
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file that only the user may read, or makes what is there so.
+    """Create an empty file that only the user may read, or restrict an existing one.
 
     Raises:
-        OSError: It cannot be made, or a link is there.
+        OSError: If it cannot be created, or is a link.
     """
     fd = os.open(path, _flags(os.O_RDWR | os.O_CREAT), _PRIVATE)
     try:
@@ -207,10 +206,10 @@ def private_file(path: Path) -> None:
 
 
 def _led_to(path: Path) -> Path:
-    """Return what a path that the user typed leads to.
+    """Return the target of a path that the user typed.
 
     Raises:
-        OSError: Its links lead round in a circle.
+        OSError: If its links form a cycle.
     """
     target = Path(os.path.realpath(path))
     if target.is_symlink():
@@ -219,7 +218,7 @@ def _led_to(path: Path) -> Path:
 
 
 def _mode(path: Path) -> int | None:
-    """Return the permissions of the file that is there; None if no regular file is."""
+    """Return the permissions of an existing regular file, else None."""
     try:
         mode = path.lstat().st_mode
     except OSError:
@@ -233,7 +232,7 @@ def _filler(content: str | bytes) -> Callable[[BinaryIO], object]:
 
 
 def _restrict(fd: int, mode: int) -> None:
-    if hasattr(os, "fchmod"):  # not on Windows, where the profile's folder is the user's own
+    if hasattr(os, "fchmod"):  # not on Windows, where the profile folder is private
         with contextlib.suppress(PermissionError):
             os.fchmod(fd, mode)
 

@@ -1,4 +1,4 @@
-"""How the Python functions of the verbs show themselves: their signature, their documentation, and their errors."""
+"""Presentation of the verbs' Python functions: signature, documentation and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ortune.verbs._shared.spelling import (
 )
 
 ARGUMENTS, PYTHON = "Arguments", "Python alone"
-"""Headings of groups of options that have no panel in the help of the command line."""
+"""Headings of option groups without a panel in the command line's help."""
 OF_PYTHON = (
     ("progress", "bool", "Show a bar in a notebook, True by default."),
     ("watcher", "ortune.Watcher", "Receives progress and sentences, and can stop the measurement."),
@@ -34,7 +34,7 @@ _COMMAND = re.compile(r"\bortune(?: [a-z]+)? .*", re.DOTALL)
 
 
 class ShortSignature(inspect.Signature):
-    """A signature that prints only what most calls need; ``parameters`` holds every option."""
+    """A signature that prints only the arguments of most calls; ``parameters`` contains every option."""
 
     def __str__(self) -> str:
         """Return the positional arguments, ``**options`` and the result."""
@@ -48,7 +48,7 @@ class ShortSignature(inspect.Signature):
         return f"({', '.join([*shown, '**options'])}) -> {self.return_annotation}"
 
     def format(self, *, max_width: int | None = None) -> str:
-        """Return the same: what ``help()`` prints from Python 3.13 on."""
+        """Return the same text, which ``help()`` prints from Python 3.13 on."""
         return str(self)
 
 
@@ -57,7 +57,7 @@ def signature(options: type, result: str) -> ShortSignature:
 
     Args:
         options: The options of the verb.
-        result: The name of what the function returns.
+        result: Name of the function's return type.
     """
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [_parameter(field) for field in option_fields(options)]
@@ -85,13 +85,13 @@ def _parameter(field: OptionField) -> inspect.Parameter:
 
 
 def documentation(about: str, raises: str, options: type, example: str) -> str:
-    """Return the docstring of a verb's function: what it does, its options by group, and an example.
+    """Return the docstring of a verb's function: its purpose, its options by group, and an example.
 
     Args:
-        about: What the verb does.
-        raises: What it returns and raises.
+        about: Purpose of the verb.
+        raises: Return value and errors.
         options: The options of the verb.
-        example: A call.
+        example: Example call.
     """
     parts = [about]
     for heading, lines in grouped(options).items():
@@ -104,7 +104,7 @@ def _wrapped(name: str, kind: str, help_: str) -> str:
 
 
 def grouped(options: type) -> dict[str, list[tuple[str, str, str]]]:
-    """Return name, kind and meaning of each option, by the section of the help that it belongs to."""
+    """Return (name, type, meaning) of each option, by its section of the help."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     fields = flags(options)
     for field in option_fields(options):
@@ -121,7 +121,7 @@ def grouped(options: type) -> dict[str, list[tuple[str, str, str]]]:
 
 
 def kind(field: OptionField) -> str:
-    """Return in words what a function takes for a field: "path", "str or number", "str, list or dict"."""
+    """Describe the types that a function accepts for a field: "path", "str or number", "str, list or dict"."""
     if field.many:
         return "path" if isinstance(field.spelling, Argument) else "str, list or dict"
     if get_origin(field.type) is Literal:
@@ -133,10 +133,10 @@ def kind(field: OptionField) -> str:
 
 
 def value_of(field: OptionField, value: Any) -> Any:
-    """Return an argument of a function as the options of the verb have it.
+    """Return a function's argument in the form of the verb's options.
 
     Raises:
-        UsageError: The value is of a type that the argument does not take.
+        UsageError: If the argument does not accept the value's type.
     """
     listed = isinstance(value, list | tuple)
     if isinstance(field.spelling, Option) and field.spelling.metavar.endswith(",T]") and listed:
@@ -168,12 +168,12 @@ def _takes(field: OptionField, value: Any) -> bool:
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or the type alone."""
+    """Return the members of a union, or a single type."""
     return (annotation,) if get_origin(annotation) is Literal else get_args(annotation) or (annotation,)
 
 
 def meaning(field: OptionField) -> str:
-    """Return the sentence of a field, with its default and, where the value has a form of its own, that form."""
+    """Return the description of a field, with its default and the format of its value, if it has one."""
     if field.spelling is None:
         return "Also set by what needs it."
     text = field.spelling.help.removesuffix(".")
@@ -186,11 +186,11 @@ def meaning(field: OptionField) -> str:
 
 
 def as_arguments(text: str, fields: Mapping[str, OptionField]) -> str:
-    """Return a text of the command line with options as arguments of a function: "--budget 40s" is "budget='40s'".
+    """Return a text of the command line with options as function arguments: "--budget 40s" becomes "budget='40s'".
 
     Args:
-        text: The text; commands in it stay as they are.
-        fields: The fields of the verb by flag; what is none of its options stays as it is.
+        text: The text; commands in it are unchanged.
+        fields: Fields of the verb by flag; other options are unchanged.
     """
     begin = _COMMAND.search(text)
     words, command = (text, "") if begin is None else (text[: begin.start()], begin[0])
@@ -221,7 +221,7 @@ def _flags(field: OptionField) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming_arguments(options: type) -> Iterator[None]:
-    """Name the arguments of a function in errors that name options of the command line."""
+    """Replace options in error messages by the function's arguments."""
     try:
         yield
     except OrtuneError as error:

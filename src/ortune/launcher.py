@@ -1,7 +1,7 @@
-"""Starting processes: the only place that does, for the worker, probes, git and small tools of the system alike.
+"""Start of processes, for the worker, probes, git and small system tools; no other module starts any.
 
-Each process leads a group of its own: Ctrl-C is ortune's to handle, a stop and an end reach all that it started, and
-nothing of it outlives ortune.
+Each process leads its own group: ortune handles Ctrl-C, stopping and ending reach all of its descendants, and none of
+them outlives ortune.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import IO
 from ortune import elsewhere, monotonic
 
 OUTPUT_BYTES = 4 << 20
-"""Of what a command prints the end is kept, this much of each stream: the last words tell how it ended."""
+"""Maximum bytes kept from the end of each output stream, which shows how a command ended."""
 LINE_BYTES, LINES = 128 << 20, 8
-"""A process may be anybody's code: one that prints without end must not fill the memory of this one."""
+"""Limits of line length and of queued lines, since a process may run any code and must not fill memory."""
 StillRunning = subprocess.TimeoutExpired
 """Raised by a wait that ends before the process does."""
 STARTING_S = 5.0
-"""What a starting interpreter can wait for a disk: a process that slept longer was a shell, say, before it was this."""
+"""Maximum wait of a starting interpreter for the disk; a longer sleep was another program, such as a shell."""
 
 
 def started_s() -> float:
-    """When this process was started, on the monotonic clock; now, where that is not known."""
+    """Return the start time of this process on the monotonic clock; the current time if unknown."""
     now_s = monotonic.now_s()
     try:
-        # After the program's name, which may hold anything; in ticks since the machine was started.
+        # After the program's name, which may contain anything; in ticks since boot.
         fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2]
         # starttime, the 22nd field of proc(5), is the 20th after the name.
         age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields.split()[19]) / os.sysconf("SC_CLK_TCK")
@@ -47,7 +47,7 @@ def started_s() -> float:
 
 
 def _awake_s() -> float:
-    """How long this process had a CPU or waited for one; on a busy machine a start takes far longer."""
+    """Return the seconds that this process ran or waited for a CPU, which is long on a busy machine; 0.0 if unknown."""
     try:
         ran_ns, waited_ns, _ = map(int, Path("/proc/self/schedstat").read_text(encoding="ascii").split())
     except (OSError, ValueError):
@@ -56,14 +56,14 @@ def _awake_s() -> float:
 
 
 def program(name: str, path: str | None = None) -> str:
-    """Return where a command lies, "" where it is not.
+    """Return the path of a command, or "" if it is not found.
 
-    Only in the absolute folders of ``PATH``: the current folder, which a relative one means and Windows adds by itself,
-    may hold somebody else's files.
+    Only absolute folders of ``PATH`` are searched: the current folder, which a relative one means and Windows adds
+    itself, may contain other people's files.
 
     Args:
         name: The command.
-        path: Read instead of this process's ``PATH``.
+        path: Search path; by default this process's ``PATH``.
     """
     search_path = os.environ.get("PATH", os.defpath) if path is None else path
     folders = [Path(folder) for folder in search_path.split(os.pathsep) if Path(folder).is_absolute()]
@@ -72,21 +72,21 @@ def program(name: str, path: str | None = None) -> str:
 
 
 class Child:
-    """A process that runs.
+    """A running process.
 
     Args:
         command: Program and arguments; the interpreter of an assigned host of a cluster is started there.
-        environment: Its whole environment; None is ortune's own. A host of a cluster has its own.
-        folder: Its working directory; None is ortune's own.
-        output, log: Files that get its stdout and stderr; None is a pipe.
-        guarded: It does not watch for ortune's end itself, as the worker does: a small process does, outside of its
-            group, so that even kill -9 of ortune leaves nothing of it, stopped or not.
+        environment: Complete environment; None for ortune's own. A host of a cluster uses its own.
+        folder: Working directory; None for ortune's own.
+        output, log: Files for stdout and stderr; None for a pipe.
+        guarded: Whether a small process outside its group watches for ortune's end, so even kill -9 of ortune leaves
+            nothing of it running or stopped. The worker does not need this, since it watches itself.
 
     Attributes:
-        is_here: Whether it runs on this machine.
+        is_here: Whether the process runs on this machine.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: If it cannot be started.
     """
 
     is_here = True
@@ -127,9 +127,9 @@ class Child:
             self._guard = Child(["/bin/sh", "-c", _GUARD, str(self.pid)])
 
     def send(self, data: bytes, *, last: bool = False) -> None:
-        """Write to its stdin, and closes it after the ``last``."""
+        """Write to stdin, and close it if this is the ``last`` data."""
         assert self.process.stdin is not None
-        # One that died before reading leaves a broken pipe; its exit status tells more.
+        # A process that ended before reading leaves a broken pipe; its exit status is more informative.
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(data)
             self.process.stdin.flush()
@@ -138,32 +138,32 @@ class Child:
                 self.process.stdin.close()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """Return what it prints from now on, line by line as it comes; None is the end, or a line that is too long."""
+        """Return a queue of the lines printed from now on; None marks the end, or a line that is too long."""
         lines: queue.Queue[bytes | None] = queue.Queue(LINES)
         assert self.process.stdout is not None
         threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
         return lines
 
     def read(self) -> bytes:
-        """Return some bytes of what it prints, as soon as there are any; none at the end."""
+        """Return some bytes of stdout as soon as there are any; empty at the end."""
         assert self.process.stdout is not None
         return os.read(self.process.stdout.fileno(), 1 << 16)
 
     def wait(self) -> int:
-        """Wait for its end; its exit code, minus the signal's number where one ended it."""
+        """Wait for the end of the process; return its exit code, or minus the number of the signal that ended it."""
         return self.process.wait()
 
     def ended_within(self, limit_s: float) -> int | None:
-        """Return the exit code as ``wait`` gives it; None where the process still runs after so long."""
+        """Return the exit code as ``wait`` does; None if the process still runs after ``limit_s`` seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(limit_s)
         return self.process.returncode
 
     def sleep(self, stop: bool) -> None:
-        """Stop it where it is, threads that spin included, or lets it go on."""
+        """Suspend the process group, including spinning threads, or resume it."""
         import psutil
 
-        # Its end may come at any moment; it is told by the pipe.
+        # It may end at any moment, which the pipe shows.
         with contextlib.suppress(ProcessLookupError, PermissionError, psutil.Error):
             if hasattr(os, "killpg"):
                 os.killpg(self.pid, signal.SIGSTOP if stop else signal.SIGCONT)
@@ -173,8 +173,8 @@ class Child:
                     member.suspend() if stop else member.resume()
 
     def end(self) -> int:
-        """Make sure that nothing of it is left alive; its exit code, minus the signal's number where one ended it."""
-        # While its status was not collected, the number is its own; its children die with it even if it ended itself.
+        """Kill the process with its group; return its exit code, or minus the number of the signal that ended it."""
+        # Until its status is collected, the pid is not reused; its children are killed even if it ended by itself.
         if self.process.returncode is None and self.is_here and hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
@@ -191,16 +191,16 @@ class Child:
 
 
 class Foreground:
-    """A command of the user's: it shares the terminal, the streams and the process group of ortune.
+    """A command of the user that shares ortune's terminal, streams and process group.
 
-    Ctrl-C reaches it from the terminal. Signals that only ortune receives are passed on, and ortune outlives them.
+    Ctrl-C reaches it from the terminal. Signals that only ortune receives are passed on, and do not end ortune.
 
     Args:
         command: Program and arguments.
-        environment: Its whole environment.
+        environment: Complete environment.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: If it cannot be started.
     """
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str]) -> None:
@@ -229,7 +229,7 @@ class Foreground:
                 if monotonic.now_s() >= deadline_s:
                     return None
                 received = signal.sigtimedwait({*passed, signal.SIGCHLD}, tick())
-                # The terminal has sent it to the whole group already.
+                # The terminal has already sent it to the whole group.
                 if received is not None and received.si_signo in passed and received.si_code <= 0:
                     self.process.send_signal(received.si_signo)
             return self.process.returncode
@@ -239,7 +239,7 @@ class Foreground:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def end(self, grace_s: float, tick: Callable[[], float]) -> int:
-        """Ask it to end, kill it after the grace period, and return its exit code as ``wait`` does."""
+        """Request the end of the command, kill it after the grace period, and return its exit code as ``wait`` does."""
         self.process.terminate()
         code = self.wait(tick, limit_s=grace_s)
         if code is None:
@@ -250,11 +250,11 @@ class Foreground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What became of a command.
+    """The outcome of a command.
 
     Attributes:
-        code: Its exit code, minus the signal's number where one ended it; None where it was cut off.
-        output, log: The end of what it printed on stdout and stderr.
+        code: Exit code, or minus the number of the signal that ended it; None if it exceeded the limit.
+        output, log: The last part of stdout and stderr.
     """
 
     code: int | None
@@ -271,18 +271,18 @@ def run(
     folder: Path | None = None,
     output: IO[bytes] | None = None,
 ) -> CommandResult:
-    """Run a command to its end, or ends it after the limit, with all that it started.
+    """Run a command to its end, or kill it with all descendants after the limit.
 
     Args:
         command: Program and arguments.
-        limit_s: Seconds it may take.
-        stdin: Its stdin, small: it is written before anything is read.
-        environment: Its whole environment; None is ortune's own.
-        folder: Its working directory; None is ortune's own.
-        output: A file that gets its whole stdout; None keeps the end.
+        limit_s: Time limit in seconds.
+        stdin: Data for stdin; must be small, since it is written before output is read.
+        environment: Complete environment; None for ortune's own.
+        folder: Working directory; None for ortune's own.
+        output: File for the whole stdout; None to keep its end.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: If it cannot be started.
     """
     deadline = monotonic.now_s() + limit_s
     child = Child(command, environment=environment, folder=folder, output=output)
@@ -310,10 +310,10 @@ def run(
 
 
 def interrupt(error: BaseException) -> None:
-    """Raise it, in the handler of a signal; while a process is being started, as soon as that is known.
+    """Raise an error in a signal handler, but not before a process that is being started is registered.
 
-    An exception out of the middle of ``subprocess`` would leave a process that nobody knows and nobody ends: it lived
-    until it saw its stdin closed, and wrote into a folder that was removed meanwhile.
+    An exception inside ``subprocess`` would leave an unregistered process that nothing ends: it would live until its
+    stdin is closed, and write into a folder that was removed meanwhile.
     """
     if not _starting.is_set():
         raise error
@@ -321,29 +321,29 @@ def interrupt(error: BaseException) -> None:
 
 
 def end_in(folder: Path) -> None:
-    """Make sure that nothing is left alive that works in a folder or below it."""
+    """End all processes with a working directory in or below a folder."""
     for child in list(_running):
         if child.folder is not None and child.folder.is_relative_to(folder):
             child.end()
 
 
 def signal_name(code: int) -> str:
-    """Return what ended a process with that exit code, by the signal's name; "" where it ended by itself."""
+    """Return the name of the signal that ended a process with this exit code; "" if it ended by itself."""
     if code >= 0:
         return ""
     return signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
 
 
-_GUARD = 'read -r _; kill -s KILL -- "-$0"'  # its stdin ends with ortune, however that ends
-_LAST_WORDS_S = 1.0  # a pipe ends with its writers, but for one that left the group
+_GUARD = 'read -r _; kill -s KILL -- "-$0"'  # its stdin ends with ortune, in any case
+_LAST_WORDS_S = 1.0  # a pipe ends with its writers, unless one left the group
 _running: set[Child] = set()
-_starting = threading.Event()  # a process, by the main thread: handlers of signals run there
+_starting = threading.Event()  # set while the main thread, which runs signal handlers, starts a process
 _postponed: list[BaseException] = []
 
 
 @contextlib.contextmanager
 def _whole() -> Iterator[None]:
-    """An ``interrupt`` that arrives meanwhile is raised afterwards."""
+    """Postpone an ``interrupt`` until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 _PRELOAD = "DYLD_INSERT_LIBRARIES" if sys.platform == "darwin" else "LD_PRELOAD"
-_once_done: set[str] = set()  # what this process was given already: ONNX Runtime takes it once
+_once_done: set[str] = set()  # settings of the process, which ONNX Runtime accepts only once
 
 Provider = str | tuple[str, dict[str, str]]
 
@@ -101,7 +101,7 @@ def load(
     try:
         return _session(ort, folder, info, providers, custom_ops, fallback, cache)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # Without the error itself, whose text may come from the bundle and would be printed as it is.
+        # Without the original error, whose text may come from the bundle and would be printed unescaped.
         raise UsageError(
             f"a setting cannot be applied with onnxruntime {ort.__version__}: {error}",
             where=str(folder / INDEX),
@@ -143,7 +143,7 @@ def _session(
     lacking = without_instructions(info.get("instructions") or {})
     _warn(lacking and f"{lacking}, which this processor lacks: {OTHER_TYPES}")
     if other or cpus() < tuned_cpus:
-        # Numbered CPUs mean nothing on another machine.
+        # CPU numbers are not valid on another machine.
         settings = [s for s in settings if "affinit" not in s["key"]]
     if plain:
         settings = [s for s in settings if s["knob"] not in info.get("model_settings", ())]
@@ -203,7 +203,7 @@ def _on_the_cpu(
 
 
 def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[str, Any]:
-    """Return the providers of a session: nothing if wheels of their own gave them to its options."""
+    """Return the provider arguments of a session; empty if provider plugins were attached to its options."""
     try:
         return {} if plugins.attached(ort, options, chosen) else {"providers": chosen}
     except plugins.Unusable as error:
@@ -212,20 +212,20 @@ def _arguments(ort: ModuleType, options: Any, chosen: list[Provider]) -> dict[st
 
 
 def _load_libraries(ort: ModuleType, chosen: Sequence[Provider]) -> None:
-    """What a provider of NVIDIA's needs, where the system does not find it."""
+    """Load the libraries of NVIDIA's providers, if the system does not find them."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in chosen]
     if any(find(name).vendor == "NVIDIA" for name in names):
         nvidia.load_nvidia_libraries(ort)
 
 
 def _warn(text: str) -> None:
-    """Warn at the caller of ``load`` if there is a text; what it says may come from the bundle."""
+    """Warn at the caller of ``load`` if the text is not empty; it may contain text from the bundle."""
     if text:
         warnings.warn(visible(text), stacklevel=4)
 
 
 def _index(folder: Path) -> dict[str, Any]:
-    """``ortune.json``, checked as far as loading needs it."""
+    """Return the content of ``ortune.json``, with the checks that loading requires."""
     index = folder / INDEX
     again = "create the bundle again"
     require_no_way_out(folder, INDEX)
@@ -254,7 +254,7 @@ def _index(folder: Path) -> dict[str, Any]:
 
 
 def _created(ort: ModuleType, model: Path, options: Any, arguments: dict[str, Any]) -> InferenceSession:
-    """A session of a model, or a UsageError in place of ONNX Runtime's error, whose text may hold the model's names."""
+    """Return a session of a model; raise UsageError for ONNX Runtime's errors, whose text may contain model names."""
     kinds = [kind for kind in vars(ort.capi.onnxruntime_pybind11_state).values() if isinstance(kind, type)]
     refusals: tuple[type[Exception], ...] = tuple(kind for kind in kinds if issubclass(kind, Exception))
     refusals += (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError)  # of C++ in Python
@@ -270,12 +270,12 @@ def _created(ort: ModuleType, model: Path, options: Any, arguments: dict[str, An
 
 
 def _with_allocator(settings: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """Return the settings without those that need an allocator which this process lacks, and what to say of it."""
+    """Return the settings without those that need a missing allocator, and a note about it."""
     names = [s["value"] for s in settings if s["channel"] == "preload"]
     missing = without_allocator(names, os.environ.get(_PRELOAD, ""))
     if not missing:
         return settings, ""
-    # On the C library's malloc ONNX Runtime is slower without its arena than with it.
+    # With the C library's malloc, ONNX Runtime is slower without its arena.
     kept = [s for s in settings if s["key"] != "enable_cpu_mem_arena" or s["value"]]
     return kept, missing + ("; the arena stays on" if kept != settings else "")
 
@@ -300,12 +300,12 @@ def _is_of_the_call(setting: dict[str, Any]) -> bool:
 
 
 def _captures(setting: dict[str, Any]) -> bool:
-    """Return whether a setting replays a captured run, which is right only with buffers that stay on the device."""
+    """Return whether a setting replays a captured run, which is correct only with buffers that stay on the device."""
     return bool(setting["provider"] and setting["key"] == find(setting["provider"]).graph_option)
 
 
 def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
-    """SessionOptions with every setting that a session can be given."""
+    """Return SessionOptions with every setting that a session accepts."""
     options = ort.SessionOptions()
     arena = {s["key"]: int(s["value"]) for s in settings if s["channel"] == "env_allocator"}
     if arena:
@@ -336,7 +336,7 @@ def _options(ort: ModuleType, settings: list[dict[str, Any]]) -> Any:
 
 
 def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Provider]:
-    """Return the plan's providers, each with its options and those among the settings that are its own."""
+    """Return the plan's providers with their options, including those among the settings."""
     specs = [(p["name"], dict(p.get("options") or {})) for p in info["plan"]["providers"]]
     for name, own in specs:
         if not (isinstance(name, str) and name.isascii() and name.isidentifier()):
@@ -349,13 +349,13 @@ def _providers(info: dict[str, Any], settings: list[dict[str, Any]]) -> list[Pro
         for setting in settings:
             if setting["channel"] == "provider_option" and setting["provider"] == name:
                 put_option(own, setting["key"], as_text(setting["value"]))
-        # Replaying a graph is right only with buffers that stay on the device, which a plain call does not keep.
+        # Replaying a graph is correct only with buffers that stay on the device, which a plain call does not keep.
         own.pop(find(name).graph_option, None)
     return [(name, options) if options else name for name, options in specs]
 
 
 def _start_line(settings: list[dict[str, Any]]) -> str:
-    """Return what must stand before the program's command and was not there, "" when nothing is missing."""
+    """Return the words missing before the program's command, such as environment variables; "" if there are none."""
     words = []
     for setting in settings:
         key, value = setting["key"], as_text(setting["value"])
@@ -388,6 +388,6 @@ def _cpu_numbers(text: str) -> set[int]:
 
 
 def _here(value: Any, tuned_cpus: int) -> Any:
-    """Return a stored value for this machine: a thread count is bounded by its CPUs where there were more."""
+    """Return a stored value for this machine: a thread count is limited if it has fewer CPUs."""
     count = thread_cap(value)
     return value if count is None else threads(count, tuned_cpus)

@@ -1,7 +1,7 @@
-"""The monotonic clock: every deadline, elapsed time and budget of this process is read here, by the module's name.
+"""The monotonic clock: every deadline, elapsed time and budget of this process is read here, through the module.
 
-A simulation replaces the two functions, and with them the time of the whole package. Processes that ortune starts have
-their own clocks.
+A simulation replaces the two functions, and thereby the time of the whole package. Child processes have their own
+clocks.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import time
 
 
 def now_s() -> float:
-    """Return seconds since some moment that stays the same while the process lives."""
+    """Return seconds since a moment that is fixed for the life of the process."""
     return time.monotonic()
 
 
 def now_ns() -> int:
-    """Return nanoseconds since that moment."""
+    """Return nanoseconds since the same moment."""
     return time.monotonic_ns()

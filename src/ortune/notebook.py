@@ -1,4 +1,4 @@
-"""The progress of a function in a Jupyter notebook, shown in the cell that runs it."""
+"""Progress of a function in a Jupyter notebook, shown in the running cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ortune.step import Step
 
 LEAST_S = 1.0
-"""Between two pictures of the bar: each is a message to the page."""
+"""Minimum seconds between updates of the bar, since each is a message to the page."""
 
 
 def runs_here() -> bool:
@@ -29,7 +29,7 @@ def progress() -> Iterator[Callable[[Step], None]]:
     """Show a bar in the running cell, and remove it at the end."""
     from ortune.show.progress import html
 
-    page = importlib.import_module("IPython.display")  # only here, and so no dependency
+    page = importlib.import_module("IPython.display")  # only here, so not a dependency
     start_s = monotonic.now_s()
     shown_s = start_s - LEAST_S
     handle = page.display(page.HTML("starting"), display_id=True)

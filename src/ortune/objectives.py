@@ -1,4 +1,4 @@
-"""What can be made better: the values of ``--objective``. Standard library alone."""
+"""Values of ``--objective``: the measures to optimize. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Objective = Literal[
 ]
 
 HistoryObjective = Literal[Objective, "memory-growth"]
-"""Of ``ortune history``, which also finds the release in which memory began to grow."""
+"""Objectives of ``ortune history``, which also finds the release in which memory began to grow."""
 
 OF_MEMORY: tuple[Objective, ...] = ("memory", "memory:idle", "memory:released")
-"""Objectives that are sizes: the peak, what is held between runs, and what stays when sessions are deleted."""
+"""Objectives that are sizes: the peak, the memory between runs, and the memory left after sessions are deleted."""
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

@@ -1,4 +1,4 @@
-"""Texts that hold names from files, as a terminal or the log of a job may be given them. Standard library alone."""
+"""Escaping of names from files for terminals and job logs. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ _COMMAND_INSIDE = re.compile(r"##(?=\w*\[)")
 
 
 def visible(text: str) -> str:
-    """Return the text with what a terminal or a runner of jobs would act on written out, as in a Python literal.
+    """Return the text with characters that a terminal or job runner would interpret escaped, as in a Python literal.
 
-    Runners obey ``##[...]`` and ``##name[...]`` anywhere in a line.
+    Runners interpret ``##[...]`` and ``##name[...]`` anywhere in a line.
     """
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return no_commands(text, "\\x23#")
 
 
 def lines(text: str) -> str:
-    """What a terminal or the log of a job gets: only line ends act, and no line begins with ``::``, a command too."""
+    """Return the text for a terminal or job log: only line ends are kept, and a leading ``::`` is escaped."""
     return "\n".join(_COMMAND_AT_START.sub(r"\1\\x3a", visible(line)) for line in text.split("\n"))
 
 
 def without_password(url: str) -> str:
-    """Return the address without the password of its user, as it may be shown and stored."""
+    """Return the address without the user's password, for display and storage."""
     return _PASSWORD.sub(r"\1@", url)
 
 
 def operand(name: object) -> str:
-    """Return a file's name as a command line takes it: one that begins with a dash would be read as an option."""
+    """Return a file's name for a command line, protected from being read as an option."""
     text = str(name)
     return f"./{text}" if text.startswith("-") else text
 
 
 def no_commands(text: str, written: str) -> str:
-    """Return the text with the beginning of each ``##[...]`` written in another way."""
+    """Return the text with ``written`` in place of the ``##`` of each ``##[...]``."""
     return _COMMAND_INSIDE.sub(lambda match: written, text)
 
 
 def cell(text: str) -> str:
-    """A cell of a CSV file that no spreadsheet takes for a formula: one that begins like one gets an apostrophe."""
+    """Return the text for a CSV cell, prefixed with an apostrophe if a spreadsheet could evaluate it as a formula."""
     first = text[:1]
     return f"'{text}" if first in _FORMULA or first.isspace() or not first.isprintable() else text

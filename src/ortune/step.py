@@ -1,4 +1,4 @@
-"""What a command is doing."""
+"""Progress of a command."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ortune.durations import in_words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What is being done, and how much of the budget is spent.
+    """The current step of a command, and the used part of the budget.
 
     Attributes:
-        what: Such as "calibrating, block 2 of nine".
-        done_ratio: Of the budget; None if there is none.
-        left_s: Seconds left of the budget; None if there is none.
-        ranking: What leads so far, best first, a line each.
+        what: Description, such as "calibrating, block 2 of nine".
+        done_ratio: Used share of the budget; None without one.
+        left_s: Seconds left of the budget; None without one.
+        ranking: The current ranking, best first, one line each.
     """
 
     what: str

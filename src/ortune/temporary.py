@@ -1,4 +1,4 @@
-"""Temporary folders of ortune's own: removed at their end, and where their process was killed, at the next start."""
+"""Temporary folders, removed at their end, or at the next start if their process was killed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pathlib import Path
 PREFIX, ALIVE = "ortune-", "alive"
 _SOCKET = "SingletonSocket"
 _OWN = 0o700
-_LONGEST = 40  # a socket's path has 107 characters at most
+_LONGEST = 40  # maximum length; a socket's path has at most 107 characters
 
 
 @contextlib.contextmanager
 def folder(parent: Path | None = None) -> Iterator[Path]:
-    """A temporary folder, after those that killed processes left there are gone.
+    """Create a temporary folder, after removing those of killed processes.
 
     Args:
-        parent: Where it is made, under a hidden name; among temporary files without it.
+        parent: Parent folder, in which it gets a hidden name; by default the system's temporary folder.
 
     Raises:
-        OSError: None can be made.
+        OSError: If it cannot be created.
     """
     sweep(parent)
     prefix = _prefix(parent)
@@ -39,14 +39,13 @@ def folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder as far as possible, however deep its folders are nested and whatever they permit.
+    """Remove a folder as far as possible, regardless of nesting depth and permissions.
 
-    A confined process can leave thousands of folders within each other in its own, beyond the longest path, or a
-    folder that cannot be listed.
+    A confined process can nest thousands of folders, beyond the longest path, or create a folder that cannot be listed.
     """
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
-    # Windows has no names within an open folder.
+    # Windows does not support names relative to an open folder.
     if os.rename in os.supports_dir_fd and folder.is_dir() and not folder.is_symlink():
         with contextlib.suppress(OSError):
             _flatten(folder)
@@ -54,7 +53,7 @@ def remove(folder: Path) -> None:
 
 
 def _flatten(folder: Path) -> None:
-    """Move every folder below to the top, one after another, and removes the rest: no path becomes long."""
+    """Move every nested folder to the top, one after another, and remove the rest, so no path becomes too long."""
     fresh = itertools.count()
     prefix = secrets.token_hex(8)
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -80,7 +79,7 @@ def _flatten(folder: Path) -> None:
 
 
 def sweep(parent: Path | None = None) -> None:
-    """Remove the folders of processes that were killed: nobody holds the lock of their ``alive`` any more."""
+    """Remove the folders of killed processes, which no longer lock the folder's ``alive`` file."""
     place = Path(tempfile.gettempdir()) if parent is None else parent
     with contextlib.suppress(OSError):
         for mark in place.glob(f"{_prefix(parent)}*/{ALIVE}"):
@@ -95,7 +94,7 @@ def _prefix(parent: Path | None) -> str:
 
 def _remove_dead(mark: Path) -> None:
     with mark.open("r+b") as file:
-        # The system frees a lock with its process, however that ended.
+        # The system releases a lock with its process, however that ended.
         if _lock(file.fileno()):
             with contextlib.suppress(RecursionError):
                 remove_sockets(mark.parent)
@@ -103,9 +102,9 @@ def _remove_dead(mark: Path) -> None:
 
 
 def remove_sockets(place: Path) -> None:
-    """Remove what browsers that were ended by force left outside of their profiles, which are in a folder.
+    """Remove files that killed browsers left outside their profiles in a folder.
 
-    It is the folder of a socket, to which a link leads; it is there where the folder's own name is too long for one.
+    A browser creates the folder of its socket elsewhere, with a link, if the profile's path is too long.
     """
     for folder, _, names in os.walk(place):  # links to nowhere too
         if _SOCKET not in names:
@@ -121,23 +120,23 @@ def remove_sockets(place: Path) -> None:
 
 
 def short() -> Path:
-    """Return the folder of temporary files, or one of a shorter name, where a socket in a folder may be."""
+    """Return the system's temporary folder, or ``/tmp`` if the path is too long for sockets."""
     usual = Path(tempfile.gettempdir())
     return usual if len(str(usual)) <= _LONGEST or not Path("/tmp").is_dir() else Path("/tmp")
 
 
 def _own(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Return whether the user made the folder, and it is no link: others may put theirs among temporary files."""
+    """Return whether the user owns the path and it is of this kind, since others may create such paths too."""
     status = path.lstat()
     return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 
 
 @contextlib.contextmanager
 def _alive(place: Path) -> Iterator[None]:
-    """Mark the folder as in use for as long as this process lives."""
+    """Mark a folder as in use while this process lives."""
     with (place / f"{ALIVE}.new").open("w+b") as file:
         if _lock(file.fileno()):
-            # Locked before it gets its name: nobody can find it unlocked and take it for a dead one's.
+            # Locked before it gets its name, so no other process can find it unlocked and remove it.
             Path(file.name).replace(place / ALIVE)
         yield
 
@@ -145,10 +144,10 @@ def _alive(place: Path) -> Iterator[None]:
 def _lock(fd: int) -> bool:
     try:
         import fcntl
-    except ImportError:  # Windows: left folders stay
+    except ImportError:  # Windows: remaining folders are kept
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # somebody lives there, or the file system knows no locks
+    except OSError:  # in use, or the file system has no locks
         return False
     return True

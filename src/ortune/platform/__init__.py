@@ -1,6 +1,6 @@
-"""What belongs to the operating system: the machine, its sensors, its control groups, preloading.
+"""Operating system specifics: the machine, its sensors, control groups, and preloading.
 
-Linux is read in full; elsewhere psutil gives what it can and the rest is None or empty, never guessed.
+Linux is read in full. Elsewhere psutil's values are used, and the rest is None or empty, never guessed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Linux control groups, version 1, version 2 and both at once: the limits this process runs under.
+"""Linux control groups of version 1, version 2 or both: the limits of this process.
 
-A limit binds wherever it is set between the process's own group and the root, so every question walks
-all the levels that can be seen and takes the tightest answer. Inside a container the root is often the
-container's own group: limits set above it cannot be seen, except memory's, which version 1 reports.
+A limit applies wherever it is set between the process's own group and the root, so every query examines all visible
+levels and uses the tightest limit. In a container the root is often the container's own group: limits set above it are
+not visible, except those of memory, which version 1 reports.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path, PurePosixPath
 
 from ortune.platform.reading import read_fields, read_int, read_text
 
-# Version 1 writes "no limit" as the largest page-aligned 63-bit number; nothing real comes near this.
+# Version 1 writes "no limit" as the largest page-aligned 63-bit number; real limits are far below this.
 _UNLIMITED_BYTES = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One control group that this process is in, for one controller, as a folder."""
+    """A control group that contains this process, for one controller."""
 
     version: int
     folder: Path
@@ -28,7 +28,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The groups this process is in, innermost first, for each controller that matters here."""
+    """Control groups of this process, innermost first, by controller."""
 
     cpu: tuple[Level, ...]
     memory: tuple[Level, ...]
@@ -36,7 +36,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """How often the CPU quota of one group has stopped its processes, since the group exists."""
+    """CPU quota counters of one group since its creation."""
 
     group: str
     nr_periods: int
@@ -53,7 +53,7 @@ class _Mount:
 
 
 def find_groups(root: Path = Path("/")) -> Groups:
-    """Return where this process's groups are, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
+    """Return the groups of this process, from ``/proc/self/cgroup`` and ``/proc/self/mountinfo``."""
     paths = _memberships(read_text(root / "proc/self/cgroup") or "")
     mounts = _mounts(read_text(root / "proc/self/mountinfo") or "")
     return Groups(cpu=_levels("cpu", paths, mounts, root), memory=_levels("memory", paths, mounts, root))
@@ -61,12 +61,12 @@ def find_groups(root: Path = Path("/")) -> Groups:
 
 @functools.lru_cache(maxsize=8)
 def groups_once(root: Path = Path("/")) -> Groups:
-    """The groups, looked up once: that reads the whole mount table, and a process hardly ever changes its group."""
+    """Return the cached groups, since finding them reads the whole mount table and processes rarely change groups."""
     return find_groups(root)
 
 
 def cpu_quota(groups: Groups) -> float | None:
-    """Return CPUs that the tightest quota allows (0.5 is half of one), or None without a quota."""
+    """Return the CPUs of the tightest quota (0.5 is half a CPU), or None without a quota."""
     quotas = [quota for level in groups.cpu if (quota := _quota(level)) is not None]
     return min(quotas, default=None)
 
@@ -78,10 +78,10 @@ def memory_limit_bytes(groups: Groups) -> int | None:
 
 
 def memory_left_bytes(groups: Groups) -> int | None:
-    """Return bytes left under the tightest limit, or None without a limit.
+    """Return the bytes left under the tightest limit, or None without a limit.
 
-    Page cache that the kernel can drop (``inactive_file``) counts as free: a process that has read large
-    files would otherwise seem to be out of memory.
+    Page cache that the kernel can drop (``inactive_file``) counts as free; otherwise a process that has read large
+    files would seem to be out of memory.
     """
     left: list[int] = []
     for level in groups.memory:
@@ -93,14 +93,14 @@ def memory_left_bytes(groups: Groups) -> int | None:
         if used is None:
             continue
         stat = read_fields(level.folder / "memory.stat")
-        # Version 1 has both names; its usage counts groups below, as only the one with total_ does.
+        # Version 1 has both names; its usage includes child groups, as does only the one with total_.
         cache = stat.get("total_inactive_file", stat.get("inactive_file", 0))
         left.append(max(0, limit - max(0, used - cache)))
     return min(left, default=None)
 
 
 def throttling(groups: Groups) -> tuple[Throttling, ...]:
-    """Return the throttling counters of every level that has them: whichever has a quota may be the one that bites."""
+    """Return the throttling counters of every level that has them, since any of them may have the effective quota."""
     counters: list[Throttling] = []
     for level in groups.cpu:
         stat = read_fields(level.folder / "cpu.stat")
@@ -144,7 +144,7 @@ def _memory_limit(level: Level) -> int | None:
 
 
 def _memberships(text: str) -> dict[str, str]:
-    """Controller to group path; version 2's single hierarchy is under ""."""
+    """Return the group path by controller; version 2's single hierarchy has the key ""."""
     paths: dict[str, str] = {}
     for line in text.splitlines():
         # Version 1: "4:cpu,cpuacct:/docker/abc"; version 2: "0::/user.slice".
@@ -158,7 +158,7 @@ def _memberships(text: str) -> dict[str, str]:
 def _mounts(text: str) -> list[_Mount]:
     mounts: list[_Mount] = []
     for line in text.splitlines():
-        # Optional fields stand before " - ", so both halves are read from their own ends.
+        # Optional fields precede " - ", so both halves are read from their own ends.
         head, separator, tail = line.partition(" - ")
         fields, kinds = head.split(" "), tail.split(" ")
         if not separator or len(fields) < 5 or kinds[0] not in ("cgroup", "cgroup2"):
@@ -168,7 +168,7 @@ def _mounts(text: str) -> list[_Mount]:
                 version=2 if kinds[0] == "cgroup2" else 1,
                 root=_unescape(fields[3]),
                 point=_unescape(fields[4]),
-                # The options of the file system name the controllers of version 1: "rw,cpu,cpuacct".
+                # The file system options are the controllers of version 1: "rw,cpu,cpuacct".
                 controllers=frozenset(kinds[-1].split(",")),
             )
         )
@@ -194,10 +194,10 @@ def _levels(controller: str, paths: dict[str, str], mounts: list[_Mount], root: 
 
 
 def _inside(path: str, mount_root: str) -> str:
-    """Return the group's path below the mount point.
+    """Return the group's path below the mount point, or "" if it is not below it.
 
-    A bind mount may show only part of the hierarchy, and a process outside its cgroup namespace sees ``..``
-    in its path. Where the group itself is not below the mount, the mount point is the nearest thing to it.
+    A bind mount may show only part of the hierarchy, and a process outside its cgroup namespace has ``..`` in its path.
+    The mount point is then the nearest known group.
     """
     pure = PurePosixPath(path)
     if ".." in pure.parts or not pure.is_relative_to(mount_root):
@@ -206,5 +206,5 @@ def _inside(path: str, mount_root: str) -> str:
 
 
 def _unescape(field: str) -> str:
-    """Mountinfo writes white space and backslashes as three octal digits."""
+    """Decode the octal escapes of white space and backslashes in mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

@@ -1,4 +1,4 @@
-"""The processor on Linux: model, cores, instruction sets, kinds of core, memory nodes."""
+"""The CPU on Linux: model, cores, instruction sets, kinds of core, NUMA nodes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ FEATURES = frozenset({
     "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "asimddp", "i8mm", "bf16", "sve",
 })  # fmt: skip
-"""The instruction sets that ONNX Runtime's CPU kernels choose by, under the kernel's names."""
+"""Instruction sets that affect ONNX Runtime's choice of CPU kernels, by their kernel names."""
 
-# Favoured-core boost makes equal cores differ by a few percent; different kinds of core differ by more.
+# Favoured-core boost makes equal cores differ by a few percent; different kinds of cores differ by more.
 _MIXED_CLOCK_RATIO = 0.85
 
-# /proc/cpuinfo gives no model name on Arm: only the implementer's and the part's number.
+# On Arm, /proc/cpuinfo has only the implementer's and part's numbers instead of a model name.
 _ARM_PARTS = {
     ("0x41", "0xd03"): "Arm Cortex-A53", ("0x41", "0xd05"): "Arm Cortex-A55",
     ("0x41", "0xd08"): "Arm Cortex-A72", ("0x41", "0xd0b"): "Arm Cortex-A76",
@@ -31,16 +31,16 @@ _ARM_PARTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """How the machine's CPUs differ, beyond what ``records.Host`` says.
+    """Differences between the machine's CPUs, in addition to ``records.Host``.
 
     Attributes:
-        online: The CPUs that are on, by number.
-        performance_cpus: The fast ones where cores are of different kinds, else empty.
-        efficiency_cpus: The slower ones where cores are of different kinds, else empty.
-        numa_nodes: The CPUs of each memory node that has any.
-        max_mhz: Highest clock of any core, None if not told.
-        governor: The clock governor ("performance", "powersave", ...), "" if there is none to see.
-        note: One sentence on what sets these cores apart, "" when they are all alike.
+        online: Numbers of the online CPUs.
+        performance_cpus: The fast CPUs if there are several kinds of cores, else empty.
+        efficiency_cpus: The slower CPUs if there are several kinds of cores, else empty.
+        numa_nodes: CPUs of each NUMA node with CPUs.
+        max_mhz: Highest clock rate of any core; None if unknown.
+        governor: The clock governor ("performance", "powersave", ...), "" if unknown.
+        note: Sentence about the kinds of cores; "" if they are all alike.
     """
 
     online: tuple[int, ...] = ()
@@ -54,13 +54,13 @@ class Topology:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processor:
-    """What ``/proc/cpuinfo`` and the topology files say.
+    """The CPU according to ``/proc/cpuinfo`` and the topology files.
 
     Attributes:
-        model: The name, as the processor gives it.
-        cores: Physical cores, at least 1.
-        logical: Hardware threads that are on, at least 1.
-        features: Those of ``FEATURES`` that every CPU has, sorted.
+        model: Model name.
+        cores: Number of physical cores, at least 1.
+        logical: Number of online hardware threads, at least 1.
+        features: Those of ``FEATURES`` that every CPU supports, sorted.
     """
 
     model: str
@@ -70,7 +70,7 @@ class Processor:
 
 
 def processor(root: Path = Path("/")) -> Processor:
-    """Return the machine's processor, whatever part of it this process may use."""
+    """Return the machine's CPU, regardless of the part that this process may use."""
     blocks = _cpuinfo(root)
     online = _online(root, blocks)
     logical = max(1, len(online))
@@ -83,13 +83,13 @@ def processor(root: Path = Path("/")) -> Processor:
 
 
 def cpu_vendor(root: Path = Path("/")) -> str:
-    """Return the processor's vendor, such as "GenuineIntel"; "" if unknown."""
+    """Return the CPU vendor, such as "GenuineIntel"; "" if unknown."""
     named = [block["vendor_id"] for block in _cpuinfo(root) if "vendor_id" in block]
     return named[0] if named else platform.processor()
 
 
 def topology(root: Path = Path("/")) -> Topology:
-    """Return kinds of core, memory nodes and the governor."""
+    """Return the kinds of cores, the NUMA nodes and the governor."""
     online = _online(root, _cpuinfo(root))
     system = root / "sys/devices/system/cpu"
     clocks = _per_cpu(online, system, "cpufreq/cpuinfo_max_freq")
@@ -113,7 +113,7 @@ def topology(root: Path = Path("/")) -> Topology:
 
 
 def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
-    """Return the clock governor of the first CPU that has one; virtual machines have none."""
+    """Return the clock governor of the first CPU that has one; "" if there is none, as in virtual machines."""
     for cpu in cpus:
         text = read_text(root / f"sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")
         if text:
@@ -122,7 +122,7 @@ def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
 
 
 def _cpuinfo(root: Path) -> list[dict[str, str]]:
-    """Return one mapping a ``processor`` block; lines outside such a block (Arm's trailer) make one of their own."""
+    """Return one mapping per ``processor`` block; other lines (Arm's trailer) form a separate block."""
     blocks: list[dict[str, str]] = []
     for chunk in re.split(r"\n\s*\n", read_text(root / "proc/cpuinfo") or ""):
         pairs = (line.partition(":") for line in chunk.splitlines())
@@ -138,7 +138,7 @@ def _online(root: Path, blocks: list[dict[str, str]]) -> tuple[int, ...]:
 
 
 def _cores(root: Path, online: tuple[int, ...], blocks: list[dict[str, str]]) -> int:
-    """Distinct groups of sibling threads; 0 if unknown."""
+    """Return the number of physical cores, counted as groups of sibling threads; 0 if unknown."""
     system = root / "sys/devices/system/cpu"
     siblings = {read_text(system / f"cpu{cpu}/topology/thread_siblings_list") for cpu in online} - {None}
     if siblings:
@@ -173,9 +173,9 @@ def _per_cpu(online: tuple[int, ...], system: Path, name: str) -> dict[int, int]
 def _kinds(
     root: Path, online: tuple[int, ...], clocks: dict[int, int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the fast and the slower CPUs; both empty if all are alike.
+    """Return the fast and the slower CPUs; both are empty if all are alike.
 
-    Intel's hybrid processors name them; Arm's give a capacity; elsewhere the highest clock decides.
+    Intel's hybrid processors list them, Arm's have a capacity; otherwise the highest clock rate decides.
     """
     devices = root / "sys/devices"
     fast = cpu_list(read_text(devices / "cpu_core/cpus") or "")
@@ -191,16 +191,16 @@ def _kinds(
 
 
 def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
-    """Return the last-level cache of these CPUs, each instance once; None if the system does not tell.
+    """Return the total last-level cache of these CPUs; None if unknown.
 
-    A virtual machine shows what its host makes it believe.
+    A virtual machine shows what its host configured.
     """
     sizes: dict[tuple[int, str], int] = {}
     for cpu in cpus:
         for index in (root / f"sys/devices/system/cpu/cpu{cpu}/cache").glob("index[0-9]*"):
             level, size = read_int(index / "level"), _size_bytes(read_text(index / "size") or "")
             if level and size and read_text(index / "type") != "Instruction":
-                # Where it is not told who shares an instance, each CPU has one of its own.
+                # If it is unknown who shares an instance, each CPU has its own.
                 shared = read_text(index / "shared_cpu_list") or str(cpu)
                 sizes[level, shared] = size
     last = max((level for level, _ in sizes), default=0)
@@ -208,7 +208,7 @@ def cache_bytes(cpus: Iterable[int], root: Path = Path("/")) -> int | None:
 
 
 def _size_bytes(text: str) -> int:
-    """Return a size such as ``32768K``; 0 if it is none."""
+    """Return the bytes of a size such as ``32768K``; 0 if it is invalid."""
     number, unit = text[:-1], text[-1:]
     if text.isdigit():
         return int(text)

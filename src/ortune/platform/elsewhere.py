@@ -1,4 +1,4 @@
-"""Another machine, from what an interpreter on it read of its /proc and /sys."""
+"""Another machine, described by files that an interpreter on it read from /proc and /sys."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ortune.records import Host
 
 @contextlib.contextmanager
 def _laid_out(texts: Mapping[str, str]) -> Iterator[Path]:
-    """Write the files of another machine into a folder of their own, as they lie there below its root."""
+    """Write the files of another machine into a temporary folder that represents its root."""
     with tempfile.TemporaryDirectory(prefix="ortune-") as name:
         root = Path(name)
         for place, text in texts.items():
             path = root / place
-            # The names come from the other machine, which does not choose what is written here.
+            # The other machine provides the paths, but must not choose where files are written.
             if ".." not in path.parts and path.is_relative_to(root):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
@@ -30,27 +30,27 @@ def _laid_out(texts: Mapping[str, str]) -> Iterator[Path]:
 
 
 def sensors_elsewhere(texts: Mapping[str, str]) -> Snapshot:
-    """Return the sensors of another machine; its quotas, and what of its CPU time is ours, are not known.
+    """Return the sensors of another machine; its quotas and ortune's own CPU time are unknown.
 
     Args:
-        texts: Files that were read there, by their paths without the first slash.
+        texts: Text of its files by path without the leading slash.
     """
     with _laid_out(texts) as root:
-        # Waits count our own threads too, and what of the CPU time is ours is not known there.
+        # Pressure includes our own threads, and our share of the CPU time is unknown there.
         return replace(read_gauges(root, CPUS_READ), psi_cpu_some_us=None)
 
 
 def host_elsewhere(
     texts: Mapping[str, str], *, system: str, machine: str, affinity: int, memory_bytes: int
 ) -> Host:
-    """Return the machine; quotas and GPUs are not known.
+    """Return the description of another machine; quotas and GPUs are unknown.
 
     Args:
-        texts: Files that were read there, by their paths without the first slash; of a system without them none.
-        system: As ``platform`` calls it there.
-        machine: The same of the kind of processor.
-        affinity: CPUs that the interpreter may run on.
-        memory_bytes: Of the machine, where no text has it; 0 if that is not known.
+        texts: Text of its files by path without the leading slash; empty if its system has none.
+        system: System name according to its ``platform``.
+        machine: Machine type according to its ``platform``.
+        affinity: Number of CPUs that the interpreter may use.
+        memory_bytes: Memory of the machine if no file has it; 0 if unknown.
     """
     with _laid_out(texts) as root:
         cpu, memory = processor(root), meminfo(root).get("MemTotal", memory_bytes)

@@ -1,4 +1,4 @@
-"""Names of the GPUs on Linux, from what the drivers leave in /proc and /sys."""
+"""Names of the GPUs on Linux, from the drivers' files in /proc and /sys."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _VENDORS = {
 
 
 def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
-    """Return the GPUs a process here could open, by name; empty without one.
+    """Return the names of the GPUs that a process on this machine could open.
 
-    NVIDIA's driver names its own; others are known by vendor and PCI id from their render node. The tool
-    ``nvidia-smi`` is run only if the driver's files are hidden (WSL, some containers).
+    NVIDIA's driver provides names; others are identified by vendor and PCI id of their render node. ``nvidia-smi`` is
+    run only if the driver's files are hidden (WSL, some containers).
     """
     nvidia = _nvidia_proc(root) or (_nvidia_smi() if root == Path("/") else ())
     others = [
@@ -34,7 +34,7 @@ def gpu_names(root: Path = Path("/")) -> tuple[str, ...]:
 
 
 def cuda_driver() -> tuple[int, int] | None:
-    """Return the newest CUDA that NVIDIA's driver is for, as (major, minor); None if no driver is here."""
+    """Return the newest CUDA version that NVIDIA's driver supports, as (major, minor); None without a driver."""
     version = ctypes.c_int()
     try:
         library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
@@ -62,7 +62,7 @@ def _nvidia_smi() -> tuple[str, ...]:
         done = launcher.run(command, limit_s=_NVIDIA_SMI_TIMEOUT_S)
     except OSError:
         return ()
-    # A driver that hangs or a stub that cannot run is the same as no GPU that can be used.
+    # A driver that hangs or a stub counts as no usable GPU.
     lines = done.output.decode("utf-8", "replace").splitlines() if done.code == 0 else []
     return tuple(line.strip() for line in lines if line.strip())
 
@@ -71,7 +71,7 @@ def _render_node(root: Path, node: str) -> str:
     device = root / "sys/class/drm" / node / "device"
     vendor = read_text(device / "vendor")
     if vendor is None:
-        # Arm GPUs are platform devices without a PCI id; the driver's name is all there is.
+        # Arm GPUs are platform devices without a PCI id; only the driver's name is known.
         match = re.search(r"^DRIVER=(.+)$", read_text(device / "uevent") or "", re.MULTILINE)
         return f"{match[1]} GPU ({node})" if match else ""
     product = (read_text(device / "device") or "").removeprefix("0x")

@@ -1,4 +1,4 @@
-"""A program and all that it started: a browser has one process per page, and others."""
+"""A process and its descendants, such as a browser with its processes per page."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FRESH_S = 0.05
-"""Seconds; a browser that loads a large model fills memory within tenths of a second."""
+"""Maximum age of a memory measurement in seconds; a browser can load a large model within tenths of a second."""
 
 
 @dataclass(slots=True)
 class GroupMemory:
-    """The memory of one process and its descendants, counted again only once it may have changed.
+    """Memory of a process and its descendants, measured again only when the last value is too old.
 
-    To find the descendants every process of the system is read, and a look at the limits of a trial asks several times.
+    Finding the descendants reads every process of the system, and the limits of a trial are checked several times.
     """
 
     _bytes: int = 0
     _counted_s: float = -math.inf
 
     def count(self, pid: int) -> int:
-        """Resident memory in bytes, no older than ``FRESH_S``; what processes share (code, files) is counted once."""
+        """Return the resident memory in bytes, at most ``FRESH_S`` old; shared memory (code, files) counts once."""
         now_s = monotonic.now_s()
         if now_s >= self._counted_s + FRESH_S:
             self._bytes, self._counted_s = _memory_bytes(pid), now_s
@@ -41,18 +41,18 @@ class GroupMemory:
 def _memory_bytes(pid: int) -> int:
     memories = _of_each(pid, lambda process: process.memory_info())
     shared = [getattr(memory, "shared", 0) for memory in memories]
-    # As if all shared the same pages: ten processes of 200 MiB, 150 of these shared, are 2,000 - 1,500 + 150
+    # Assuming that all share the same pages: ten processes of 200 MiB with 150 MiB shared have 2,000 - 1,500 + 150
     # = 650 MiB.
     return sum(memory.rss for memory in memories) - sum(shared) + max(shared, default=0)
 
 
 def group_cpu_s(pid: int) -> float:
-    """CPU seconds that a process and those of its descendants that live have taken."""
+    """Return the CPU seconds of a process and its living descendants."""
     return sum(times.user + times.system for times in _of_each(pid, lambda process: process.cpu_times()))
 
 
 def own_cpu_s() -> float:
-    """CPU seconds that this process and its descendants have taken, with those that ended and were waited for."""
+    """Return the CPU seconds of this process and its descendants, including ended children that were waited for."""
     return sum(
         times.user + times.system + times.children_user + times.children_system
         for times in _of_each(os.getpid(), lambda process: process.cpu_times())
@@ -60,11 +60,11 @@ def own_cpu_s() -> float:
 
 
 def group_thread_cpu_s(pid: int, name: str) -> float:
-    """CPU seconds of the threads of that name, of a process and its descendants; 0.0 if the system has no thread names.
+    """Return the CPU seconds of threads with a name, in a process and its descendants; 0.0 if threads have no names.
 
     Args:
         pid: The process.
-        name: As Linux keeps it: the first fifteen characters.
+        name: Thread name on Linux, which is limited to fifteen characters.
     """
 
     def taken(process: psutil.Process) -> float:
@@ -82,12 +82,12 @@ def _thread_name(pid: int, thread: int) -> str:
         return (
             Path(f"/proc/{pid}/task/{thread}/comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
         )
-    except OSError:  # another system, or one that ended meanwhile
+    except OSError:  # another system, or a thread that ended
         return ""
 
 
 def _of_each(pid: int, read: Callable[[psutil.Process], T]) -> list[T]:
-    """Return what is read of each; one that ends meanwhile is left out."""
+    """Return the values read from a process and its descendants, without processes that end meanwhile."""
     import psutil
 
     values: list[T] = []

@@ -1,6 +1,6 @@
 """The machine on Linux, from /proc, /sys and the control groups.
 
-Every function takes the root of the file tree, so that trees of other machines can be read as well.
+Every function takes the root of the file tree, to read trees of other machines too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ortune.records import Host
 
 
 def host(root: Path = Path("/")) -> Host:
-    """This machine, as this process may use it."""
+    """Return this machine, as far as this process may use it."""
     cpu = processor(root)
     groups = cgroup.find_groups(root)
     return make_host(
@@ -40,33 +40,33 @@ def host(root: Path = Path("/")) -> Host:
 
 
 def topology(root: Path = Path("/")) -> Topology:
-    """Return kinds of core, memory nodes and the governor of this machine."""
+    """Return this machine's kinds of cores, NUMA nodes and governor."""
     return cpu_topology(root)
 
 
 def cache_bytes(root: Path = Path("/")) -> int | None:
-    """Return the last-level cache of all CPUs that this process may run on; None if the system does not tell."""
+    """Return the total last-level cache of the CPUs that this process may use; None if unknown."""
     return cpu_cache_bytes(os.sched_getaffinity(0), root)
 
 
 def meminfo(root: Path = Path("/")) -> dict[str, int]:
-    """``/proc/meminfo`` in bytes; empty if unreadable."""
+    """Return ``/proc/meminfo`` in bytes by name; empty if unreadable."""
     text = read_text(root / "proc/meminfo") or ""
     return {name: int(kib) * 1024 for name, kib in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)}
 
 
 def memory_left_bytes(root: Path = Path("/")) -> int | None:
-    """Bytes this process may still take before the kernel must reclaim or kill; None if not told.
+    """Return the bytes that this process may allocate before the kernel must reclaim or kill; None if unknown.
 
-    The least of what the machine has and what each control group above this process allows. Cheap enough to ask many
-    times a second.
+    This is the minimum over the machine and all control groups of this process. Cheap enough to call many times a
+    second.
     """
     limits = (meminfo(root).get("MemAvailable"), cgroup.memory_left_bytes(cgroup.groups_once(root)))
     return min((left for left in limits if left is not None), default=None)
 
 
 def process_memory_bytes(pid: int, root: Path = Path("/")) -> int | None:
-    """Return resident memory of one process, or None when it is gone. Cheap enough to ask many times a second."""
+    """Return the resident memory of a process, or None if it has ended. Cheap enough to call many times a second."""
     fields = (read_text(root / "proc" / str(pid) / "statm") or "").split()
-    # The second field of statm: pages that are resident.
+    # The second field of statm is the number of resident pages.
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else None

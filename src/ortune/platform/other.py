@@ -1,4 +1,4 @@
-"""A machine without /proc (macOS, Windows): the values of psutil; the rest is unknown."""
+"""A machine without /proc (macOS, Windows), from psutil's values; the rest is unknown."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ortune.records import Host
 
 
 def host() -> Host:
-    """This machine. Quotas, instruction sets and GPUs are not read on this system."""
+    """Return this machine; quotas, instruction sets and GPUs are unknown on this system."""
     logical = psutil.cpu_count(logical=True) or os.cpu_count() or 1
     try:
         affinity = len(psutil.Process().cpu_affinity() or ()) or logical
     except AttributeError:
-        # macOS has no affinity at all, so psutil has no such method there.
+        # psutil has no such method on macOS, which has no affinity.
         affinity = logical
     return make_host(
         system=platform.system(),
@@ -39,47 +39,47 @@ def host() -> Host:
 
 
 def cpu_name() -> str:
-    """Return the processor's name, "" if unknown. macOS has it apart: to ``platform`` every Mac is an "arm"."""
+    """Return the CPU name, or "" if unknown; on macOS it is read separately, since ``platform`` only reports "arm"."""
     return brand() or platform.processor()
 
 
 def brand() -> str:
-    """Return what macOS calls the processor ("Apple M2"), "" on another system."""
+    """Return the CPU name on macOS ("Apple M2"), or "" on other systems."""
     buffer = ctypes.create_string_buffer(256)
     size = ctypes.c_size_t(len(buffer))
     try:
         failed = ctypes.CDLL(None).sysctlbyname(
             b"machdep.cpu.brand_string", buffer, ctypes.byref(size), None, ctypes.c_size_t(0)
         )
-    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) no such library
+    except (AttributeError, OSError, TypeError):  # no such function, or (Windows) library
         return ""
     return "" if failed else buffer.value.decode(errors="replace").strip()
 
 
 def topology() -> Topology:
-    """Return nothing, because kinds of core and memory nodes are unknown on this system."""
+    """Return an empty topology, because kinds of cores and NUMA nodes are unknown on this system."""
     return Topology()
 
 
 def cache_bytes() -> int | None:
-    """Return nothing, because caches are not read on this system."""
+    """Return None, because caches are unknown on this system."""
     return None
 
 
 def read_sensors() -> Snapshot:
-    """Load and swap; nothing else is known on this system."""
+    """Return load and swap; other sensors are unknown on this system."""
     return Snapshot(
         load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=monotonic.now_ns()
     )
 
 
 def memory_left_bytes() -> int | None:
-    """Return memory that can be taken without swapping."""
+    """Return the memory available without swapping, in bytes."""
     return int(psutil.virtual_memory().available)
 
 
 def process_memory_bytes(pid: int) -> int | None:
-    """Return resident memory of one process, or None when it is gone."""
+    """Return the resident memory of a process, or None if it has ended."""
     try:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:

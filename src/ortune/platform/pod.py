@@ -1,4 +1,4 @@
-"""A pod emulated: a CPU quota and a memory limit around each trial, as a container would have them."""
+"""Emulation of a pod: a CPU quota and a memory limit around each trial, as in a container."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ortune.errors import UsageError
 from ortune.platform import cgroup
 from ortune.records import PodSize
 
-PERIOD_US = 100_000  # the kernel's and Kubernetes' own
+PERIOD_US = 100_000  # default of the kernel and of Kubernetes
 
 
 class Pod:
-    """The groups that trials are put into; ``how`` says what could be done.
+    """Control groups for trials; ``how`` describes the limits that could be set.
 
-    Where control groups cannot be made (no root, no delegation, not Linux) the CPUs are limited by affinity,
-    which gives whole CPUs and is never throttled, and memory by ortune's own watcher.
+    If control groups cannot be created (no root, no delegation, not Linux), CPUs are limited by affinity, which allows
+    only whole CPUs and never throttles, and memory by ortune's own watcher.
 
     Raises:
-        UsageError: CPUs are to be limited where the system has neither (macOS, Windows).
+        UsageError: If CPUs are to be limited on a system without either (macOS, Windows).
     """
 
     def __init__(self, size: PodSize, root: Path = Path("/")) -> None:
@@ -35,7 +35,7 @@ class Pod:
 
     @property
     def how(self) -> str:
-        """The pod in words: "4 CPUs by cgroup quota, 2048 MiB by cgroup"."""
+        """Description of the limits: "4 CPUs by cgroup quota, 2048 MiB by cgroup"."""
         parts = []
         if self.size.cpus is not None:
             whole = math.ceil(self.size.cpus) if self.cpu_by == "affinity" else self.size.cpus
@@ -46,26 +46,26 @@ class Pod:
 
     @property
     def affinity(self) -> str:
-        """The CPUs to bind a trial to, as "0,1"; "" if a quota does the limiting."""
+        """CPUs to bind a trial to, as "0,1"; "" if a quota limits them."""
         if self.cpu_by != "affinity" or self.size.cpus is None:
             return ""
         allowed = sorted(os.sched_getaffinity(0))
         return ",".join(map(str, allowed[: max(1, math.ceil(self.size.cpus))]))
 
     def enter(self, pid: int) -> None:
-        """Put a process into the pod, before it has made any thread."""
+        """Move a process into the pod, before it has created threads."""
         for folder in self._folders:
             (folder / "cgroup.procs").write_text(str(pid))
 
     def throttling(self) -> tuple[cgroup.Throttling, ...]:
-        """Return the quota's counters so far; none if there is no quota."""
+        """Return the quota's counters so far; empty without a quota."""
         if self._cpu_folder is None:
             return ()
         level = cgroup.Level(version=_version(self._cpu_folder), folder=self._cpu_folder)
         return cgroup.throttling(cgroup.Groups(cpu=(level,), memory=()))
 
     def close(self) -> None:
-        """Remove the groups. A process that is still dying keeps its group busy for a moment."""
+        """Remove the groups, retrying for about a second while processes are still ending."""
         for folder in self._folders:
             for _ in range(50):
                 try:
@@ -77,7 +77,7 @@ class Pod:
 
     def _limit_cpu(self, groups: cgroup.Groups) -> str:
         quota = str(int((self.size.cpus or 0) * PERIOD_US))
-        # Below the own group alone: below one farther up the limits between the two would be escaped.
+        # Only below the own group: a child of an outer one would escape the limits in between.
         for level in groups.cpu[:1]:
             folder = _child(level.folder)
             if folder is None:
@@ -89,8 +89,8 @@ class Pod:
                     (folder / "cpu.cfs_period_us").write_text(str(PERIOD_US))
                     (folder / "cpu.cfs_quota_us").write_text(quota)
             except OSError:
-                # Version 2: no such file where the parent has not handed its controller down, as one that
-                # holds processes cannot.
+                # Version 2: no such file if the parent has not delegated its controller, which a parent with
+                # processes cannot do.
                 _remove(folder)
                 continue
             self._folders.append(folder)
@@ -123,7 +123,7 @@ class Pod:
 
 
 def _child(parent: Path) -> Path | None:
-    """Return a group of our own below the one that we are in; the same one for both controllers of version 2."""
+    """Create a child of a group; both controllers of version 2 share the same one. Return None if that fails."""
     folder = parent / f"ortune-{os.getpid()}"
     try:
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Memory allocators that can be put before the system's own when a process starts."""
+"""Memory allocators that can be preloaded in place of the system's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INSTALL_HINTS: Mapping[str, str] = {
     "jemalloc": "apt install libjemalloc2, dnf install jemalloc or brew install jemalloc",
     "tcmalloc": "apt install libtcmalloc-minimal4, dnf install gperftools-libs or brew install gperftools",
 }
-"""The allocators known here, and how to get each, for the message when it is not there."""
+"""The supported allocators, with install commands for messages."""
 
 _LDCONFIG_TIMEOUT_S = 5.0
 _USUAL_FOLDERS = (
@@ -28,16 +28,16 @@ _USUAL_FOLDERS = (
 def allocator_library(
     name: str, root: Path = Path("/"), environment: Mapping[str, str] | None = None
 ) -> Path | None:
-    """Return the shared library to preload for an allocator, or None if it is not on this machine.
+    """Return the shared library to preload for an allocator, or None if it is not installed.
 
-    Looks in ``$LD_LIBRARY_PATH`` (``$DYLD_LIBRARY_PATH`` on macOS), then the linker's cache, then the usual
-    folders. A minimal build goes first: it is the same allocator without a heap profiler and what that drags in. A
-    library for another kind of processor is passed over: preloading it does nothing but warn.
+    Looks in ``$LD_LIBRARY_PATH`` (``$DYLD_LIBRARY_PATH`` on macOS), then the linker's cache, then the usual folders. A
+    minimal build is preferred: it is the same allocator without a heap profiler and its dependencies. Libraries for
+    other processors are skipped, since preloading them would only cause a warning.
 
     Args:
-        name: Of the allocator.
+        name: Name of the allocator.
         root: Root of the file tree.
-        environment: Read instead of this process's own.
+        environment: Environment variables; by default those of this process.
     """
     variables = os.environ if environment is None else environment
     paths = [variables.get(variable, "") for variable in ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")]
@@ -57,7 +57,7 @@ def allocator_library(
 
 
 def allocators(root: Path = Path("/"), environment: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the allocators that are on this machine, each with its library's path."""
+    """Return the installed allocators by name, with the paths of their libraries."""
     libraries = {name: allocator_library(name, root, environment) for name in INSTALL_HINTS}
     return {name: str(path) for name, path in libraries.items() if path is not None}
 
@@ -76,7 +76,7 @@ def _libraries(folder: Path, stem: str) -> list[Path]:
 
 
 def _linker_cache() -> tuple[Path, ...]:
-    # /sbin is not on every user's path, and ldconfig may be nowhere at all (musl, macOS).
+    # /sbin is not on every user's PATH, and ldconfig may be missing (musl, macOS).
     tool = launcher.program("ldconfig") or launcher.program("ldconfig", "/sbin:/usr/sbin")
     if not tool or sys.platform != "linux":
         return ()
@@ -89,7 +89,7 @@ def _linker_cache() -> tuple[Path, ...]:
 
 
 def _loads_here(path: Path) -> bool:
-    """Return whether the library is for the same processor as this interpreter, by the two files' ELF headers."""
+    """Return whether the library is for this interpreter's processor, by the ELF headers of both."""
     if path.suffix == ".dylib":
         return path.is_file()
     kind = _elf_kind(path)
@@ -97,7 +97,7 @@ def _loads_here(path: Path) -> bool:
 
 
 def _elf_kind(path: Path) -> tuple[int, int, int] | None:
-    """Word size, byte order and processor of an ELF file; None for anything else (a linker script, say)."""
+    """Return word size, byte order and processor of an ELF file; None for other files, such as linker scripts."""
     try:
         with path.open("rb") as file:
             head = file.read(20)

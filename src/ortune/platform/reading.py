@@ -1,4 +1,4 @@
-"""Reading the small text files of /proc and /sys: what is not there or not allowed reads as None."""
+"""Reading of small text files in /proc and /sys; missing or forbidden files read as None."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ def read_text(path: Path, limit_bytes: int | None = None) -> str | None:
     """Return the file's text without surrounding white space, or None if it cannot be read.
 
     Args:
-        path: A file of /proc or /sys; those are always readable as ASCII, other bytes are replaced.
-        limit_bytes: Read no more than this: the kernel makes these files as they are read, and
-            ``/proc/cpuinfo`` of a large machine takes milliseconds to make.
+        path: A file of /proc or /sys, decoded as ASCII; other bytes are replaced.
+        limit_bytes: Maximum number of bytes: the kernel generates these files as they are read, and
+            ``/proc/cpuinfo`` of a large machine takes milliseconds.
     """
     try:
         with path.open("rb") as file:
@@ -40,7 +40,7 @@ def read_fields(path: Path) -> dict[str, int]:
 def cpu_list(text: str) -> tuple[int, ...]:
     """Return the CPUs of a kernel list such as ``0-3,8,10-11``, in order.
 
-    Parts that are not numbers are left out, so an unreadable list is an empty one.
+    Parts that are not numbers are skipped, so an unreadable list is empty.
     """
     cpus: set[int] = set()
     for part in text.split(","):

@@ -1,7 +1,7 @@
-"""What is read around one trial: load, pressure, steal, throttling, clocks, swap.
+"""Sensors read around a trial: load, pressure, steal, throttling, clocks, swap.
 
-Sensors explain a slow trial; they never drop one. A reading costs some milliseconds, between groups of trials, where it
-does not disturb what it is there to explain. What a system does not tell is None.
+Sensors explain a slow trial but never cause it to be dropped. A reading takes some milliseconds, and occurs between
+groups of trials to avoid disturbing them. Values that a system does not provide are None.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from ortune.platform.group import own_cpu_s
 from ortune.platform.reading import read_int, read_text
 from ortune.records import Sensors
 
-# Each clock or throttle file costs a kernel call to one CPU; a few stand for the rest.
+# Each clock or throttle file requires a kernel call to one CPU, so a few represent all.
 CPUS_READ = tuple(range(4))
 _ZONES_READ = 16
 _CPUINFO_HEAD_BYTES = 8192
 _WORK = (0, 1, 2, 5, 6)
-"""Columns of ``/proc/stat``: user, nice, system and interrupts; not idle, not waiting for disks."""
+"""Columns of ``/proc/stat`` for work: user, nice, system and interrupts, without idle and waiting for disks."""
 _STEAL = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The counters and gauges of one moment; ``between`` makes the difference of two.
+    """Counters and gauges at one moment; ``between`` computes the difference of two.
 
     Attributes:
-        load1: Runnable and waiting tasks, averaged over a minute.
-        psi_cpu_some_us: Time in which some task waited for a CPU, since boot, microseconds.
-        busy_us: CPU time that all programs together have taken since boot, microseconds, in clock ticks.
-        own_us: What of it this process and its descendants have taken, since they began; None if that is not told.
-        steal_ticks: Time the hypervisor gave to others, since boot, clock ticks.
-        throttling: Quota counters of each control group above this process.
-        cpu_mhz: Mean clock of a few of the CPUs this process may use.
-        governor: Clock governor, "" if there is none to see.
+        load1: Mean number of runnable and waiting tasks over a minute.
+        psi_cpu_some_us: Time with some task waiting for a CPU, since boot, microseconds.
+        busy_us: CPU time of all programs since boot, microseconds, in steps of clock ticks.
+        own_us: CPU time of this process and its descendants, microseconds; None if unknown.
+        steal_ticks: Time that the hypervisor gave to others since boot, clock ticks.
+        throttling: Quota counters of each control group of this process.
+        cpu_mhz: Mean clock rate of a few CPUs that this process may use.
+        governor: Clock governor; "" if unknown.
         swap_bytes: Swap in use on the machine.
-        thermal_throttles: Times that heat lowered the clock, since boot.
-        temperature_c: The hottest zone, in degrees Celsius.
-        at_ns: When it was read, on the monotonic clock; None of one that was not.
+        thermal_throttles: Number of times that heat lowered the clock rate, since boot.
+        temperature_c: Temperature of the hottest zone, in degrees Celsius.
+        at_ns: Time of the reading on the monotonic clock; None without a reading.
     """
 
     load1: float | None = None
@@ -61,7 +61,7 @@ class Snapshot:
 
 
 def read_sensors(root: Path = Path("/")) -> Snapshot:
-    """Return the current readings of this Linux."""
+    """Return the current readings on Linux."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[: len(CPUS_READ)]
     return replace(
         read_gauges(root, cpus),
@@ -71,11 +71,11 @@ def read_sensors(root: Path = Path("/")) -> Snapshot:
 
 
 def read_gauges(root: Path, cpus: tuple[int, ...]) -> Snapshot:
-    """Return the readings that need no process of that machine: load, pressure, steal, clocks, swap, heat.
+    """Return the readings that involve no process: load, pressure, steal, clocks, swap, heat.
 
     Args:
-        root: The root of its files.
-        cpus: The CPUs whose clocks stand for the rest.
+        root: Root of the machine's file tree.
+        cpus: The CPUs with clocks to read, which represent all.
     """
     ticks = _cpu_ticks(root)
     return Snapshot(
@@ -99,15 +99,15 @@ def between(
     involuntary_switches: int | None = None,
     cpu_over_wall: float | None = None,
 ) -> Sensors:
-    """Return what happened from one snapshot to the next.
+    """Return the changes between two snapshots.
 
-    Counters are differences; load, clock and swap are as they stand at the end.
+    Counters are differences; load, clock rate and swap are those at the end.
 
     Args:
-        before: Read before the trial.
-        after: Read after it, by the same process.
-        involuntary_switches: The trial's own count, where the caller has it.
-        cpu_over_wall: The trial's CPU seconds over its wall seconds, where the caller has them.
+        before: Snapshot before the trial.
+        after: Snapshot after it, from the same process.
+        involuntary_switches: Count for the trial; None if unknown.
+        cpu_over_wall: CPU seconds over wall seconds of the trial; None if unknown.
     """
     throttled = _most_throttled(before.throttling, after.throttling)
     return Sensors(
@@ -129,7 +129,7 @@ def between(
 
 
 def _difference(before: int | None, after: int | None) -> int | None:
-    """Return a counter that went backwards was reset (a CPU came back, a group was made anew): not known."""
+    """Return the increase of a counter; None if unknown or reset (a CPU came back, a group was recreated)."""
     if before is None or after is None or after < before:
         return None
     return after - before
@@ -138,7 +138,7 @@ def _difference(before: int | None, after: int | None) -> int | None:
 def _most_throttled(
     before: tuple[cgroup.Throttling, ...], after: tuple[cgroup.Throttling, ...]
 ) -> cgroup.Throttling | None:
-    """Return the group that lost most time to its quota: adding up nested groups would count one stop twice."""
+    """Return the difference of the group that lost most time to its quota, since nested groups repeat stops."""
     earlier = {level.group: level for level in before}
     deltas = [
         cgroup.Throttling(
@@ -165,12 +165,12 @@ def _psi_cpu_some_us(root: Path) -> int | None:
 
 def _others(before: Snapshot, after: Snapshot) -> int | None:
     busy, own = _difference(before.busy_us, after.busy_us), _difference(before.own_us, after.own_us)
-    # The two are read one after the other, in ticks of 10 ms as a rule: a little below zero is none.
+    # The two are read one after the other, usually in ticks of 10 ms, so small negative values are 0.
     return None if busy is None or own is None else max(0, busy - own)
 
 
 def _cpu_ticks(root: Path) -> list[int]:
-    """Return what all CPUs together spent, by kind, in clock ticks; [] if it is not told."""
+    """Return the ticks of all CPUs combined, by kind; [] if unknown."""
     fields = (read_text(root / "proc/stat", 256) or "").partition("\n")[0].split()
     return [int(field) for field in fields[1:]] if len(fields) > 8 and fields[0] == "cpu" else []
 
@@ -179,7 +179,7 @@ def _cpu_mhz(root: Path, cpus: tuple[int, ...]) -> float | None:
     system = root / "sys/devices/system/cpu"
     clocks = [khz / 1000 for cpu in cpus if (khz := read_int(system / f"cpu{cpu}/cpufreq/scaling_cur_freq"))]
     if not clocks:
-        # Virtual machines have no cpufreq; the kernel makes cpuinfo as it is read, so only its head is.
+        # Virtual machines have no cpufreq; the kernel generates cpuinfo as it is read, so only its head is read.
         head = read_text(root / "proc/cpuinfo", _CPUINFO_HEAD_BYTES) or ""
         clocks = [float(mhz) for mhz in re.findall(r"^cpu MHz\s*:\s*([\d.]+)\n", head, re.MULTILINE)]
     return sum(clocks) / len(clocks) if clocks else None
@@ -202,7 +202,7 @@ def _temperature_c(root: Path) -> float | None:
 def _thermal_throttles(root: Path, cpus: tuple[int, ...]) -> int | None:
     folders = [root / f"sys/devices/system/cpu/cpu{cpu}/thermal_throttle" for cpu in cpus]
     counts = [read_int(folder / "core_throttle_count") for folder in folders]
-    # All CPUs of a package show the same package count; the first stands for it.
+    # All CPUs of a package share the package count, so the first is used.
     counts += [read_int(folders[0] / "package_throttle_count")] if folders else []
     known_counts = [count for count in counts if count is not None]
     return sum(known_counts) if known_counts else None

@@ -1,4 +1,4 @@
-"""What every system's description of the machine is reduced to."""
+"""Reduction of every system's description of the machine to a ``Host``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ def make_host(
     features: tuple[str, ...],
     gpus: tuple[str, ...],
 ) -> Host:
-    """Return a ``Host`` from what was read, with the CPUs that may really be used and the fingerprint."""
-    # A limit above what the machine has limits nothing.
+    """Return a ``Host`` from the values read, with the usable CPUs and the fingerprint."""
+    # A limit above the machine's memory has no effect.
     if memory_limit_bytes is not None and 0 < memory_bytes <= memory_limit_bytes:
         memory_limit_bytes = None
-    # Cores and not hardware threads, as ONNX Runtime counts its own; a quota of half a CPU still runs one
-    # thread.
+    # Cores instead of hardware threads, as in ONNX Runtime's default; a quota of half a CPU still runs one thread.
     usable = min(cores, affinity) if quota is None else min(cores, affinity, math.ceil(quota))
     fingerprint = _fingerprint(
         machine=machine,
@@ -38,7 +37,7 @@ def make_host(
         cores=cores,
         affinity=affinity,
         quota=None if quota is None else round(quota, 2),
-        # Kernels reserve a little more or less at each start; whole gibibytes do not change.
+        # Kernels reserve varying amounts at each start; whole gibibytes do not change.
         memory_gib=round(memory_bytes / _GIB),
         features=sorted(features),
         gpus=sorted(gpus),
@@ -61,5 +60,5 @@ def make_host(
 
 
 def _fingerprint(**facts: object) -> str:
-    """Return two results whose machines have the same fingerprint may be compared."""
+    """Return the fingerprint; results of machines with the same fingerprint may be compared."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()

@@ -16,8 +16,8 @@ GIVEN_BACK_SHARE = 0.5
 """Minimum share of the growth that the allocator can return for that to explain it."""
 
 ROSE_SHARE, ROSE_BYTES = 0.05, 4 << 20
-"""Memory has risen since the first call above the larger of both limits: two processes with the same work differ by a few
-allocations of a mebibyte."""
+"""Memory has risen since the first call above the larger of both limits: two processes with the same work differ by a
+few allocations of a mebibyte."""
 
 FLATTENS_SHARE = 0.7
 """Minimum share of the rise that a change must remove to be its cause."""

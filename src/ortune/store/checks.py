@@ -1,4 +1,4 @@
-"""Outputs that were checked once, by what they depend on: a small file each."""
+"""Cache of checked outputs, one small file per key of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ FOLDER = "levels"
 
 
 def load(store_folder: Path, key: str) -> LevelCheck | None:
-    """Return what is known; None if nothing is, or the file cannot be read."""
+    """Return the stored check of a key; None if there is none or the file cannot be read."""
     return small_files.load(store_folder, FOLDER, key, LevelCheck)
 
 
 def keep(store_folder: Path, key: str, answer: LevelCheck) -> None:
-    """Keep an answer for later sessions, which ask again where it cannot be kept."""
+    """Store a check for later sessions; failures are ignored, since the check can be repeated."""
     small_files.keep(store_folder, FOLDER, key, answer)

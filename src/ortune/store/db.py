@@ -1,12 +1,12 @@
-"""Append-only storage: every session is a list of events, written as they happen.
+"""Append-only storage: every session is a list of events, written as they occur.
 
-A trial is journalled before it starts, so that after a crash or a kill it is known what was running. Nothing is
-ever updated or deleted (triggers refuse it). When the disk fills up in the middle, measuring goes on and the
-session says that it is no longer kept.
+A trial is journalled before it starts, so after a crash or kill it is known what was running. Nothing is ever updated
+or deleted (triggers reject it). If the disk becomes full, measuring continues, and the session reports that results are
+no longer stored.
 
-A commit does not wait for the disk: SQLite appends it to a write-ahead log next to the database, which is the
-system's from then on. A process that is killed loses nothing that it committed. A power cut may lose the last events
-of the sessions that ran, and leaves the database sound; whatever ended before is on the disk.
+A commit does not wait for the disk: SQLite appends it to a write-ahead log next to the database, which then belongs to
+the system. A killed process loses nothing that it committed. A power cut may lose the last events of running sessions,
+but leaves the database valid and ended sessions complete.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from ortune.store.places import data_folder
 
 DATABASE = "ortune.sqlite"
 SCHEMA_VERSION = 3
-"""Raised with what documents hold: one of another version is neither read nor changed."""
-INLINE_BYTES = 64 * 1024  # a larger event goes to a file of its own, named by its sha256
+"""Incremented when documents change; a store of another version is neither read nor changed."""
+INLINE_BYTES = 64 * 1024  # larger events are stored in separate files, named by their sha256
 LOCAL_DISKS = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "tmpfs", "apfs", "NTFS"}
 )
-"""File systems of one machine alone. A write-ahead log is shared by memory, so two machines would damage a store on a
-network file system: there each commit waits for the disk."""
+"""Local file systems. A write-ahead log uses shared memory, so two machines would corrupt a store on a network file
+system: there each commit waits for the disk.
+"""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS session (
@@ -56,11 +57,11 @@ _TRIGGERS = "".join(
 )
 
 SYNCHRONOUS = "NORMAL"
-"""When SQLite waits for the disk where it has a write-ahead log: not at a commit, only where the log is emptied."""
+"""SQLite's synchronous mode with a write-ahead log: it waits for the disk only when the log is emptied."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened. ``body`` is the JSON of the record that ``kind`` names."""
+    """One event of a session; ``body`` is the JSON of the record type named by ``kind``."""
 
     seq: int
     at: str
@@ -82,10 +83,10 @@ class Store:
     """The database and its folder of blobs.
 
     Args:
-        folder: Where it lies; None is the user's data folder.
+        folder: Folder of the store; None for the user's data folder.
 
     Raises:
-        StoreError: The folder cannot be made or the database cannot be opened for writing.
+        StoreError: If the folder cannot be created, or the database cannot be opened for writing.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -100,7 +101,7 @@ class Store:
                 )
             if _file_system(self.folder) in LOCAL_DISKS:
                 self._log_ahead()
-            # Proves now, not after an hour of measuring, that events can be written.
+            # Ensures now, not after an hour of measuring, that events can be written.
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute("INSERT INTO session VALUES ('', '', '', '', '')")
             self._db.execute("INSERT INTO event VALUES ('', 0, '', '', '', NULL)")
@@ -113,7 +114,7 @@ class Store:
             ) from error
 
     def _require_known(self) -> int:
-        """Return the version of what is there, 0 for nothing; StoreError for one that this ortune does not know."""
+        """Return the version of the database, 0 for an empty one; raise StoreError for an unsupported version."""
         version = int(self._db.execute("PRAGMA user_version").fetchone()[0])
         if version > SCHEMA_VERSION:
             what, do = "a newer ortune", "upgrade ortune, or use another place with --store PATH"
@@ -135,22 +136,22 @@ class Store:
         self.close()
 
     def _log_ahead(self) -> None:
-        """Commits to a write-ahead log; where another process just uses the database in the other way, as that does."""
+        """Switch to a write-ahead log, unless another process is using the database without one."""
         with contextlib.suppress(sqlite3.OperationalError):
             ((mode,),) = self._db.execute("PRAGMA journal_mode=WAL").fetchall()
             if mode == "wal":
                 self._db.execute(f"PRAGMA synchronous={SYNCHRONOUS}")
 
     def close(self) -> None:
-        """Closes the database, with all of it on the disk and in one file, as long as nobody else uses it."""
-        # Without a log it can be read where nothing can be written.
+        """Close the database; if no other process uses it, write everything to disk, in one file."""
+        # Without a log, it can be read from a read-only folder.
         with contextlib.suppress(sqlite3.Error):
             self._db.execute("PRAGMA busy_timeout=0")
             self._db.execute("PRAGMA journal_mode=DELETE")
         self._db.close()
 
     def begin(self, verb: str, key: str, header: Any) -> SessionLog:
-        """Start a session. ``key`` names what it is about (model, workload, target), for finding it again."""
+        """Start a session; ``key`` identifies its subject (model, workload, target), to find it again."""
         at = _now()
         session = f"{at[:10].replace('-', '')}-{hashlib.sha256(os.urandom(16)).hexdigest()[:6]}"
         log = SessionLog(self, session)
@@ -162,23 +163,23 @@ class Store:
         return log
 
     def resume(self, session: str) -> SessionLog:
-        """Go on with a stored session."""
+        """Continue a stored session."""
         log = SessionLog(self, session)
         ((log.seq,),) = self._read("SELECT COALESCE(MAX(seq), 0) FROM event WHERE session = ?", session)
         return log
 
     def sessions(self, key: str | None = None) -> list[SessionHead]:
-        """Stored sessions, newest first."""
+        """Return the stored sessions, newest first; with ``key``, only those of that subject."""
         where, values = ("WHERE key = ?", (key,)) if key is not None else ("", ())
         rows = self._read(f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC", *values)
         return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
 
     def events(self, session: str, but: str = "") -> list[Event]:
-        """Return everything that happened in a session, in order.
+        """Return all events of a session, in order.
 
         Args:
-            session: Its id.
-            but: A kind of event that is left out.
+            session: Id of the session.
+            but: A kind of event to exclude.
         """
         rows = self._read(
             "SELECT seq, at, kind, body, blob FROM event WHERE session = ? AND kind != ? ORDER BY seq",
@@ -195,10 +196,10 @@ class Store:
         return self._body(body, blob)
 
     def _read(self, question: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """Return all rows of an answer.
+        """Return all rows of a query.
 
         Raises:
-            StoreError: The database is damaged.
+            StoreError: If the database is damaged.
         """
         try:
             return self._db.execute(question, values).fetchall()
@@ -210,7 +211,7 @@ class Store:
             ) from error
 
     def append(self, session: str, seq: int, kind: str, record: Any) -> None:
-        """Add one event; raises sqlite3.Error or OSError."""
+        """Add one event; raise sqlite3.Error or OSError if that fails."""
         body: str | None = _text(record)
         assert body is not None
         blob = None
@@ -219,7 +220,7 @@ class Store:
         self._db.execute("INSERT INTO event VALUES (?,?,?,?,?,?)", (session, seq, _now(), kind, body, blob))
 
     def put_blob(self, data: bytes) -> str:
-        """Write a file of the store; its name is its sha256."""
+        """Write a blob and return its name, the sha256."""
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / "blobs" / name[:2] / name
         if not path.exists():
@@ -232,12 +233,12 @@ class Store:
         return (body or "").encode() if blob is None else self.blob(blob)
 
     def blob(self, name: str) -> bytes:
-        """Return a file of the store."""
+        """Return a blob's content."""
         return zlib.decompress((self.folder / "blobs" / name[:2] / name).read_bytes())
 
 
 class SessionLog:
-    """Writes one session's events. After the first failure to write it keeps quiet and says why in ``trouble``."""
+    """Writer of one session's events; after a failed write, ``trouble`` is the reason and nothing more is stored."""
 
     def __init__(self, store: Store | None, session: str) -> None:
         self.id = session if store else ""
@@ -247,7 +248,7 @@ class SessionLog:
 
     @property
     def folder(self) -> Path | None:
-        """Returns where it is kept; None if it is not."""
+        """Folder of the store; None without one."""
         return self._store.folder if self._store else None
 
     def add(self, kind: str, record: Any) -> None:
@@ -258,7 +259,7 @@ class SessionLog:
             self.write(lambda: store.append(self.id, self.seq, kind, record))
 
     def attach(self, file: Path) -> str:
-        """Store a whole file with the events; return its name in the store, or "" if it is not kept."""
+        """Store a whole file with the events; return its name in the store, or "" if it was not stored."""
         names: list[str] = []
         store = self._store
         if store is not None:
@@ -266,13 +267,13 @@ class SessionLog:
         return names[0] if names else ""
 
     def attachment(self, name: str) -> bytes:
-        """Return a file that was kept; raises OSError or zlib.error where it went or is damaged."""
+        """Return a stored file; raise OSError or zlib.error if it is missing or damaged."""
         if self._store is None:
             raise FileNotFoundError(name)
         return self._store.blob(name)
 
     def write(self, action: Any) -> None:
-        """Run a write; a full disk or a vanished store must not end a session that measures well."""
+        """Run a write; a failure is recorded, since a full disk or missing store must not end a valid session."""
         if self.trouble:
             return
         try:
@@ -283,7 +284,7 @@ class SessionLog:
 
 
 def _file_system(folder: Path) -> str:
-    """Return the kind of file system that holds a folder, as the system calls it; "" if it does not say."""
+    """Return the type of the file system of a folder; "" if unknown."""
     place = folder.resolve()
     mounts = {Path(partition.mountpoint): partition.fstype for partition in psutil.disk_partitions(all=True)}
     return next((mounts[parent] for parent in (place, *place.parents) if parent in mounts), "")

@@ -1,4 +1,4 @@
-"""Outputs of models evaluated by ONNX's reference, by what they depend on: a small file each."""
+"""Cache of outputs from ONNX's reference evaluator, one small file per key of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from ortune.store import small_files
 
 VERSION = 2
-"""Counts up with every change of how models are evaluated."""
+"""Incremented with every change of how models are evaluated."""
 FOLDER = "evaluations"
 MOST_BYTES = 4 << 20
-"""Of outputs that are kept; larger ones are evaluated again."""
+"""Maximum size of stored outputs; larger ones are evaluated again."""
 
 Array = NDArray[Any]
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """An array as text can hold it."""
+    """An array in a form for JSON."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -30,7 +30,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def load(store_folder: Path, key: str) -> list[dict[str, Array]] | None:
-    """Return the outputs that are stored under a key, or None if there are none that can be read."""
+    """Return the outputs stored under a key; None if there are none or they cannot be read."""
     stored = small_files.load(store_folder, FOLDER, key, list[dict[str, _Stored]])
     if stored is None:
         return None

@@ -1,6 +1,6 @@
-"""What fewer bits cost layers, by the structure around them: a small file for each structure.
+"""Errors of layers with fewer bits, by structure, one small file each.
 
-Layers of another model with the same structure are expected to cost a like part of the whole error.
+Layers of another model with the same structure are expected to cause a similar share of the total error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ FOLDER = "layers"
 
 
 class LayerError(msgspec.Struct, frozen=True, kw_only=True):
-    """What one question of an earlier session gave.
+    """Result of one measurement of layers in an earlier session.
 
     Attributes:
-        kinds: Structures of its layers, sorted.
-        error_ratio: Their error alone over that of the whole model.
+        kinds: Structures of the layers, sorted.
+        error_ratio: Ratio of their error to that of the whole model.
     """
 
     kinds: tuple[str, ...]
@@ -28,13 +28,13 @@ class LayerError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
-    """Return the questions that layers of these structures belonged to, all of whose structures are among them.
+    """Return the stored measurements of which all structures are among the given ones.
 
-    If two have a structure in common, the first is used: later ones measured the layers in other combinations.
+    If two have a structure in common, the first is used, since later ones measured the layers in other combinations.
 
     Args:
-        store_folder: Of the store.
-        keys: By structure, the name of its file.
+        store_folder: Folder of the store.
+        keys: File name by structure.
     """
     questions, taken = list[LayerError](), set[str]()
     for key in keys.values():
@@ -46,6 +46,6 @@ def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
 
 
 def keep(store_folder: Path, keys: Mapping[str, str], question: LayerError) -> None:
-    """Keep it for later sessions, which measure again where it cannot be kept."""
+    """Store a measurement for later sessions; failures are ignored, since it can be repeated."""
     for kind in question.kinds:
         small_files.keep(store_folder, FOLDER, keys[kind], question)

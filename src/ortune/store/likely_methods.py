@@ -1,4 +1,4 @@
-"""Which quantization methods a model of a structure was best in: a small file for each."""
+"""Best quantization methods of models by structure, one small file each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ FOLDER = "methods"
 
 
 class Methods(msgspec.Struct, frozen=True, kw_only=True):
-    """Methods as sessions named them; one that was never tested is in neither.
+    """Quantization methods by name; untested ones are in neither list.
 
     Attributes:
-        best: The winner's, and those of right models that were nearly as fast.
-        worse: All others that were tested.
+        best: Those of the winner, and of correct models that were nearly as fast.
+        worse: All other tested methods.
     """
 
     best: tuple[str, ...] = ()
@@ -24,10 +24,10 @@ class Methods(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(store_folder: Path, key: str) -> Methods:
-    """Return the methods under a key; none if no session kept any."""
+    """Return the methods stored under a key; empty if there are none."""
     return small_files.load(store_folder, FOLDER, key, Methods) or Methods()
 
 
 def keep(store_folder: Path, key: str, methods: Methods) -> None:
-    """Keep them for later sessions, which test all methods where they cannot be kept."""
+    """Store methods for later sessions; failures are ignored, since all methods can be tested again."""
     small_files.keep(store_folder, FOLDER, key, methods)

@@ -1,4 +1,4 @@
-"""Measuring is exclusive on a machine: a second ortune waits and says for whom."""
+"""Machine-wide lock for measuring: a second ortune waits and reports for which process."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POLL_S = 0.5
 
 
 def lock_path() -> Path:
-    """One file for all users of the machine (TMPDIR is often a user's own); ``$ORTUNE_LOCK`` names another.
+    """Return one path for all users of the machine (TMPDIR is often per user), or ``$ORTUNE_LOCK``.
 
-    Containers that share a machine see each other when that file lies on a volume they share.
+    Containers on one machine exclude each other if that file is on a shared volume.
     """
     if os.environ.get("ORTUNE_LOCK"):
         return Path(os.environ["ORTUNE_LOCK"])
@@ -29,12 +29,12 @@ def lock_path() -> Path:
 
 
 class Holder(Record, frozen=True, kw_only=True):
-    """The process that holds the lock, as its file says for those who wait.
+    """The process that holds the lock, as recorded in the lock file for waiting processes.
 
     Attributes:
-        what: What it does ("tune resnet50.onnx").
-        since_s: When it began, in seconds since 1970.
-        budget_s: What it may take from then on; None if it has no budget.
+        what: Command of the process ("tune resnet50.onnx").
+        since_s: Start time, in seconds since 1970.
+        budget_s: Budget from then on; None without one.
     """
 
     what: str
@@ -52,21 +52,21 @@ def measuring(
     line: Callable[[str], None] = lambda text: None,
     budget_s: float | None = None,
 ) -> Iterator[None]:
-    """Hold the machine's measuring lock; where there can be none, says so and goes on.
+    """Acquire the machine's measuring lock; if locking is not possible, warn and continue.
 
     Args:
-        what: Who holds it, for the one who waits ("compare resnet50.onnx").
-        wait: Wait for the other; else BusyError.
-        say: Called once with a sentence when waiting begins.
-        line: Called again and again while waiting.
-        budget_s: What it will take, for the one who waits.
+        what: Command for waiting processes ("compare resnet50.onnx").
+        wait: Whether to wait for another process.
+        say: Called with a sentence when waiting begins, and with warnings.
+        line: Called repeatedly while waiting.
+        budget_s: Budget of the command, for waiting processes.
 
     Raises:
-        BusyError: Another ortune is measuring and ``wait`` is False.
+        BusyError: If another ortune is measuring and ``wait`` is False.
     """
     try:
         import fcntl
-    except ImportError:  # Windows: two at once are possible, and the noise will show it
+    except ImportError:  # Windows: two at once are possible; the noise shows it
         yield
         return
     try:
@@ -78,7 +78,7 @@ def measuring(
     try:
 
         def acquire() -> str:
-            # The open file holds it, so that the system gives it back however this process ends.
+            # The open file has the lock, so the system releases it however this process ends.
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -89,7 +89,7 @@ def measuring(
             return ""
 
         wait_for(acquire, wait=wait, say=say, line=line)
-        with contextlib.suppress(OSError):  # a full disk: the lock holds, only its holder stays unnamed
+        with contextlib.suppress(OSError):  # a full disk: the lock works, but its holder is unnamed
             mine = Holder(what=what, pid=os.getpid(), since_s=time.time(), budget_s=budget_s)
             os.ftruncate(fd, 0)
             os.pwrite(fd, msgspec.json.encode(mine), 0)
@@ -109,14 +109,14 @@ def wait_for(
     """Wait until a lock is acquired.
 
     Args:
-        acquire: Tries it; returns "", or who holds it.
-        wait: Wait for the holder; else BusyError.
+        acquire: Tries to acquire the lock; returns "", or a sentence about its holder.
+        wait: Wait for the holder instead of raising BusyError.
         say: Called once with a sentence when waiting begins.
-        line: Called again and again while waiting.
+        line: Called repeatedly while waiting.
         where: Where the lock is, if not on this machine.
 
     Raises:
-        BusyError: Another holds it and ``wait`` is False.
+        BusyError: If another process holds the lock and ``wait`` is False.
     """
     is_announced = False
     while other := acquire():
@@ -130,7 +130,7 @@ def wait_for(
 
 
 def holder_words(text: bytes, now_s: float) -> str:
-    """Return the sentence that somebody holds the lock: who, since when, and how long its budget still runs."""
+    """Return a sentence about the holder of the lock: command, elapsed time and remaining budget."""
     try:
         holder = msgspec.json.decode(text, type=Holder)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -152,7 +152,7 @@ def holder_words(text: bytes, now_s: float) -> str:
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        # First without O_CREAT: in a sticky folder Linux refuses it for a file that another user owns.
+        # First without O_CREAT, which Linux refuses in a sticky folder for a file of another user.
         return os.open(path, flags)
     except FileNotFoundError:
         fd = os.open(path, flags | os.O_CREAT, 0o666)

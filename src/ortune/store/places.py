@@ -1,4 +1,4 @@
-"""Where ortune keeps what it measured, and what it made to measure with."""
+"""Folders for ortune's results and caches."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ortune.errors import StoreError
 
 
 def data_folder() -> Path:
-    """``$XDG_DATA_HOME/ortune``, or the platform's usual place for application data.
+    """Return ``$XDG_DATA_HOME/ortune``, or the platform's usual folder for application data.
 
     Raises:
-        StoreError: The user has no home folder.
+        StoreError: If the user has no home folder.
     """
     return _place(
         "XDG_DATA_HOME",
@@ -25,10 +25,10 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """``$XDG_CACHE_HOME/ortune``, or the platform's usual place for what can be made again.
+    """Return ``$XDG_CACHE_HOME/ortune``, or the platform's usual folder for caches.
 
     Raises:
-        StoreError: The user has no home folder.
+        StoreError: If the user has no home folder.
     """
     return _place(
         "XDG_CACHE_HOME",
@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 
 def _place(variable: str, do: str, *, mac: str, windows: str, other: str) -> Path:
-    """The folder below the variable's, else in the user's home (on Windows, below its local application data)."""
+    """Return the folder below the variable's, else in the user's home (on Windows, in local application data)."""
     if os.environ.get(variable):
         return Path(os.environ[variable]) / "ortune"
     home = _home(do)
@@ -54,5 +54,5 @@ def _place(variable: str, do: str, *, mac: str, windows: str, other: str) -> Pat
 def _home(do: str) -> Path:
     try:
         return Path.home()
-    except RuntimeError as error:  # neither $HOME nor an entry in the system's list of users
+    except RuntimeError as error:  # neither $HOME nor an entry in the user database
         raise StoreError("the home directory is unknown", where="HOME", do=do) from error

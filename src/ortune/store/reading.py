@@ -1,7 +1,7 @@
-"""Stored sessions, found and read without writing: a store may lie where nothing can be written.
+"""Reading of stored sessions without writing: a store may be in a read-only folder.
 
-A store is older than the ortune that reads it, and may have been written by a newer one, or be damaged: what
-cannot be read becomes one sentence about that session, and all the others are still told.
+A store may have been written by another version, or be damaged: a session that cannot be read becomes one sentence, and
+all others are still shown.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ortune.store.db import DATABASE, Event, SessionHead, Store
 from ortune.store.places import data_folder
 
 FAILED = "failed"
-"""Journalled with the reason when an error ended the session."""
+"""Kind of the event with the reason if an error ended the session."""
 UNREADABLE = (OSError, zlib.error, StoreError, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
-"""What a damaged session raises while it is read."""
+"""Exceptions from reading a damaged session."""
 
 
 class Header(msgspec.Struct):
-    """What of a session's header is read; every part may be missing."""
+    """The parts of a session's header that are read; any may be missing."""
 
     model: str = ""
     a: str = ""
@@ -34,16 +34,16 @@ class Header(msgspec.Struct):
 
     @property
     def label(self) -> str:
-        """What the session is about."""
+        """Name of the session's subject."""
         return self.model or (f"{self.a} against {self.b}" if self.a != self.b else self.a)
 
 
 class ReadOnlyStore(Store):
-    """A store that is only read, while another ortune may be writing it; it must be there, since looking makes none.
+    """A store opened only for reading, even while another ortune writes it; a missing store is not created.
 
     Raises:
-        UsageError: Nothing is stored there.
-        StoreError: It cannot be opened.
+        UsageError: If nothing is stored there.
+        StoreError: If it cannot be opened.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -67,16 +67,16 @@ class ReadOnlyStore(Store):
             ) from error
 
     def find(self, wanted: str) -> SessionHead:
-        """Return the session whose id begins so, whole or after its date; "newest" is the last one.
+        """Return the session with an id that begins with ``wanted``, including or after the date; "newest" is the last.
 
         Raises:
-            UsageError: None, or more than one.
+            UsageError: If there is none, or more than one.
         """
         if wanted == "newest" and self.heads:
             return self.heads[0]
         names = [(head, (head.id, head.id.partition("-")[2])) for head in self.heads]
         matches = [h for h, both in names if wanted and any(name.startswith(wanted) for name in both)]
-        # A whole id wins, even where it is the beginning of another.
+        # An exact id takes precedence, even if it is the beginning of another.
         exact = [h for h, both in names if wanted in both]
         if len(exact) == 1 or len(matches) == 1:
             return (exact or matches)[0]
@@ -92,7 +92,7 @@ class ReadOnlyStore(Store):
         )
 
     def timeline(self, session: str) -> Timeline | None:
-        """Return what ran when, of a profile that was stored with it."""
+        """Return the timeline of a profile that was stored with the session; None if there is none or it is damaged."""
         try:
             timelines = [e for e in self.events(session) if e.kind == "timeline"]
             return msgspec.json.decode(timelines[-1].body, type=Timeline) if timelines else None
@@ -101,7 +101,7 @@ class ReadOnlyStore(Store):
 
 
 def header(head: SessionHead) -> Header:
-    """Return what can be read of it; nothing of a damaged one."""
+    """Return the header of a session, or an empty one if it is damaged."""
     try:
         return msgspec.json.decode(head.header, type=Header)
     except UNREADABLE:
@@ -109,20 +109,20 @@ def header(head: SessionHead) -> Header:
 
 
 def about(head: SessionHead, model: str) -> bool:
-    """Return whether the session is of a file of that name, as a side or alone."""
+    """Return whether a session is about a file with that name, as its model or one of its sides."""
     result = header(head)
     return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}
 
 
 def failure(events: Sequence[Event]) -> str:
-    """Return the error that ended a session; "" if none did, or if the session has gone on since."""
+    """Return the error that ended a session; "" if there was none or the session continued since."""
     if not events or events[-1].kind != FAILED:
         return ""
     return str(msgspec.json.decode(events[-1].body, type=dict[str, str]).get("what", "")) or "unknown error"
 
 
 def document(events: Sequence[Event]) -> bytes | None:
-    """Return the last document in a session; a ``result`` that is none belongs to a document that was not kept."""
+    """Return the last document of a session, or None; a ``result`` without a schema is only part of a document."""
     for event in reversed(events):
         if event.kind == "document":
             return event.body

@@ -1,4 +1,4 @@
-"""What sessions leave to later ones: a small JSON file for each key, in the store's folder."""
+"""Values for later sessions: one small JSON file per key, in the store's folder."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 def load(store_folder: Path, kind: str, key: str, of: type[T]) -> T | None:
-    """Return what is known; None if nothing is, or the file cannot be read.
+    """Return the stored value; None if there is none or the file cannot be read.
 
     Args:
-        store_folder: Of the store.
-        kind: Names the folder of such files.
-        key: Names the file.
-        of: What it holds.
+        store_folder: Folder of the store.
+        kind: Name of the subfolder.
+        key: Name of the file.
+        of: Type of the value.
     """
     try:
         return msgspec.json.decode(files.read(_path(store_folder, kind, key)), type=of)
@@ -29,7 +29,7 @@ def load(store_folder: Path, kind: str, key: str, of: type[T]) -> T | None:
 
 
 def keep(store_folder: Path, kind: str, key: str, value: object) -> None:
-    """Keep a value for later sessions, which find it out again where it cannot be kept."""
+    """Store a value for later sessions; failures are ignored, since it can be computed again."""
     path = _path(store_folder, kind, key)
     with contextlib.suppress(OSError):
         files.private_folder(path.parent, own=True)

@@ -1,1 +1,1 @@
-"""Looking at a model without holding its weights; inputs and feeds."""
+"""Model files, opened, inspected and written without loading the weights into memory."""

@@ -1,8 +1,8 @@
-"""How far a graph reaches once functions are written out and loops are followed: counted before anything walks it.
+"""Size of a graph with functions inlined and loops followed, checked before anything walks it.
 
-A function that calls another twice, which calls a third twice, and so on, is a file of some lines and more nodes than
-any memory holds. Each analysis, and ONNX Runtime itself, writes functions out and goes through bodies of loops until
-nothing new is learned, so what a file asks for is known only when this is multiplied out.
+A function that calls another twice, which calls a third twice, and so on, is a file of a few lines with more nodes than
+any memory holds. Analyses and ONNX Runtime itself inline functions and walk loop bodies until nothing new is learned,
+so the work for a file is known only after this multiplication.
 """
 
 from __future__ import annotations
@@ -17,34 +17,33 @@ from ortune.errors import ModelError
 from ortune.graph.model.graphs import nodes, scopes, subgraphs
 
 LOOP_ROUNDS = 8
-"""How often a body of a loop is gone through, at most."""
+"""Maximum number of passes over a loop body."""
 
 MOST_VISITS = 300_000
-"""Visits of nodes that any file may ask for; a larger file may ask for ``_FOR_EACH`` of each of its nodes."""
+"""Number of node visits allowed for any file; a larger file is allowed ``_FOR_EACH`` visits per node."""
 
 _FOR_EACH = LOOP_ROUNDS**2
 """A loop in a loop."""
 
 _MOST_CALLS = 64
-"""How deep functions may call each other, and bodies nest; exporters stay below 20."""
+"""Maximum nesting depth of function calls and subgraphs; exporters stay below 20."""
 
 
 def require_bounded(model: ir.Model, where: str) -> None:
-    """Refuse a model whose functions and loops cannot be followed.
+    """Check that the functions and loops of a model can be followed.
 
     Raises:
-        ModelError: A function calls itself, calls nest too deep, or there is too much to go through.
+        ModelError: If a function calls itself, calls nest too deeply, or there are too many nodes to visit.
     """
     extent = _Extent(dict(model.functions), where)
     for scope in scopes(model):
         extent.of(scope, 0)
-    # A file of 10,000 nodes may ask for 64 x 10,000 = 640,000 visits: as much as a loop in a loop makes of
-    # each.
+    # A file of 10,000 nodes is allowed 64 x 10,000 = 640,000 visits, those of a loop in a loop per node.
     allowed = max(MOST_VISITS, _FOR_EACH * sum(1 for _ in nodes(model)))
     visits, _ = extent.of(model.graph, 0)
     if visits > allowed:
-        # Calls that double 64 times, in loops of loops, make numbers of hundreds of digits: those are told as
-        # a power.
+        # Calls that double 64 times, in nested loops, give numbers of hundreds of digits, which are shown as a
+        # power.
         amount = f"{visits:,}" if visits < 1 << 64 else f"more than 2^{visits.bit_length() - 1}"
         raise ModelError(
             f"Its nested functions and loops expand to {amount} nodes; "
@@ -55,10 +54,10 @@ def require_bounded(model: ir.Model, where: str) -> None:
 
 
 def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
-    """Return how often each function is written out, of a model whose functions do not call themselves."""
+    """Return how often each function is inlined, in a model without recursive functions."""
     calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
     times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
-    # Callers go first: how often one is written out has to be final before its calls are multiplied by it.
+    # Callers first: the count of a function must be final before its calls are multiplied by it.
     callees_first = graphlib.TopologicalSorter({name: set(called) for name, called in calls.items()})
     for name in reversed([*callees_first.static_order()]):
         for called, times in calls[name].items():
@@ -67,7 +66,7 @@ def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
 
 
 def written_nodes(model: ir.Model) -> int:
-    """Nodes once functions are written out, as ONNX Runtime runs them."""
+    """Return the number of nodes with functions inlined, as ONNX Runtime runs them."""
     bodies = sum(times * len([*model.functions[name].all_nodes()]) for name, times in copies(model).items())
     return len([*model.graph.all_nodes()]) + bodies
 
@@ -79,7 +78,7 @@ def _calls(
 
 
 class _Extent:
-    """Counts visits, each function once."""
+    """Counter of node visits that walks each function once."""
 
     def __init__(self, functions: dict[ir.OperatorIdentifier, ir.Function], where: str) -> None:
         self._functions = functions
@@ -88,7 +87,7 @@ class _Extent:
         self._calling: list[ir.OperatorIdentifier] = []
 
     def of(self, graph: ir.Graph | ir.Function, depth: int) -> tuple[int, int]:
-        """Visits of a graph's nodes and all below, and how many levels are below."""
+        """Return the visits of a graph's nodes with all nested ones, and the number of nested levels."""
         visits = height = 0
         for node in graph:
             visits += 1
@@ -99,8 +98,8 @@ class _Extent:
             for inner, levels in below:
                 visits += rounds * inner
                 height = max(height, levels + 1)
-        # The height is remembered with the function: what is nested too deep is refused by whichever way
-        # leads there, though its body was walked once only.
+        # The height is stored with the function, so excessive nesting is rejected on every path, although the body
+        # is walked only once.
         if depth + height > _MOST_CALLS:
             raise ModelError(
                 f"Its functions and subgraphs are nested more than {_MOST_CALLS} levels deep in each other.",
@@ -121,7 +120,7 @@ class _Extent:
             )
         if name not in self._known:
             if depth > _MOST_CALLS:
-                return 0, 0  # refused by whoever asked: that deep is too deep
+                return 0, 0  # too deep, which the caller rejects
             self._calling.append(name)
             self._known[name] = self.of(function, depth)
             self._calling.pop()

@@ -1,7 +1,7 @@
-"""A read-only flatbuffer reader that trusts nothing: every offset is checked before it is followed.
+"""A read-only flatbuffer reader for untrusted files: every offset is checked before it is followed.
 
-A flatbuffer is read in place: a table is a position with a vtable that says where each field (slot) lies. Wrong
-offsets in a damaged file would otherwise read other data as the model, loop for ever, or leave the buffer.
+A flatbuffer is read in place: a table is a position with a vtable of field (slot) offsets. Wrong offsets in a damaged
+file would otherwise read other data as the model, loop forever, or leave the buffer.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from ortune.errors import ModelError
 
 MAX_DEPTH = 100
-"""How deep tables may nest; a real model stays far below."""
+"""Maximum nesting depth of tables, far above that of real models."""
 
 
 class Flatbuffer:
-    """A file with one root table."""
+    """A flatbuffer file with one root table."""
 
     def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
         self.buffer = buffer
         self.size = len(buffer)
         self.where = where
-        # Offsets only go forward, so there are no circles; but tables that many others share could be nested
-        # into endless work. Writers share vtables and strings, never tables, and a table takes four bytes.
+        # Offsets only point forward, so there are no cycles, but shared tables could be nested into endless work.
+        # Writers share vtables and strings but never tables, and a table takes at least four bytes.
         self._tables_left = self.size // 4 + 1
 
     def root(self) -> Table:
@@ -32,7 +32,7 @@ class Flatbuffer:
         return Table(self, self.follow(0), 0)
 
     def number(self, code: str, at: int) -> int:
-        """Return a little-endian integer, by its ``struct`` code."""
+        """Return a little-endian integer, given its ``struct`` code."""
         size = struct.calcsize(code)
         self.check(at, size)
         value = struct.unpack_from("<" + code, self.buffer, at)[0]
@@ -40,7 +40,7 @@ class Flatbuffer:
         return value
 
     def follow(self, at: int) -> int:
-        """Return where the offset stored at a position leads; offsets are relative and only go forward."""
+        """Return the target of the offset stored at a position; offsets are relative and only point forward."""
         offset = self.number("I", at)
         if offset == 0:
             raise self.damaged(at, "an offset is zero")
@@ -48,12 +48,12 @@ class Flatbuffer:
         return at + offset
 
     def check(self, at: int, size: int) -> None:
-        """Raise unless ``size`` bytes lie at a position."""
+        """Raise ModelError unless ``size`` bytes exist at a position."""
         if at < 0 or size < 0 or at + size > self.size:
             raise self.damaged(at, f"{size} bytes are needed there, and the file has {self.size}")
 
     def count_table(self, at: int, depth: int) -> None:
-        """Raise when more tables are read, or deeper, than a file of this size can hold."""
+        """Raise ModelError if more or deeper tables are read than a file of this size can contain."""
         self._tables_left -= 1
         if self._tables_left < 0:
             raise self.damaged(at, "two of its tables share bytes, which no writer produces")
@@ -61,7 +61,7 @@ class Flatbuffer:
             raise self.damaged(at, f"its tables nest deeper than {MAX_DEPTH} levels")
 
     def damaged(self, at: int, what: str) -> ModelError:
-        """Return the error for this file."""
+        """Return the error for damage at a position."""
         return ModelError(
             f"The ORT-format file is truncated or damaged: {what}.",
             where=f"{self.where}, byte {at}",
@@ -71,7 +71,7 @@ class Flatbuffer:
 
 
 class Table:
-    """One table. Slots count from 0 in the order of the schema; an absent field gives its default."""
+    """A table; slots count from 0 in schema order, and an absent field has its default."""
 
     __slots__ = ("_depth", "_file", "_position", "_vtable", "_vtable_bytes")
 
@@ -80,8 +80,7 @@ class Table:
         self._file = file
         self._position = position
         self._depth = depth
-        # Signed and subtracted, unlike all other offsets: a writer may put the vtable before its table or
-        # after it.
+        # Signed and subtracted, unlike all other offsets: the vtable may precede or follow its table.
         self._vtable = position - file.number("i", position)
         self._vtable_bytes = file.number("H", self._vtable)
         if self._vtable_bytes < 4 or self._vtable_bytes % 2:
@@ -89,8 +88,8 @@ class Table:
         file.check(self._vtable, self._vtable_bytes)
 
     def _field(self, slot: int) -> int | None:
-        # A vtable begins with its own length and its table's, two bytes each; then two bytes a field, fewer
-        # from a writer of an older schema.
+        # A vtable starts with its own length and its table's, two bytes each, then has two bytes per field; writers
+        # of older schemas write fewer fields.
         entry = 4 + 2 * slot
         if entry + 2 > self._vtable_bytes:
             return None
@@ -102,15 +101,15 @@ class Table:
         return None if at is None else self._file.follow(at)
 
     def int8(self, slot: int) -> int:
-        """Return a byte with sign (also enumerations and union types), 0 when absent."""
+        """Return a signed byte (also used for enumerations and union types); 0 if absent."""
         return self._scalar(slot, "b", 0)
 
     def int32(self, slot: int) -> int:
-        """Return a 32-bit integer, 0 when absent."""
+        """Return a 32-bit integer; 0 if absent."""
         return self._scalar(slot, "i", 0)
 
     def int64(self, slot: int, default: int = 0) -> int:
-        """Return a 64-bit integer."""
+        """Return a 64-bit integer; ``default`` if absent."""
         return self._scalar(slot, "q", default)
 
     def _scalar(self, slot: int, code: str, default: int) -> int:
@@ -118,7 +117,7 @@ class Table:
         return default if at is None else self._file.number(code, at)
 
     def float32(self, slot: int) -> float:
-        """Return a float, 0 when absent."""
+        """Return a float; 0.0 if absent."""
         at = self._field(slot)
         if at is None:
             return 0.0
@@ -127,47 +126,47 @@ class Table:
         return float(value)
 
     def data(self, slot: int) -> tuple[int, int] | None:
-        """Return where a vector of bytes or a string lies: position in the file and length in bytes."""
+        """Return position and length in bytes of a byte vector or string; None if absent."""
         return self._vector(slot, 1)
 
     def raw(self, slot: int) -> bytes:
-        """Return a vector of bytes or a string, empty when absent."""
+        """Return the bytes of a byte vector or string; empty if absent."""
         place = self.data(slot)
         return b"" if place is None else self._file.buffer[place[0] : place[0] + place[1]]
 
     def string(self, slot: int) -> str:
-        """Return a string, empty when absent."""
+        """Return a string; empty if absent."""
         return self._text(self.data(slot))
 
     def strings(self, slot: int) -> list[str]:
-        """Return a vector of strings."""
+        """Return a vector of strings; empty if absent."""
         return [self._text(self._items(at, 1)) for at in self._targets(slot)]
 
     def byte_strings(self, slot: int) -> list[bytes]:
-        """Return a vector of strings, undecoded."""
+        """Return a vector of undecoded strings; empty if absent."""
         places = (self._items(at, 1) for at in self._targets(slot))
         return [self._file.buffer[at : at + count] for at, count in places]
 
     def int64s(self, slot: int) -> tuple[int, ...]:
-        """Return a vector of 64-bit integers."""
+        """Return a vector of 64-bit integers; empty if absent."""
         return struct.unpack(*self._packed(slot, "q", 8))
 
     def float32s(self, slot: int) -> tuple[float, ...]:
-        """Return a vector of floats."""
+        """Return a vector of floats; empty if absent."""
         return struct.unpack(*self._packed(slot, "f", 4))
 
     def table(self, slot: int) -> Table | None:
-        """Return a table that this one refers to."""
+        """Return a table that this one refers to; None if absent."""
         at = self._target(slot)
         return None if at is None else Table(self._file, at, self._depth + 1)
 
     def tables(self, slot: int) -> Iterator[Table]:
-        """Yield a vector of tables."""
+        """Yield the tables of a vector; none if absent."""
         for at in self._targets(slot):
             yield Table(self._file, at, self._depth + 1)
 
     def damaged(self, what: str) -> ModelError:
-        """Return the error that this table's contents make no sense."""
+        """Return the error for invalid contents of this table."""
         return self._file.damaged(self._position, what)
 
     def _targets(self, slot: int) -> Iterator[int]:

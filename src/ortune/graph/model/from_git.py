@@ -1,7 +1,7 @@
-"""A model as it was at a git revision: ``model.onnx@origin/main``.
+"""A model at a git revision: ``model.onnx@origin/main``.
 
-A repository is a stranger's file too: git runs programs that its settings name, and takes any folder that looks like a
-repository for one. So the repository is found here, by its ``.git``, and git reads objects and nothing else.
+A repository is untrusted input too: git runs programs from its settings, and accepts any folder that looks like a
+repository. The repository is therefore located here, by its ``.git``, and git only reads objects.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ortune.errors import ModelError, UsageError
 from ortune.graph.model import wire
 
 LFS_HEAD = b"version https://git-lfs.github.com/spec/"
-_LIMIT_S = 600.0  # of a model of many gigabytes
+_LIMIT_S = 600.0  # for a model of many gigabytes
 _READING = ["--no-pager"]
 for _setting in ("safe.bareRepository=explicit", "core.fsmonitor=false", f"core.hooksPath={os.devnull}"):
     _READING += ["-c", _setting]
-# The user's own settings hold whose repositories are trusted; other variables would name another repository.
+# The user's own settings list trusted repositories; other variables could select another repository.
 _PASSED = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """``path@revision`` as its parts, or None when it is a plain path (an existing file always is)."""
+    """Split ``path@revision`` into its parts; return None for a plain path, such as that of an existing file."""
     if files.exists(text) or "@" not in text:
         return None
     path, _, revision = text.rpartition("@")
@@ -39,13 +39,13 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def checkout(path: str, revision: str, folder: Path) -> Path:
-    """Write the model of that revision, and its external data, into a folder and return its path.
+    """Write the model at a revision, and its external data, into a new subfolder, and return its path.
 
-    Git LFS pointers are resolved when the object is in the local LFS store.
+    Git LFS pointers are resolved if the object is in the local LFS store.
 
     Raises:
-        UsageError: Not in a git repository, or no such revision or file.
-        ModelError: An LFS object that is not here.
+        UsageError: If the path is not in a git repository, or there is no such revision or file.
+        ModelError: If an LFS object is missing locally.
     """
     where = f"{path}@{revision}"
     file = (Path.cwd() / path).resolve()
@@ -54,7 +54,7 @@ def checkout(path: str, revision: str, folder: Path) -> Path:
         raise UsageError("not inside a git repository", where=str(file.parent))
     commit = _text(top, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", where=where)
     name = PurePosixPath(file.relative_to(top).as_posix())
-    # A folder of its own: two sides may hold files of the same names, and a hard link must never be written to.
+    # A separate folder: two sides may have files of the same name, and a hard link must never be written to.
     folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=folder))
     out = folder / f"{name.stem}@{commit[:10]}{name.suffix}"
@@ -71,7 +71,7 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
         done = _git(top, "cat-file", "blob", blob, where=where, output=f)
     if done.code != 0:
         out.unlink()
-        # The trees of a partial clone are there, what they list may not be.
+        # A partial clone has trees, but not necessarily the objects that they list.
         oid = _git(top, "rev-parse", "--verify", "--quiet", blob, where=where)
         if oid.code == 0:
             raise UsageError(
@@ -90,7 +90,7 @@ def _write(top: Path, commit: str, name: PurePosixPath, out: Path, where: str) -
 
 
 def _link(stored: Path, out: Path) -> None:
-    """A second name for the file. A symbolic link would not do: ONNX Runtime refuses weights that lie elsewhere."""
+    """Create a hard link or a copy. ONNX Runtime rejects symbolic links to weights in other folders."""
     try:
         os.link(stored, out)
     except OSError:  # another file system
@@ -105,7 +105,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
     common = _text(top, "rev-parse", "--git-common-dir", where=where)
     objects = (top / common / "lfs" / "objects").resolve()
     path = objects / oid[:2] / oid[2:4] / oid
-    if path.resolve() != path or not files.is_file(path):  # a link may lead to any file of the user's
+    if path.resolve() != path or not files.is_file(path):  # a link could point to any file of the user
         revision = where.rpartition("@")[2].removeprefix("origin/")
         raise ModelError(
             "its Git LFS object is missing locally",
@@ -116,7 +116,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
 
 
 def _external_files(model: Path) -> set[str]:
-    """Yield names of the external data files, read off the graph alone."""
+    """Return the names of the external data files in the model's folder, read from the graph only."""
     if model.suffix == ".ort":
         return set()
     import onnx
@@ -126,7 +126,7 @@ def _external_files(model: Path) -> set[str]:
         for _, value in message.ListFields():
             if isinstance(value, str | bytes | int | float):
                 continue
-            # Repeated fields cannot be told by __iter__: protobuf's containers have only __getitem__.
+            # Not isinstance(Iterable): protobuf's repeated fields have only __getitem__.
             for item in (value,) if isinstance(value, Message) else value:
                 if isinstance(item, onnx.TensorProto):
                     yield item
@@ -134,7 +134,7 @@ def _external_files(model: Path) -> set[str]:
                     yield from tensors(item)
 
     proto = onnx.ModelProto()
-    # What cannot be read here is refused with a better message when the model is opened.
+    # Unreadable files are rejected with a better message when the model is opened.
     with contextlib.suppress(ModelError, DecodeError), model.open("rb") as f:
         proto.ParseFromString(wire.skeleton(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ), str(model)))
     locations = {e.value for t in tensors(proto) for e in t.external_data if e.key == "location"}
@@ -144,7 +144,7 @@ def _external_files(model: Path) -> set[str]:
 
 
 def _text(top: Path, *words: str, where: str) -> str:
-    """Return what git answers, or UsageError with what it says."""
+    """Return git's output; raise UsageError with its last line of errors if it fails."""
     done = _git(top, *words, where=where)
     if done.code != 0:
         what = done.log.decode("utf-8", "replace").strip().splitlines()
@@ -155,13 +155,13 @@ def _text(top: Path, *words: str, where: str) -> str:
 
 
 def _git(top: Path, *words: str, where: str, output: IO[bytes] | None = None) -> launcher.CommandResult:
-    """Let git read in the repository of that folder: it starts no program, fetches nothing, looks nowhere else."""
+    """Run git in the repository of a folder, without other programs, fetching, or other repositories."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in _PASSED}
     environment |= {
-        # A .git that is no repository must not make git look for one further up.
+        # An invalid .git must not make git search parent folders.
         "GIT_CEILING_DIRECTORIES": str(top.parent),
-        "GIT_NO_LAZY_FETCH": "1",  # since git 2.45; before, no protocol is allowed to fetch by
-        "GIT_ALLOW_PROTOCOL": "none",  # goes before what a repository's settings allow
+        "GIT_NO_LAZY_FETCH": "1",  # since git 2.45; older versions may not use any protocol
+        "GIT_ALLOW_PROTOCOL": "none",  # overrides the repository's settings
         "GIT_TERMINAL_PROMPT": "0",
     }
     program = launcher.program("git")

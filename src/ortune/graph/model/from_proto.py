@@ -1,8 +1,8 @@
-"""A ModelProto whose weights are references, made into an onnx-ir model whose tensors stay in their files.
+"""Conversion of a ModelProto with referenced weights into an onnx-ir model with tensors that stay in their files.
 
-Both formats come through here: ``.onnx`` as the skeleton that ``wire`` makes, ``.ort`` as the ModelProto that
-``ort_file`` builds. What onnx-ir cannot hold is translated: map types are kept in words in ``Value.meta``, and
-sparse tensors become dense ones that are computed when they are read.
+Both formats are converted here: ``.onnx`` as the skeleton from ``wire``, ``.ort`` as the ModelProto from ``ort_file``.
+Unsupported parts are translated for onnx-ir: map types are kept as text in ``Value.meta``, and sparse tensors become
+dense ones that are computed when read.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from ortune.graph.model.tensors import WeightFiles, payload_bytes
 
 
 def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
-    """Return the model, its nodes in topological order. ``proto`` is changed.
+    """Return the model with its nodes in topological order; ``proto`` is modified.
 
     Raises:
-        ModelError: A tensor's data is not all there, or the graph contradicts itself.
+        ModelError: If a tensor's data is incomplete, or the graph is inconsistent.
     """
     translation = _Translation(files, where)
-    # Text that is not UTF-8 comes as bytes. These fields name nothing, so they are mended; names are refused.
+    # Text that is not UTF-8 is returned as bytes. These fields are not names, so they are repaired; names are
+    # rejected.
     for field in ("producer_name", "producer_version", "doc_string"):
         text = getattr(proto, field)
         if isinstance(text, bytes):
@@ -56,7 +57,7 @@ def to_ir(proto: onnx.ModelProto, files: WeightFiles, where: str) -> ir.Model:
 
 
 def _root_cause(error: BaseException) -> str:
-    # onnx-ir wraps the error once per level of nesting, and prints the whole level each time.
+    # onnx-ir wraps the error once per nesting level, and prints the whole level each time.
     while error.__cause__ is not None:
         error = error.__cause__
     text = str(error) or type(error).__name__
@@ -64,17 +65,17 @@ def _root_cause(error: BaseException) -> str:
 
 
 class _Translation:
-    """Takes out of the proto what onnx-ir cannot hold, and puts it back into the model."""
+    """Translation of the parts that onnx-ir does not support: removed from the proto, and restored in the model."""
 
     def __init__(self, files: WeightFiles, where: str) -> None:
         self._files = files
         self._where = where
         self._types: dict[str, onnx.TypeProto] = {}
-        # Keyed by the reference that stands in for the tensor in the proto and in onnx-ir.
+        # Keyed by the reference that replaces the tensor in the proto and in onnx-ir.
         self._tensors: dict[str, ir.TensorProtocol] = {}
 
     def graph(self, graph: onnx.GraphProto) -> None:
-        """Translate a graph and all graphs below it."""
+        """Translate a graph and all of its subgraphs."""
         for infos in (graph.input, graph.output, graph.value_info):
             self.value_infos(infos)
         for tensor in graph.initializer:
@@ -85,7 +86,7 @@ class _Translation:
         self.nodes(graph.node)
 
     def names(self, names: Iterable[str | bytes]) -> None:
-        """Refuse names that are not UTF-8: protobuf gives them as bytes, which match no name."""
+        """Raise ModelError for names that are not UTF-8, which protobuf returns as bytes that match no name."""
         for name in names:
             if isinstance(name, bytes):
                 raise ModelError(
@@ -95,7 +96,7 @@ class _Translation:
                 )
 
     def value_infos(self, infos: Iterable[onnx.ValueInfoProto]) -> None:
-        """Put types with a map in them into words, and make dimensions such as -1 what ORT takes them for."""
+        """Replace types that contain maps by text, and negative dimensions by unknown ones, as ONNX Runtime does."""
         for info in infos:
             self.names([info.name])
             for dim in info.type.tensor_type.shape.dim if info.type.HasField("tensor_type") else ():
@@ -129,7 +130,7 @@ class _Translation:
                         attribute.name = "value"
 
     def attach(self, model: ir.Model) -> None:
-        """Replace the stand-ins in ``model`` by tensors that can be read."""
+        """Replace the references in ``model`` by readable tensors."""
         for graph in graphs.graphs(model):
             if isinstance(graph, ir.Graph):
                 for value in graph.initializers.values():
@@ -161,7 +162,7 @@ class _Translation:
         return self._tensors[str(tensor.location)]
 
     def _tensor(self, tensor: onnx.TensorProto) -> None:
-        """Check a tensor; a reference is resolved now, so that what is missing is said at opening."""
+        """Check a tensor; a reference is resolved now, so missing data is reported when the model is opened."""
         self.names([tensor.name])
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             self._stand_in(tensor, self._files.tensor(tensor))
@@ -179,12 +180,12 @@ class _Translation:
             self._require_numbers(tensor)
 
     def _require_numbers(self, tensor: onnx.TensorProto) -> None:
-        """Refuse a tensor whose shape claims other than the numbers that are there."""
+        """Raise ModelError if a tensor's shape does not match its stored numbers."""
         payload_bytes(tensor, self._where)
         have = len(getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type)))
         need, kind = math.prod(tensor.dims), ir.DataType(tensor.data_type)
-        # Outside of raw_data a complex number is two entries, and of types below 8 bits an entry is a byte:
-        # three 4-bit numbers are (3 x 4 + 7) // 8 = 2 entries.
+        # Outside raw_data a complex number has two entries, and types below 8 bits have one entry per byte: three
+        # 4-bit numbers are (3 x 4 + 7) // 8 = 2 entries.
         if kind in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
             need *= 2
         elif kind != ir.DataType.STRING and kind.bitwidth < 8:
@@ -224,8 +225,7 @@ class _Translation:
     def _densified(self, sparse: onnx.SparseTensorProto) -> ir.TensorProtocol:
         values, indices = self._read(sparse.values), self._read(sparse.indices).astype(np.int64)
         dense = np.zeros(tuple(sparse.dims), values.dtype)
-        # ONNX allows both: flat places, shape [NNZ], or one row of coordinates for each number, shape [NNZ,
-        # rank].
+        # ONNX allows flat indices of shape [NNZ], and one row of coordinates per number, of shape [NNZ, rank].
         places = indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), dense.shape)
         dense.reshape(-1)[places] = values
         return ir.tensor(dense, dtype=ir.DataType(sparse.values.data_type), name=sparse.values.name)

@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collection while a graph is read or copied, which it would make several times slower."""
+"""Pauses of Python's garbage collection, which makes reading or copying a graph several times slower."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def without_collection() -> Iterator[None]:
     """Pause the collection of reference cycles.
 
-    A large graph is millions of objects that stay. Copies that are dropped within the pause are freed by the first
-    collection behind it, which looks at what was made meanwhile alone.
+    A large graph consists of millions of objects that stay alive. Copies dropped during the pause are freed by the
+    first collection afterwards, which only examines objects created meanwhile.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""Walking an onnx-ir model: every graph in it, its nodes and tensors, and what a value's type is called."""
+"""Iteration over an onnx-ir model: graphs, nodes and tensors, and the names of types."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ import onnx_ir as ir
 from ortune.graph.model.operators import STANDARD
 
 MAP_TYPE = "ortune.onnx_type"
-"""Key in ``Value.meta`` for the type in words where onnx-ir has no type for it (maps)."""
+"""Key in ``Value.meta`` of a type as text that onnx-ir does not support (maps)."""
 
 MAP_TYPE_PROTO = "ortune.onnx_type_proto"
-"""Key in ``Value.meta`` for that type itself, so that it can be written again."""
+"""Key in ``Value.meta`` of that type as a proto, to write it again."""
 
 SHARES_NAME = "ortune.shares_name"
-"""Key in ``Node.meta`` of a node whose name is another node's too."""
+"""Key in ``Node.meta`` of a node with the same name as another node."""
 
 NEVER_FED = "ortune.never_fed"
-"""Key in ``Value.meta`` of an initializer that is a graph input because its IR version asks for it: none can be fed."""
+"""Key in ``Value.meta`` of an initializer that is a graph input only because its IR version requires it."""
 
 _MOST_CALLS = 64
 _MOST_NODES = 10_000_000
@@ -33,7 +33,7 @@ _MOST_NODES = 10_000_000
 
 def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """Yield the graphs in a node's attributes, in order."""
-    # Of the dict itself, in a third of the time: this is asked of every node, over and over.
+    # Reading the dict directly takes a third of the time, and this runs for every node, many times.
     for attribute in node.attributes.data.values():
         kind = attribute.type
         if kind == ir.AttributeType.GRAPH and not attribute.is_ref():
@@ -43,19 +43,19 @@ def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
 
 
 def own_name(node: ir.Node) -> str:
-    """Return the node's name; "" if it has none, or one of white space alone, which names nothing."""
+    """Return the node's name; "" if it has none, or only white space."""
     name = node.name or ""
     return name if name.strip() else ""
 
 
 def name_of(node: ir.Node) -> str:
-    """Return the node's name; of one without, or whose name others of its model have too, that of its first output."""
+    """Return the node's name, or that of its first output if the node's is missing or not unique, or its operator."""
     name = "" if SHARES_NAME in node.meta else own_name(node)
     return name or next((value.name for value in node.outputs if value.name), "") or node.op_type
 
 
 def mark_shared_names(model: ir.Model) -> None:
-    """Mark in the ``meta`` of nodes that others have their names, so the name does not identify a node."""
+    """Mark nodes with the same name in their ``meta``, since the name does not identify them."""
     counts = Counter(filter(None, map(own_name, nodes(model))))
     for node in nodes(model) if len(counts) < counts.total() else ():
         if counts[own_name(node)] > 1:
@@ -63,7 +63,7 @@ def mark_shared_names(model: ir.Model) -> None:
 
 
 def op_set(names: str) -> frozenset[str]:
-    """Return a set of operators, written as one text with spaces."""
+    """Return a set of operators from names separated by spaces."""
     return frozenset(names.split())
 
 
@@ -73,10 +73,10 @@ def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
 
 
 def require_signatures(model: ir.Model) -> None:
-    """Check that nodes of ONNX's own operators have the inputs, outputs and kinds of attributes that these need.
+    """Check that nodes of ONNX's own operators have the required inputs, outputs and attribute types.
 
     Raises:
-        ValueError: One has too few, or an attribute of another kind.
+        ValueError: If a node has too few, or an attribute has another type.
     """
     for scope in scopes(model):
         imports = scope.opset_imports
@@ -111,7 +111,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signature:
-    """What a node of an operator has: the least inputs and outputs, and the kinds of its attributes by name."""
+    """Minimum inputs and outputs of an operator, and the types of its attributes by name."""
 
     inputs: int = 0
     outputs: int = 0
@@ -120,12 +120,12 @@ class _Signature:
 
 @cache
 def _signature(domain: str, op_type: str, version: int) -> _Signature:
-    """Return what a node of an operator needs; nothing if ONNX does not know it."""
-    # onnx takes the version as a C int, and a file may hold any.
+    """Return the signature of an operator; an empty one if ONNX does not define it."""
+    # onnx takes the version as a C int, and a file may contain any number.
     if not 0 < version < 1 << 31 or not onnx.defs.has(op_type, version, domain):
         return _Signature()
     own = onnx.defs.get_schema(op_type, version, domain)
-    # What another version alone has is no mistake that is made here, and it may be read.
+    # Attributes of other versions are accepted, since they are not an error of the reader.
     versions = [own, newest := onnx.defs.get_schema(op_type, domain)]
     while newest.since_version > 1 and onnx.defs.has(op_type, newest.since_version - 1, domain):
         versions.append(newest := onnx.defs.get_schema(op_type, newest.since_version - 1, domain))
@@ -137,17 +137,16 @@ def _signature(domain: str, op_type: str, version: int) -> _Signature:
 
 
 def require_finite(model: ir.Model) -> None:
-    """Check that functions end when they are called.
+    """Check that function calls terminate.
 
     Raises:
-        ValueError: One calls itself, or they call each other too deep or too often.
+        ValueError: If a function calls itself, or calls are too deep or too many.
     """
-    size: dict[ir.OperatorIdentifier, int] = {}  # nodes of a function with those of all that it calls
+    size: dict[ir.OperatorIdentifier, int] = {}  # nodes of a function and all that it calls
     depth: dict[ir.OperatorIdentifier, int] = {}
     functions = model.functions
     for first in functions:
-        # A stack of its own: recursion as deep as a file likes would end in RecursionError before the depth
-        # is known.
+        # An explicit stack, since recursion could end in RecursionError before the depth is known.
         way = [(first, iter(_called(model, functions[first])))]
         while way:
             name, calls = way[-1]
@@ -171,18 +170,18 @@ def require_finite(model: ir.Model) -> None:
 
 
 def _called(model: ir.Model, function: ir.Function) -> list[ir.OperatorIdentifier]:
-    """Return the functions that a function calls, once for each time."""
+    """Return the functions that a function calls, once per call."""
     names = (node.op_identifier() for graph in nested(function) for node in graph)
     return [name for name in names if name in model.functions]
 
 
 class Listing:
-    """The graphs and nodes of a model that nobody changes, listed once.
+    """The graphs and nodes of an unchanging model, listed once.
 
     Attributes:
         model: The model.
-        graphs: By each outermost graph, itself and the graphs in it, in the order of ``nested``.
-        nodes: By each outermost graph, the nodes of all these.
+        graphs: For each outermost graph, itself and its subgraphs, in the order of ``nested``.
+        nodes: For each outermost graph, the nodes of all these.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -194,7 +193,7 @@ class Listing:
 
     @cached_property
     def places(self) -> dict[str, list[tuple[int, ir.Node]]]:
-        """The nodes of each operator of the ONNX domain, each with its place in the order of ``nodes``."""
+        """Nodes by operator of the ONNX domain, each with its position in the order of ``nodes``."""
         by_operator: dict[str, list[tuple[int, ir.Node]]] = {}
         for place, node in enumerate(chain.from_iterable(self.nodes.values())):
             if node.domain in STANDARD:
@@ -207,7 +206,7 @@ _listing: ContextVar[Listing | None] = ContextVar("listing", default=None)
 
 @contextmanager
 def unchanged(model: ir.Model) -> Iterator[None]:
-    """List the nodes of a model once for all that look at it, none of which may change it."""
+    """List the nodes of a model once for all queries in the block, which must not change the model."""
     token = _listing.set(Listing(model))
     try:
         yield
@@ -216,19 +215,19 @@ def unchanged(model: ir.Model) -> Iterator[None]:
 
 
 def listing_of(model: ir.Model) -> Listing | None:
-    """Return the listing of a model that is ``unchanged``; None for any other."""
+    """Return the listing of a model inside ``unchanged``; None for any other model."""
     listing = _listing.get()
     return listing if listing is not None and listing.model is model else None
 
 
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
-    """Yield every graph: the main one, subgraphs right after the graph they lie in, then model-local functions."""
+    """Yield every graph: the main one, subgraphs directly after the graph that contains them, then functions."""
     for scope in scopes(model) if functions else [model.graph]:
         yield from nested(scope)
 
 
 def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
-    """Return a graph, and after it every graph that lies in one of its nodes."""
+    """Return an iterator over a graph and all of its subgraphs."""
     listing = _listing.get()
     return iter(listing.graphs[graph]) if listing and graph in listing.graphs else _nested(graph)
 
@@ -236,14 +235,14 @@ def nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
 def _nested(graph: ir.Graph | ir.Function) -> Iterator[ir.Graph | ir.Function]:
     yield graph
     for node in graph:
-        if not node.attributes.data:  # most nodes: not even a generator is made for them
+        if not node.attributes.data:  # most nodes: not even a generator is created
             continue
         for inner in subgraphs(node):
             yield from _nested(inner)
 
 
 def nodes(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Node]:
-    """Return every node of every graph, in the order of ``graphs``."""
+    """Return an iterator over the nodes of all graphs, in the order of ``graphs``."""
     listing = listing_of(model)
     if listing is not None:
         return chain.from_iterable(listing.nodes.values() if functions else [listing.nodes[model.graph]])
@@ -257,13 +256,13 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 def parameters(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Every initializer, then every tensor of a Constant node: some exporters keep the weights in these; by graph."""
+    """Yield every initializer and every tensor of a Constant node, which some exporters use for weights, by graph."""
     for graph in graphs(model):
         yield from _stored(graph, (node for node in graph if node.op_type == "Constant"))
 
 
 def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterator[ir.TensorProtocol]:
-    """Yield a graph's initializers, then the tensors that some of its nodes hold."""
+    """Yield a graph's initializers, then the tensors in attributes of some of its nodes."""
     if isinstance(graph, ir.Graph):
         yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
     for node in holders:
@@ -272,13 +271,13 @@ def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterat
 
 
 def tensor_value(attribute: ir.Attr) -> ir.TensorProtocol:
-    """Return the tensor that an attribute holds.
+    """Return the tensor of an attribute.
 
-    ``Attr.as_tensor`` does the same and holds the value against the whole protocol, which took a fifth of all the time
-    that rewrites of small graphs take (Python 3.11).
+    ``Attr.as_tensor`` also checks the value against the whole protocol, which took a fifth of the time of rewrites of
+    small graphs (Python 3.11).
 
     Raises:
-        TypeError: It holds none.
+        TypeError: If the attribute is not a tensor.
     """
     if attribute.type != ir.AttributeType.TENSOR or attribute.is_ref():
         raise TypeError(f"attribute {attribute.name!r} holds no tensor: {attribute.type}")
@@ -287,7 +286,7 @@ def tensor_value(attribute: ir.Attr) -> ir.TensorProtocol:
 
 
 def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
-    """Return the tensors that an attribute holds itself (none for a reference to a function's parameter)."""
+    """Return the tensors of an attribute; empty for other attributes and references to a function's parameter."""
     if attribute.is_ref():
         return ()
     if attribute.type == ir.AttributeType.TENSOR:
@@ -298,18 +297,18 @@ def attribute_tensors(attribute: ir.Attr) -> Iterable[ir.TensorProtocol]:
 
 
 FREE_INITIALIZERS_IR = 4
-"""The first IR version whose initializers need not be graph inputs."""
+"""First IR version in which initializers need not be graph inputs."""
 
 
 def mark_never_fed(model: ir.Model) -> None:
-    """Write into the ``meta`` of initializers among the inputs that they are constants, below IR version 4."""
+    """Mark initializers among the inputs as constants in their ``meta``, below IR version 4."""
     for value in model.graph.inputs if model.ir_version < FREE_INITIALIZERS_IR else ():
         if value.is_initializer():
             value.meta[NEVER_FED] = True
 
 
 def in_order(model: ir.Model) -> bool:
-    """Return whether every node comes after the nodes it reads from, also from inside subgraphs."""
+    """Return whether every node follows the nodes that it reads from, including reads in subgraphs."""
     return all(_in_order(graph, set()) for graph in scopes(model))
 
 
@@ -326,7 +325,7 @@ def _in_order(graph: ir.Graph | ir.Function, visited: set[ir.Node]) -> bool:
 
 
 def type_text(value: ir.Value) -> str:
-    """Return a value's type in words: "float", "int64", "seq(float)", "map(int64,float)"; "" when not declared."""
+    """Return a value's type as text: "float", "int64", "seq(float)", "map(int64,float)"; "" if it is not declared."""
     in_words = value.meta.get(MAP_TYPE)
     if isinstance(in_words, str):
         return in_words
@@ -343,18 +342,18 @@ def _type_text(kind: ir.TypeProtocol) -> str:
 
 
 def stored_bytes(tensor: ir.TensorProtocol) -> int:
-    """Return bytes of a tensor by its element type; 0 for text, whose length is not known without reading it."""
+    """Return the bytes of a tensor by its element type; 0 for strings, which have no fixed size."""
     if tensor.dtype == ir.DataType.STRING:
         return 0
     return (tensor.size * tensor.dtype.bitwidth + 7) // 8
 
 
 def type_name(dtype: ir.DataType) -> str:
-    """Return an element type as people write it: "float32", "int8", "float64"."""
+    """Return the common name of an element type: "float32", "int8", "float64"."""
     name = str(dtype.name).lower()
     return {"float": "float32", "double": "float64"}.get(name, name)
 
 
 def element_type(number: int) -> ir.DataType | None:
-    """Return the type that ONNX numbers so; None if that is none."""
+    """Return the element type with an ONNX type number; None for an unknown number."""
     return ir.DataType(number) if number and number in ir.DataType.__members__.values() else None

@@ -1,4 +1,4 @@
-"""Opening an ``.onnx`` file without holding its weights in memory, and saying what a file is that is none."""
+"""Opening of ``.onnx`` files without loading the weights, and identification of other file types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.graph.model.tensors import WeightFiles
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
-# How a file begins, what it then is, and what to do. Offsets are 0 but for TensorFlow Lite's.
+# Offset and bytes at the beginning of a file, its type, and what to do.
 _OTHER_FORMATS: tuple[tuple[int, bytes, str, str], ...] = (
     (0, _LFS_POINTER, "a Git LFS pointer, not the model itself", "Run `git lfs pull` in its repository."),
     (0, b"PK\x03\x04", "a ZIP archive (PyTorch and Keras also save these)",
@@ -33,7 +33,7 @@ _OTHER_FORMATS: tuple[tuple[int, bytes, str, str], ...] = (
     (8, b'{"', "a safetensors file: weights without a graph", "Export the model to ONNX (optimum, torch.onnx.export)."),
 )  # fmt: skip
 
-# The fields of ModelProto with their wire types: what the first byte of a model can say.
+# Fields of ModelProto with their wire types, which a model's first byte can have.
 _MODEL_FIELDS = {(1, 0), (5, 0)} | {(number, 2) for number in (2, 3, 4, 6, 7, 8, 14)}
 
 _EXPORT_AGAIN = "Pass an .onnx or .ort file; if this should be one, export or download it again."
@@ -43,20 +43,20 @@ def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.onnx`` file.
 
     Returns:
-        The model, whose tensors of ``wire.THRESHOLD`` bytes and more stay in their files, and those files.
+        The model, with tensors of ``wire.THRESHOLD`` bytes and more left in their files, and those files.
 
     Raises:
-        ModelError: It is not an ONNX model, is damaged, or some of its external data is not there.
+        ModelError: If it is not an ONNX model, is damaged, or lacks external data.
     """
     proto, files = read_proto(path)
     return to_ir(proto, files, str(path)), files
 
 
 def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
-    """Read a model as its file has it: large tensors are references that ``WeightFiles.tensor`` follows.
+    """Read a model with large tensors as references, which ``WeightFiles.tensor`` resolves.
 
     Raises:
-        ModelError: As ``read_onnx`` does, but for what contradicts itself within the graph.
+        ModelError: As ``read_onnx``, except for inconsistencies within the graph.
     """
     where = str(path)
     files = WeightFiles(path)
@@ -103,7 +103,7 @@ _SOURCES = {
     ".keras": "a model of Keras",
     ".tflite": "a model of TensorFlow Lite",
 }
-"""By their ending, files of other frameworks that can be converted."""
+"""Convertible files of other frameworks, by file name extension."""
 
 
 def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:
@@ -127,12 +127,12 @@ def _refuse_other_formats(buffer: mmap.mmap, where: str) -> None:
             do="The download returned a page instead of the file (a login, a licence or an error); open it, "
             "and use the address of the raw file.",
         )
-    # A model's second field or so is a number or a length, never readable text throughout.
+    # The first fields of a model are numbers or lengths, never only readable text.
     if all(byte >= 0x20 or byte in b"\t\r\n" for byte in head) and _is_utf8(head):
         raise ModelError(
             f"This is not an ONNX model: it is text ({_quote(head)}).", where=where, do=_EXPORT_AGAIN
         )
-    # Fields from 16 on take two bytes; a first byte below 0x80 is the whole key.
+    # Field numbers from 16 on take two bytes; a first byte below 0x80 is the whole key.
     if head[0] < 0x80 and (head[0] >> 3, head[0] & 7) not in _MODEL_FIELDS:
         raise ModelError(
             f"This is not an ONNX model: no model begins with the bytes {head[:8].hex(' ')}.",
@@ -152,7 +152,7 @@ def _is_tensor(data: bytes) -> bool:
 
 def _is_utf8(head: bytes) -> bool:
     try:
-        # The last character may be cut in two.
+        # The last character may be cut.
         head[:-3].decode() if len(head) == 512 else head.decode()
     except UnicodeDecodeError:
         return False

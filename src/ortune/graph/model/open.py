@@ -1,4 +1,4 @@
-"""Opening a model: ``.onnx`` or ``.ort``, with or without external data, never holding the weights in memory."""
+"""Opening of ``.onnx`` and ``.ort`` models, with or without external data, without loading the weights into memory."""
 
 from __future__ import annotations
 
@@ -25,29 +25,29 @@ from ortune.records import ModelInfo, ModelRef
 
 __all__ = ["OpenModel", "graphs", "nodes", "open_model"]
 
-# It warns of every attribute with bytes that are no text, which is what compiled code in an EPContext node is.
+# It warns about every attribute with bytes that are not text, such as compiled code in an EPContext node.
 logging.getLogger(ir.__name__).setLevel(logging.ERROR)
 
 
 BLOCK_BYTES = 512
-"""The unit of ``st_blocks``, on every system that has it."""
+"""Unit of ``st_blocks``, on every system that has it."""
 MOST_HOLE_BYTES = 8 << 30
-"""A file that is no longer is read in seconds, whatever is in it."""
+"""Maximum length of a file that is not checked for holes, since it can be read within seconds."""
 LEAST_WRITTEN = 0.01
-"""Of a file: file systems that compress store weights in less than their length, and never in so little."""
+"""Minimum share of a file on disk; file systems that compress never reduce weights this far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OpenModel:
-    """A model that was opened: its graph in memory, its weights still in their files.
+    """An opened model: its graph is in memory, its weights remain in their files.
 
     Attributes:
         path: The file, as given.
-        ir: The graph. Tensors of 1 KiB and more are ``FileTensor``: ``numpy()`` maps them when asked.
-            Change a clone of it, not this one.
-        facts: Everything of ``info`` but the sha256, known without reading the weights.
-        external: The tensors in external data, in the order in which they count for the identity.
-        stamps: Each file of the model with its size and time of change when it was opened.
+        ir: The graph. Tensors of 1 KiB and more are ``FileTensor``: ``numpy()`` maps them on demand.
+            Modify a clone instead of this one.
+        facts: All of ``info`` except the sha256, without reading the weights.
+        external: Tensors in external data, in the order of their use for the identity.
+        stamps: Size and modification time of each file when it was opened.
     """
 
     path: Path
@@ -57,35 +57,35 @@ class OpenModel:
     stamps: tuple[tuple[Path, int, int], ...] = ()
 
     def changed(self) -> Path | None:
-        """Return the file of this model, if any, that is another than the one that was opened (by size and time)."""
+        """Return the first file of this model that changed since it was opened (by size and time), or None."""
         now = (stamp(path) for path, _, _ in self.stamps)
         return next((was[0] for was, is_ in zip(self.stamps, now, strict=True) if was != is_), None)
 
     @cached_property
     def info(self) -> ModelInfo:
-        """What the model is. The first use reads all weights once, for the sha256."""
+        """Description of the model; the first use reads all weights once, for the sha256."""
         return msgspec.structs.replace(self.facts, sha256=self.sha256)
 
     @property
     def size_bytes(self) -> int:
-        """The length of the file, and of what it reads of others."""
+        """Size of the file and of its external data, in bytes."""
         return self.facts.size_bytes + self.facts.external_bytes
 
     @property
     def ref(self) -> ModelRef:
-        """The model as a document names it."""
+        """Reference to the model for documents."""
         return ModelRef(path=self.facts.path, sha256=self.sha256)
 
     @cached_property
     def sha256(self) -> str:
-        """The model's identity: graph and weights.
+        """Identity of the model's graph and weights.
 
-        It is the sha256 of the file's bytes, followed by the bytes of each tensor in external data in the
-        order of ``graphs.tensors`` (initializers, then attributes, graph by graph). Without external data it
-        is what ``sha256sum`` prints for the file.
+        The sha256 of the file's bytes, followed by the bytes of each tensor in external data in the order of
+        ``graphs.tensors`` (initializers, then attributes, graph by graph). Without external data it equals the output
+        of ``sha256sum``.
 
         Raises:
-            ModelError: A file became shorter while it was read.
+            ModelError: If a file was truncated while it was read.
         """
         digest = hashlib.sha256()
         with self.path.open("rb") as file:
@@ -98,21 +98,21 @@ class OpenModel:
 
     @cached_property
     def op_counts(self) -> Counter[str]:
-        """How often each operator occurs, in all graphs: "Conv", "com.microsoft.FusedConv"."""
+        """Number of nodes by operator in all graphs: "Conv", "com.microsoft.FusedConv"."""
         return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
 
 
 @without_collection()
 def open_model(path: str | Path, *, called: str = "") -> OpenModel:
-    """Open a model by what it contains, whatever its extension.
+    """Open a model by its content, regardless of its extension.
 
     Args:
-        path: Its file.
-        called: What documents call it, where the file lies in a folder that will be gone.
+        path: File of the model.
+        called: Path for documents, if the file is in a temporary folder.
 
     Raises:
-        ModelError: There is no such file, it cannot be read, is not a model, is damaged, or lacks some of its
-            external data. The message says what to do.
+        ModelError: If the file does not exist, cannot be read, is not a model, is damaged, or lacks
+            external data.
     """
     path = Path(path)
     try:
@@ -156,7 +156,7 @@ def _require_file(path: Path) -> None:
 
 
 def stamp(path: Path) -> tuple[Path, int, int]:
-    """Return size in bytes and nanoseconds of the last change; -1 where the file is gone."""
+    """Return the path with its size in bytes and modification time in nanoseconds, both -1 if it does not exist."""
     try:
         status = path.stat()
     except OSError:
@@ -165,7 +165,7 @@ def stamp(path: Path) -> tuple[Path, int, int]:
 
 
 def _require_written(file: WeightFile) -> None:
-    """Refuse a huge file of which nearly nothing was written: to read its hole takes longer than any budget."""
+    """Raise ModelError for a huge, almost empty file, since reading its hole takes longer than any budget."""
     status = file.path.stat()
     n_written = getattr(status, "st_blocks", status.st_size) * BLOCK_BYTES
     if status.st_size > MOST_HOLE_BYTES and n_written < LEAST_WRITTEN * status.st_size:
@@ -186,7 +186,7 @@ def _opened(path: Path, model: ir.Model, files: WeightFiles, kind: str) -> OpenM
     )
     for file in dict.fromkeys([files.own, *(tensor.file for tensor in external)]):
         _require_written(file)
-    # Tensors that share a stretch of a file are read once, and so counted once.
+    # Tensors that share a part of a file are read, and counted, once.
     segments = {(str(t.file.path), t.offset, t.length or 0) for t in external}
     facts = ModelInfo(
         path=str(path),

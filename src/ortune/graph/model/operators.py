@@ -1,4 +1,4 @@
-"""Which operators and attributes are public: those of ONNX's schemas, and those that ONNX Runtime brings."""
+"""Public operators and attributes, from ONNX's schemas and ONNX Runtime's contributed operators."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ PUBLIC_DOMAINS = STANDARD | {
 
 
 def attributes(domain: str, op_type: str) -> Mapping[str, int] | None:
-    """Return the attributes of all versions of a public operator, with their types; None of another.
+    """Return the attributes of all versions of a public operator, with their types; None for other operators.
 
-    A type is 0 if it is not known, or differs between versions.
+    A type is 0 if it is unknown, or differs between versions.
     """
     return _schemas().get(("" if domain in STANDARD else domain, op_type))
 
@@ -31,7 +31,7 @@ def _schemas() -> dict[tuple[str, str], dict[str, int]]:
         attributes = schemas.setdefault((schema.domain, schema.name), {})
         for name, attribute in schema.attributes.items():
             kind = int(attribute.type.value)  # type: ignore[attr-defined]
-            attributes[name] = kind if attributes.get(name, kind) == kind else 0  # another in another version
+            attributes[name] = kind if attributes.get(name, kind) == kind else 0  # differs between versions
     contrib = json.loads(files(__package__).joinpath("contrib_operators.json").read_text(encoding="utf-8"))
     for domain, operators in contrib.items():
         for name, words in operators.items():

@@ -1,4 +1,4 @@
-"""Where a converted model came from, kept in its own metadata, so that whoever gets the file can tell."""
+"""Source of a converted model, recorded in the model's own metadata."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ KEY = "ortune.source"
 
 
 def labelled(model: ir.Model, source: ConvertedFrom) -> ir.Model:
-    """Return a copy of the model that says where it came from."""
+    """Return a copy of the model with its source in the metadata."""
     copy = model.clone()
     copy.metadata_props[KEY] = msgspec.json.encode(source).decode()
     return copy
 
 
 def source_of(model: ir.Model) -> ConvertedFrom | None:
-    """Return what a model says of where it came from; None if it says nothing that can be read."""
+    """Return the source recorded in a model; None if there is none or it is unreadable."""
     try:
         return msgspec.json.decode(model.metadata_props.get(KEY, ""), type=ConvertedFrom)
     except (msgspec.MsgspecError, UnicodeError):

@@ -1,8 +1,8 @@
-"""Opening an ``.ort`` file: ONNX Runtime's flatbuffer format, read without ONNX Runtime and without its weights.
+"""Opening of ``.ort`` files, ONNX Runtime's flatbuffer format, without ONNX Runtime and without loading weights.
 
-The tables become a ModelProto whose weights are references into the file, so that both formats take the same
-path from there. Slot numbers below follow ONNX Runtime's public schema ``ort.fbs``. The format holds no model-local
-functions and no graph name; a node keeps its execution provider in ``metadata_props["execution_provider"]``.
+The tables become a ModelProto with weights as references into the file, so both formats are processed alike from there.
+Slot numbers follow ONNX Runtime's public schema ``ort.fbs``. The format has no model-local functions and no graph name;
+a node's execution provider is kept in ``metadata_props["execution_provider"]``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HELD = range(_Attribute.FLOAT, _Attribute.GRAPHS + 1)
 
 
 def is_ort(head: bytes) -> bool:
-    """Return whether a file that begins so is in ORT format."""
+    """Return whether a file with this beginning is in ORT format."""
     return head[_IDENTIFIER_AT : _IDENTIFIER_AT + 4] == IDENTIFIER
 
 
@@ -36,11 +36,11 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.ort`` file.
 
     Returns:
-        The model, whose tensors stay in the file, and that file. ``model.meta[VERSION]`` is the format's version as
-        text, ``model.meta[SAVED]`` how often each operator is made by the optimisations that the file stores.
+        The model, with tensors left in the file, and that file. ``model.meta[VERSION]`` is the format's version as
+        text, ``model.meta[SAVED]`` the number of nodes that stored optimizations create, by operator.
 
     Raises:
-        ModelError: The file is damaged, or not a model.
+        ModelError: If the file is damaged, or not a model.
     """
     where = str(path)
     files = WeightFiles(path)
@@ -56,7 +56,7 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     try:
         proto = _model(table, graph)
     except (ValueError, TypeError) as error:
-        # protobuf refuses what its fields cannot hold: an enumeration's unknown value, a name with a surrogate.
+        # protobuf rejects values out of range, such as unknown enumeration values or names with a surrogate.
         raise table.damaged(f"a value is out of range ({error})") from error
     model = to_ir(proto, files, where)
     model.meta[VERSION] = session.string(0)
@@ -65,11 +65,11 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
 
 
 def _saved(graph: Table) -> dict[str, int]:
-    """Return operators that the main graph's stored optimisations make when they are made, and how many of each."""
+    """Return the number of nodes that the main graph's stored optimizations create when applied, by operator."""
     container, counts = graph.table(8), Counter[str]()
     for optimiser in container.tables(0) if container is not None else ():
         for record in optimiser.tables(1):
-            # "com.microsoft:FusedConv:1"; the domain of ONNX is empty.
+            # "com.microsoft:FusedConv:1"; ONNX's domain is empty.
             for identifier in record.strings(3):
                 domain, _, rest = identifier.partition(":")
                 op_type = rest.partition(":")[0]
@@ -129,7 +129,7 @@ def _node(table: Table, node: onnx.NodeProto) -> None:
 
 def _attribute(table: Table, attribute: onnx.AttributeProto) -> None:
     attribute.name, attribute.doc_string = table.string(0), table.string(1)
-    # The numbers of the types are those of AttributeProto.
+    # The type numbers are those of AttributeProto.
     kind = table.int32(2)
     if kind not in _HELD:
         raise table.damaged(
@@ -146,7 +146,7 @@ def _attribute(table: Table, attribute: onnx.AttributeProto) -> None:
         _tensor(_needed(table, 6), attribute.t)
     elif kind == _Attribute.GRAPH:
         _graph(_needed(table, 7), attribute.g)
-    # At most one of these is there, as the type says.
+    # At most one of these is present, according to the type.
     attribute.floats.extend(table.float32s(8))
     attribute.ints.extend(table.int64s(9))
     attribute.strings.extend(table.byte_strings(10))

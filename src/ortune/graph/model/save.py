@@ -1,6 +1,6 @@
-"""Writing a model that was opened, and perhaps changed, to a file of its own.
+"""Writing of an opened, possibly modified model to a new file.
 
-``ir.save`` alone is a trap here: a ``FileTensor`` is written as a reference to the file it was opened from.
+``ir.save`` is not sufficient: it writes a ``FileTensor`` as a reference to the file that it was opened from.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ortune.graph.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs,
 from ortune.graph.model.open import open_model
 
 INLINE_LIMIT_BYTES = 1 << 30
-"""Above this the weights go to ``<name>.data`` next to the model; protobuf itself ends at 2 GiB."""
+"""Maximum size of inline weights; larger ones go to ``<name>.data`` next to the model. protobuf's limit is 2 GiB."""
 SMALL_BYTES = 1024
-"""Tensors up to this stay inside the model whatever its size, as ONNX's own tools have it."""
+"""Tensors up to this size stay inside the model, as in ONNX's own tools."""
 _LIST_BYTES = 1 << 20
 _WHOLE_NUMBERS = (ir.DataType.INT64, ir.DataType.INT32)
 
 
 @without_collection()
 def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_LIMIT_BYTES) -> None:
-    """Write ``model`` to ``path`` with all its weights; ``model`` is not changed.
+    """Write ``model`` with all its weights to ``path``; ``model`` is not modified.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: If the file cannot be written.
     """
     copy = model.clone()
     _detach(copy)
@@ -45,7 +45,7 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
 
 
 def in_memory(model: ir.Model) -> onnx.ModelProto:
-    """Return the model with all its weights inside, those of attributes too; ``model`` is not changed."""
+    """Return the model as a proto with all its weights inside, including attributes; ``model`` is not modified."""
     copy = model.clone()
     _detach(copy)
     return ir.to_proto(copy)
@@ -53,15 +53,15 @@ def in_memory(model: ir.Model) -> onnx.ModelProto:
 
 @contextlib.contextmanager
 def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iterator[Path]:
-    """Yield a folder next to the model's place, in which it is written whole; the folder is removed afterwards.
+    """Write a model into a temporary folder next to its destination, and yield its path; remove it at the end.
 
     Args:
-        model: Not changed; a finished file is copied as it is.
-        place: Where it is to be delivered; it has its final name already, which a file of weights is known by.
-        external: Weights of any size go to a file of their own, as they did before.
+        model: The model, which is not modified, or a finished file, which is copied.
+        place: Destination; its name is used at once, since it is part of the name of the weights file.
+        external: Whether weights of any size go to a separate file, as in the original.
 
     Raises:
-        ModelError: It cannot be written there.
+        ModelError: If it cannot be written there.
     """
     with contextlib.ExitStack() as stack:
         with _named_as_unwritable(place):
@@ -73,7 +73,7 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
             else:
                 save_model(model, staged, inline_limit_bytes=0 if external else INLINE_LIMIT_BYTES)
         if place.is_symlink() and len(list(folder.iterdir())) > 1:
-            # Weights are looked for beside the link by some, and beside what it leads to by others.
+            # Some programs look for weights next to the link, others next to its target.
             raise ModelError(
                 "The output is a symbolic link, which a model with external data cannot replace.",
                 where=str(place),
@@ -83,21 +83,21 @@ def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iter
 
 
 def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> None:
-    """Put a staged model, and its file of weights, in its place.
+    """Move a staged model, and its weights file, to its destination.
 
     Args:
-        staged: As ``staged_model`` has it.
-        place: The model's place.
-        typed: The user wrote this very path: where it is a link, what it leads to is written.
-        replace: What is there may be replaced.
+        staged: Path from ``staged_model``.
+        place: Destination of the model.
+        typed: Whether the user typed this path: the target of a link is then written.
+        replace: Whether existing files may be replaced.
 
     Raises:
-        ModelError: It cannot be put there.
-        UsageError: Something is there that is not to be replaced: without ``replace`` anything, with it what another
-            model reads its weights from.
+        ModelError: If it cannot be written there.
+        UsageError: If a file exists and ``replace`` is not set, or if it contains the weights of another
+            model.
     """
     with _named_as_unwritable(place):
-        # The weights first: without them the model is none.
+        # The weights first, since the model is unusable without them.
         parts = sorted(staged.parent.iterdir(), key=lambda part: part.name == place.name)
         targets = [place.with_name(part.name) for part in parts]
         for target in targets:
@@ -111,10 +111,10 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
 
 
 def _require_unread(targets: Sequence[Path], place: Path) -> None:
-    """Refuse to replace a file that a model in its folder reads its weights from, other than the one that is replaced.
+    """Check that no other model in the folder reads its weights from the files to replace.
 
     Raises:
-        UsageError: One does.
+        UsageError: If one does.
     """
     replaced = {target.resolve(): target for target in targets}
     for other in sorted(place.parent.glob("*.onnx")) if replaced else []:
@@ -122,7 +122,7 @@ def _require_unread(targets: Sequence[Path], place: Path) -> None:
             continue
         try:
             beside = [path.resolve() for path, _, _ in open_model(other).stamps[1:]]
-        except ModelError:  # what cannot be opened has lost its weights already, or never had any
+        except ModelError:  # a model that cannot be opened has no weights to lose
             continue
         for path in beside:
             if path in replaced:
@@ -146,14 +146,14 @@ def _named_as_unwritable(place: Path) -> Iterator[None]:
 
 
 def require_place(place: Path, *, replace: bool) -> None:
-    """Refuse, before a model is made, a place where it could not be delivered.
+    """Check in advance that a model can be delivered to a destination.
 
     Args:
-        place: The model's place.
-        replace: What is there may be replaced.
+        place: Destination of the model.
+        replace: Whether an existing file may be replaced.
 
     Raises:
-        UsageError: It cannot be written there, or something is there that is not to be replaced.
+        UsageError: If it cannot be written there, or a file exists and ``replace`` is not set.
     """
     files.require_writable(place, "--output", for_model=True)
     if not replace:
@@ -161,10 +161,10 @@ def require_place(place: Path, *, replace: bool) -> None:
 
 
 def require_free(place: Path) -> None:
-    """Refuse to replace what is there.
+    """Check that nothing exists at a path.
 
     Raises:
-        UsageError: Something is there.
+        UsageError: If something exists.
     """
     if files.exists(place):
         raise UsageError(
@@ -177,8 +177,8 @@ def require_free(place: Path) -> None:
 def _unload(model: ir.Model, path: Path) -> None:
     """Move the weights to a file next to the model.
 
-    ONNX Runtime infers shapes before it reads that file, and refuses a model whose sizes lie there: the shape of a
-    Reshape, the starts of a Slice, the parts of a Split.
+    ONNX Runtime infers shapes before it reads that file, and rejects a model with sizes in it: the shape of a Reshape,
+    the starts of a Slice, the parts of a Split.
     """
     initializers = (v for g in graphs(model) if isinstance(g, ir.Graph) for v in g.initializers.values())
     weights = [
@@ -196,7 +196,7 @@ def _unload(model: ir.Model, path: Path) -> None:
 
 
 def _is_weight(tensor: ir.TensorProtocol) -> bool:
-    """Return whether a tensor may lie outside of the model: nothing small, and no list that sizes may be read from."""
+    """Return whether a tensor may be stored outside the model: not a small one, nor a list that may contain sizes."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL_BYTES:
         return False
     is_list = len(tensor.shape) <= 1 and tensor.dtype in _WHOLE_NUMBERS
@@ -204,7 +204,7 @@ def _is_weight(tensor: ir.TensorProtocol) -> bool:
 
 
 def _detach(model: ir.Model) -> None:
-    """Make every tensor that lies in a file one that is read when it is written."""
+    """Replace every tensor in a file by one that is read when it is written."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             for value in graph.initializers.values():

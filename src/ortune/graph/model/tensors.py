@@ -1,4 +1,4 @@
-"""Weights that stay in their files: tensors that are a place in a file, checked when the model is opened."""
+"""Weights that stay in their files: tensors as parts of a file, checked when the model is opened."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.errors import ModelError
 from ortune.graph.model.wire import LOOKS, OWN_FILE, give_back
 
 _CHUNK_BYTES = 256 << 10
-"""What is read at once: it stays in a core's cache until it has been looked at."""
+"""Size of a read in bytes, which fits in a core's cache while it is processed."""
 _TYPES = frozenset(member.value for member in ir.DataType)
 _EXPONENTS = {
     ir.DataType.FLOAT16: 0x7C00,
@@ -27,11 +27,11 @@ _EXPONENTS = {
     ir.DataType.FLOAT: 0x7F80_0000,
     ir.DataType.DOUBLE: 0x7FF0_0000_0000_0000,
 }
-"""The bits of the exponent, all of which NaN and infinities have set."""
+"""Exponent bits, which are all set in NaN and infinities."""
 
 
 def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
-    """Return how many elements are NaN, and how many infinite; of types of 8 bits and fewer none."""
+    """Return the number of NaN and of infinite elements; (0, 0) for types without an entry in ``_EXPONENTS``."""
     exponent = _EXPONENTS.get(tensor.dtype)
     if exponent is None:
         return 0, 0
@@ -43,9 +43,9 @@ def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
 
 
 def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
-    """Return whether all numbers are finite, by the largest of them read as integers.
+    """Return whether all numbers are finite, by their maximum read as integers.
 
-    Positive numbers are in the order of their bits as signed integers, the magnitudes of negative ones as unsigned.
+    Positive numbers are ordered as signed integers, the magnitudes of negative ones as unsigned integers.
     """
     width = numbers.dtype.itemsize
     sign = 1 << (8 * width - 1)
@@ -54,9 +54,9 @@ def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
 
 
 def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield all numbers of a tensor of 8 bits and more, flat, a part at a time, which is gone when the next one comes.
+    """Yield the elements of a tensor of at least 8-bit elements, flat, in parts that are valid until the next one.
 
-    What lies in a file is read and not mapped: a model may be larger than memory, and mapped pages count as used.
+    A file is read instead of mapped: a model may be larger than memory, and mapped pages count as used.
     """
     dtype = np.dtype(tensor.dtype.numpy())
     if isinstance(tensor, FileTensor):
@@ -69,7 +69,7 @@ def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
 
 
 class WeightFile:
-    """One file that holds weights, mapped once for all tensors in it (a map per tensor would exhaust handles)."""
+    """A file with weights, mapped once for all of its tensors, since a map per tensor would exhaust handles."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class WeightFile:
         self._file: io.BufferedReader | None = None
 
     def map(self) -> mmap.mmap:
-        """Return the whole file, read-only; the system reads only the pages that are touched."""
+        """Return the whole file, mapped read-only; the system only reads the pages that are accessed."""
         if self._map is None:
             with self.path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -89,8 +89,8 @@ class WeightFile:
         return self._map
 
     def chunks(self, offset: int, length: int) -> Iterator[memoryview]:
-        """``length`` bytes from ``offset``, a part at a time, which the next one overwrites."""
-        if self._file is None:  # opened once for all tensors, as it is mapped once
+        """Yield ``length`` bytes from ``offset`` in parts, each overwritten by the next."""
+        if self._file is None:  # opened once for all tensors
             self._file = self.path.open("rb")
             weakref.finalize(self, self._file.close)
         buffer = np.empty(min(_CHUNK_BYTES, length), np.uint8).data
@@ -108,10 +108,10 @@ class WeightFile:
 
 
 class FileTensor(ir.ExternalTensor):
-    """A tensor that lies in a stretch of a file, inline in the model file or in external data.
+    """A tensor in a part of a file, inline in the model file or in external data.
 
-    Unlike its base it shares one map per file, and was checked when the model was opened: the file is
-    inside the model's folder, and long enough. ``numpy()`` is a read-only view for types that numpy can map.
+    Unlike its base class it shares one map per file, and was checked when the model was opened: the file is in the
+    model's folder and long enough. ``numpy()`` is a read-only view for types that numpy can map.
     """
 
     __slots__ = ("_dims", "_file", "_size")
@@ -128,16 +128,16 @@ class FileTensor(ir.ExternalTensor):
 
     @property
     def size(self) -> int:
-        """The number of elements, counted once: onnx-ir counts at each look."""
+        """Number of elements, computed once; onnx-ir computes it on each access."""
         return self._size
 
     @property
     def file(self) -> WeightFile:
-        """The file that holds the data."""
+        """The file with the data."""
         return self._file
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """Return the values, shaped; 4-bit and other packed types are unpacked into memory."""
+        """Return the values in the tensor's shape; 4-bit and other packed types are unpacked into memory."""
         shape = self._dims
         if self.size == 0:
             return np.empty(shape, self.dtype.numpy())
@@ -149,13 +149,13 @@ class FileTensor(ir.ExternalTensor):
         return flat.reshape(shape)
 
     def head(self, n_elements: int) -> bytes:
-        """Return the bytes of the first elements, or of all if there are fewer; of types of 8 bits and more."""
+        """Return the bytes of the first elements (or all if there are fewer), for types of at least 8 bits."""
         start = self.offset or 0
         n_bytes = min(self.length or 0, n_elements * self.dtype.bitwidth // 8)
         return self._file.map()[start : start + n_bytes] if n_bytes else b""
 
     def tobytes(self) -> bytes:
-        """Return the bytes as they lie in the file."""
+        """Return the bytes as stored in the file."""
         start, length = self.offset or 0, self.length or 0
         return self._file.map()[start : start + length] if length else b""
 
@@ -166,17 +166,17 @@ class FileTensor(ir.ExternalTensor):
         return array.copy() if copy else array
 
     def _check_path_containment(self) -> None:
-        # The base refuses hard links, and symbolic links out of the folder. Package managers and model
-        # caches store models as exactly these; WeightFiles applied ONNX Runtime's rule instead.
+        # The base class rejects hard links, and symbolic links out of the folder, but package managers and model
+        # caches use these; WeightFiles applies ONNX Runtime's rule instead.
         return
 
 
 MOST_AXES = 64
-"""Of numpy."""
+"""Maximum number of dimensions in numpy."""
 
 
 class WeightFiles:
-    """The files that one model's weights lie in: the model itself and its external data."""
+    """The files with a model's weights: the model itself and its external data."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -184,10 +184,10 @@ class WeightFiles:
         self._files: dict[str, WeightFile] = {OWN_FILE: self.own}
 
     def tensor(self, proto: onnx.TensorProto) -> FileTensor:
-        """Return the tensor that an external TensorProto refers to, after checking that all of it is there.
+        """Return the tensor of an external TensorProto, after checking that it is complete.
 
         Raises:
-            ModelError: The reference is malformed, leaves the model's folder, or the file is missing or short.
+            ModelError: If the reference is malformed, leaves the model's folder, or the file is missing or too short.
         """
         name = proto.name or "(unnamed)"
         entries = {entry.key: entry.value for entry in proto.external_data}
@@ -235,8 +235,8 @@ class WeightFiles:
                 do="Save the model again with the data file in the same folder, referenced by its plain name.",
             )
         path = self._path.parent / location
-        # ONNX Runtime's rule: links are followed, and the end must lie in the folder of the model's path or,
-        # where that is itself a link, of the file that it leads to.
+        # ONNX Runtime's rule: links are followed, and the target must be in the folder of the model's path or, if
+        # that is itself a link, of its target.
         folders = (self._path.parent.resolve(), self._path.resolve().parent)
         if not any(path.resolve().is_relative_to(folder) for folder in folders):
             raise self._error(
@@ -255,10 +255,10 @@ class WeightFiles:
 
 
 def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
-    """Return how many bytes the raw data of a tensor takes by its type and shape; None for strings.
+    """Return the bytes of a tensor's raw data by its type and shape; None for strings.
 
     Raises:
-        ModelError: The type is unknown or a dimension is negative.
+        ModelError: If the type is unknown, a dimension is negative, or there are too many.
     """
     name = proto.name or "(unnamed)"
     if len(proto.dims) > MOST_AXES:

@@ -1,9 +1,9 @@
-"""The protobuf wire of a ModelProto, read over a memory map: the graph without its weights.
+"""Protobuf wire format of a ModelProto, read from a memory map: the graph without its weights.
 
-Parsing an ``.onnx`` file with protobuf copies every weight into memory. ``skeleton`` walks the wire instead and
-copies everything except the large tensor payloads, which become external-data references into the file they were
-found in. Messages shorter than ``THRESHOLD`` hold no large payload and are copied unread, so the cost follows the
-size of the graph, not of the weights. The skeleton is ordinary protobuf: what this module does not know is kept.
+Parsing an ``.onnx`` file with protobuf copies every weight into memory. ``skeleton`` scans the wire format instead and
+copies everything except large tensor payloads, which become external-data references into their file. Messages shorter
+than ``THRESHOLD`` have no large payload and are copied unread, so the cost depends on the size of the graph instead of
+the weights. The skeleton is ordinary protobuf: fields unknown to this module are kept.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Final, Literal
 from ortune.errors import ModelError
 
 THRESHOLD: Final = 1024
-"""Payloads of at least this many bytes become references. Smaller ones stay: shape arithmetic needs them."""
+"""Minimum size in bytes of payloads that become references; smaller ones stay, since shape arithmetic needs them."""
 
 OWN_FILE: Final = "<this file>"
-"""The location that skeletons give for payloads that lie inline in the model file itself."""
+"""Location in skeletons for payloads that are inline in the model file."""
 
 LOOKS: Final = 256
-"""Tensors that are looked at before their pages are given back: a look at one number maps sixteen pages around it."""
+"""Number of tensors read before their pages are released; reading one number maps sixteen pages around it."""
 
 MAX_DEPTH: Final = 100
-"""How deep messages may nest: protobuf's own limit, so also ONNX Runtime's."""
+"""Maximum nesting depth of messages, protobuf's own limit and so ONNX Runtime's."""
 
 MAX_PROTOBUF_BYTES: Final = 2**31 - 1
 
 _Kind = Literal["model", "graph", "node", "attribute", "function", "training", "sparse", "tensor"]
 
-# The fields, by message, that can hold a tensor somewhere below.
+# Fields that can contain tensors, by message.
 _CHILDREN: Final[dict[_Kind, dict[int, _Kind]]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
@@ -46,12 +46,12 @@ _VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
 _DATA_TYPE, _RAW_DATA, _FLOAT_DATA, _DOUBLE_DATA, _EXTERNAL_DATA, _DATA_LOCATION = 2, 9, 4, 10, 13, 14
 _DATA_FIELDS: Final = frozenset({4, 5, 6, 7, 9, 10, 11})
 _STRING: Final = 8
-# Packed floats lie in the file exactly as raw_data would: little-endian, one after the other.
+# Packed floats are stored like raw_data: little-endian, in sequence.
 _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 
 
 def give_back(buffer: mmap.mmap) -> None:
-    """Take the pages that were read off the process; who reads on gets them again from the system's cache."""
+    """Release the pages that were read from the process; reading on restores them from the system's cache."""
     if hasattr(mmap, "MADV_DONTNEED"):
         buffer.madvise(mmap.MADV_DONTNEED)
 
@@ -60,7 +60,7 @@ def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
     """Return the ModelProto in ``buffer`` with each large payload replaced by a reference to ``OWN_FILE``.
 
     Raises:
-        ModelError: The wire is truncated or damaged, nests too deep, or the graph alone passes 2 GiB.
+        ModelError: If the data is truncated, damaged or nested too deeply, or the graph alone exceeds 2 GiB.
     """
     data = _Scanner(buffer, where).message(0, len(buffer), "model", 0)
     if data is None:
@@ -76,7 +76,7 @@ def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
 
 
 class _Scanner:
-    """Reads one buffer; positions are absolute, so that errors can name the byte."""
+    """Scanner of one buffer; positions are absolute, to report them in errors."""
 
     def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
         self._buffer = buffer
@@ -84,7 +84,7 @@ class _Scanner:
         self._left_out = 0
 
     def message(self, start: int, end: int, kind: _Kind, depth: int) -> bytes | None:
-        """Return the message of ``kind`` between two positions, rewritten, or None if nothing had to change."""
+        """Return the rewritten message of ``kind`` between two positions, or None if nothing had to change."""
         if kind == "tensor":
             return self._tensor(start, end)
         if depth > MAX_DEPTH:
@@ -110,7 +110,7 @@ class _Scanner:
         return b"".join(pieces)
 
     def _tensor(self, start: int, end: int) -> bytes | None:
-        """Return a TensorProto with its payload referenced, or None if it must stay as it is."""
+        """Return a TensorProto with its payload replaced by a reference, or None if it must stay unchanged."""
         payloads: list[tuple[int, int, int, int, int]] = []
         data_type, position = 0, start
         while position < end:
@@ -122,7 +122,7 @@ class _Scanner:
             elif number == _DATA_TYPE and wire == _VARINT:
                 data_type, _ = self._varint(at, end)
             position = value_end
-        # Data in several pieces, or as single unpacked numbers, lies not in one stretch of the file.
+        # Data in several pieces, or as unpacked numbers, is not contiguous in the file.
         if len(payloads) != 1:
             return None
         number, wire, field_at, at, value_end = payloads[0]
@@ -147,10 +147,10 @@ class _Scanner:
         )
 
     def _field(self, position: int, end: int) -> tuple[int, int, int, int]:
-        """Return one field: its number, its wire type, and where its value begins and ends."""
+        """Return a field's number, wire type, and the start and end of its value."""
         key, at = self._varint(position, end)
         number, wire = key >> 3, key & 7
-        # A key is 32 bits: 29 of the field number, 3 of the wire type.
+        # A key has 32 bits: 29 for the field number, 3 for the wire type.
         if number == 0 or key >= 1 << 32:
             raise self._damaged(position, f"a field has the impossible number {number}")
         if wire == _VARINT:
@@ -176,7 +176,7 @@ class _Scanner:
         """Return a varint and the position after it."""
         value = shift = 0
         buffer = self._buffer
-        # 64 bits in groups of seven take ten bytes at most.
+        # 64 bits in groups of seven take at most ten bytes.
         for at in range(position, min(position + 10, end)):
             byte = buffer[at]
             value |= (byte & 0x7F) << shift

@@ -34,25 +34,25 @@ _KEEP_SYMBOLS = op_set(
     "ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid Sign Sin Softmax Softplus Sqrt Squeeze Sub Sum Tanh "
     "Transpose Unsqueeze Where"
 )
-"""Behind others shape inference may call a size by the name of another: Slice keeps that of what it cuts."""
+"""Operators that keep symbols valid; after others, such as Slice, inference may give a size another size's name."""
 
 Dims = tuple[int | str | None, ...]
 
 _Types = Mapping[str, onnx.TypeProto.Tensor]
 _Inferred = dict[Fingerprint, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
-"""Inferred types by the name of a value (``_apart_name``), for each model; None outside of ``remembering``."""
+"""Inferred types by value name (``_apart_name``) for each model; None outside ``remembering``."""
 _of_unchanged: WeakKeyDictionary[Listing, Values] = WeakKeyDictionary()
-"""Inferred values of models that are not changed meanwhile (``unchanged``)."""
+"""Inferred values of models inside ``unchanged``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredShape:
-    """The inferred type and sizes of a value.
+    """The inferred type and shape of a value.
 
     Attributes:
         dtype: The element type; None if unknown.
-        dims: The sizes: a number, a symbol (equal symbols are equal sizes), or None for an unknown size. None if the
+        dims: Each size is a number, a symbol (equal symbols are equal sizes), or None if unknown. None if the
             rank is unknown.
     """
 
@@ -61,23 +61,23 @@ class InferredShape:
 
 
 class Values(dict[ir.Value, InferredShape]):
-    """Inferred types and sizes by value, and the contents of values that hold shapes."""
+    """Inferred types and shapes by value, and the contents of values that consist of sizes."""
 
     def of(self, value: ir.Value | None) -> InferredShape:
-        """Return the inferred type and sizes of a value."""
+        """Return the inferred type and shape of a value, both None if unknown."""
         return self.get(value, InferredShape()) if value is not None else InferredShape()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
-        """Return the inferred sizes of a value; None if its rank is unknown."""
+        """Return the inferred shape of a value; None if its rank is unknown."""
         return self.of(value).dims
 
     def sizes(self, value: ir.Value | None) -> tuple[int | None, ...] | None:
-        """Return the sizes of a value, None for each symbolic one; None if its rank is unknown."""
+        """Return the shape of a value with None for each symbolic size; None if its rank is unknown."""
         dims = self.of(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """Return the elements of a value that holds a shape; None if their count is unknown."""
+        """Return the elements of a value that consists of sizes; None if their number is unknown."""
         found = elements(value, self._shape, self._count)
         return None if found is None else tuple(found)
 
@@ -94,16 +94,16 @@ class Values(dict[ir.Value, InferredShape]):
 
 
 def known_values(model: ir.Model) -> Values:
-    """Infer types and sizes from the inputs alone; other declared shapes are not trusted.
+    """Infer types and shapes from the inputs only; other declared shapes are not trusted.
 
-    ONNX Runtime refuses inputs of other sizes than the model declares. It does not check the declared sizes of others.
+    ONNX Runtime rejects inputs of other sizes than declared, but does not check other declared sizes.
     """
     listing = listing_of(model)
     if listing is None:
         return _known_values(model)
     if listing not in _of_unchanged:
         _of_unchanged[listing] = _known_values(model)
-    return Values(_of_unchanged[listing])  # a copy, to which the caller may add
+    return Values(_of_unchanged[listing])  # a copy, which the caller may extend
 
 
 @without_collection()
@@ -132,11 +132,11 @@ def _known_values(model: ir.Model) -> Values:
 
 
 def _believed(model: ir.Model) -> set[ir.Value]:
-    """Return the values whose inferred symbols are right: inputs, and outputs of operators that keep symbols."""
+    """Return the values with reliable inferred symbols: inputs, and outputs of operators that keep symbols."""
     believed = set(model.graph.inputs)
     for graph in graphs(model, functions=False):
         believed.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
-    # Outer graphs come first, and in each every node after what it reads.
+    # Outer graphs come first, and in each graph every node follows the nodes that it reads.
     for graph in graphs(model, functions=False):
         for node in graph:
             keeps = node.domain in STANDARD and node.op_type in _KEEP_SYMBOLS
@@ -166,7 +166,7 @@ def _forget(model: ir.Model) -> None:
                 and stored_bytes(stored) > SMALL_BYTES
                 and not node.outputs[0].is_graph_output()
             ):
-                # An input of the whole model can be read everywhere.
+                # An input of the main graph can be read everywhere.
                 placeholder = ir.Value(
                     name=f"constant {len(model.graph.inputs)}",
                     type=ir.TensorType(stored.dtype),
@@ -180,7 +180,7 @@ def _forget(model: ir.Model) -> None:
             value.shape = None
     main = model.graph
     for value in main.inputs:
-        # Nothing holds two inputs to one size where they share a name for it.
+        # Sizes of two inputs with the same symbol are not checked for equality.
         if value.shape is not None:
             sizes = [d if isinstance(d, int) else f"{value.name}[{n}]" for n, d in enumerate(value.shape)]
             value.shape = ir.Shape(sizes)
@@ -189,7 +189,7 @@ def _forget(model: ir.Model) -> None:
         if stored is None:
             continue
         if is_overridable(value):
-            # What callers may feed has a type and a shape; what they feed is not known.
+            # An overridable initializer has a type and shape, but its contents are unknown.
             del main.initializers[name]
         elif stored.dtype == ir.DataType.STRING or stored_bytes(stored) > SMALL_BYTES:
             del main.initializers[name]
@@ -201,7 +201,7 @@ def _forget(model: ir.Model) -> None:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Caches inferred types and sizes by model fingerprint while many rewrites look at one model."""
+    """Cache inferred types by model fingerprint while many rewrites examine one model."""
     cache = _remembered.get()
     token = _remembered.set({} if cache is None else cache)
     try:
@@ -211,7 +211,7 @@ def remembering() -> Iterator[None]:
 
 
 def _inferred(model: ir.Model) -> _Types:
-    """Return the inferred types of a model by name, from the cache if there is one; empty if inference fails."""
+    """Return the inferred types of a model by name, cached inside ``remembering``; empty if inference fails."""
     cache = _remembered.get()
     if cache is None:
         return _infer(model)
@@ -229,7 +229,7 @@ def _infer(model: ir.Model) -> _Types:
     tensors = (v.const_value for g in inner for v in g.initializers.values())
     if sum(stored_bytes(tensor) for tensor in tensors if tensor is not None) > _MOST_BYTES:
         return {}
-    # Inference copies the table of all outer values for each graph within another.
+    # Inference copies the table of all outer values for each nested graph.
     n_inner = sum(1 for _ in graphs(copy, functions=False)) - 1
     if n_inner * len(copy.graph) > _MOST_COPIES:
         return {}
@@ -237,7 +237,7 @@ def _infer(model: ir.Model) -> _Types:
         proto = ir.serde.serialize_model(copy)
         numbers = count()
         _apart(proto.graph, ChainMap(), numbers)
-        # What a function makes itself, inference keeps by call; what graphs in it make, it does not.
+        # Inference keeps values of functions per call, but not those of graphs in functions.
         for node in (node for function in proto.functions for node in function.node):
             for body in _within(node):
                 _apart(body, ChainMap(), numbers)
@@ -252,14 +252,14 @@ def _infer(model: ir.Model) -> _Types:
 
 
 def _vector_elements(model: ir.Model) -> int:
-    """Count the elements of the vectors among the model's inputs, once for each node that reads one."""
+    """Return the number of elements of one-dimensional model inputs, counted once per reading node."""
     lengths = {v: v.shape[0] for v in model.graph.inputs if v.shape is not None and len(v.shape) == 1}
     read = (lengths.get(v, 0) for node in model.graph for v in node.inputs if v is not None)
     return sum(length for length in read if isinstance(length, int))
 
 
 def _cut(model: ir.Model) -> None:
-    """Insert an Identity after each node whose contents inference computes wrongly, to hide them from it."""
+    """Insert an Identity after each node with contents that inference computes wrongly, to hide them from it."""
     for graph in graphs(model):
         for node in list(graph):
             if not _computes_otherwise(node):
@@ -275,19 +275,19 @@ def _cut(model: ir.Model) -> None:
 
 def _computes_otherwise(node: ir.Node) -> bool:
     """Return whether inference computes other contents than the node does (onnx 1.23)."""
-    if is_op(node, "Slice"):  # what is not constant is taken for zero
+    if is_op(node, "Slice"):  # bounds that are not constant are taken as zero
         return any(value is not None and constant(value) is None for value in node.inputs[1:])
-    # To any type sizes are cast without a change.
+    # Inference casts sizes to any type without a change.
     return is_op(node, "Cast") and cast_to(node) not in (ir.DataType.INT64.value, ir.DataType.INT32.value)
 
 
 def _apart_name(number: int, name: str) -> str:
-    """Return a name that no value of another graph has; graphs are numbered in the order of the walk."""
+    """Return a unique name for a value; graphs are numbered in the order of the walk."""
     return f"{number}:{name}" if name else ""
 
 
 def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[int]) -> None:
-    """Rename the values of a graph and of its subgraphs, so all names in the model are unique.
+    """Rename the values of a graph and its subgraphs to make all names in the model unique.
 
     Inference stores computed sizes by name, in one table for all graphs.
     """
@@ -311,13 +311,13 @@ def _apart(graph: onnx.GraphProto, outer: ChainMap[str, str], numbers: Iterator[
 
 
 def _within(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """Iterate over the graphs in the attributes of a node."""
+    """Yield the graphs in the attributes of a node."""
     for attribute in node.attribute:
         yield from (attribute.g,) if attribute.HasField("g") else attribute.graphs
 
 
 def _nested(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Iterate over a graph and all its subgraphs, outer graphs first."""
+    """Yield a graph and all its subgraphs, outer graphs first."""
     yield graph
     for node in graph.node:
         for inner in _within(node):
