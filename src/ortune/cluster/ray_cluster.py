@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -181,7 +182,9 @@ def joined(address: str) -> Iterator[RayCluster]:
                 ) from error
     dashboard = context.address_info.get("webui_url") or ""
     try:
-        yield RayCluster(ray, str(dashboard))
+        # Ray prints on stdout when a node dies; there is the answer of the command alone.
+        with contextlib.redirect_stdout(sys.stderr):
+            yield RayCluster(ray, str(dashboard))
     finally:
         ray.shutdown()
 
