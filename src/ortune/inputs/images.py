@@ -23,7 +23,7 @@ from ortune.inputs.semantics import dtype_of, element_type
 SUFFIXES = (".jpg", ".jpeg", ".png")
 EXAMPLE = "size=224,mean=0.485,0.456,0.406,std=0.229,0.224,0.225"
 MOST = 500
-"""Images of a folder that are read; of more, as many at equal distances."""
+"""Maximum images of a folder that are read; of more, a uniform sample."""
 _COLOURS = {"rgb": 3, "bgr": 3, "gray": 1}
 _LAYOUTS = ("nchw", "nhwc")
 _FITS = ("crop", "pad", "stretch")

@@ -50,9 +50,9 @@ def load(
         path: An ``.npz`` or ``.npy``, a folder of them, a folder of ``input_N.pb`` or of ``test_data_set_*`` folders, a
             folder that ``feed_files.write_feeds`` wrote, or a folder of images.
         ir_model: The model.
-        option: What named it, as errors say.
-        image: How images are read, as ``--image`` has it.
-        most: Of more files in a folder, as many at equal distances are read.
+        option: The option that names the path, for errors.
+        image: The options of ``--image``.
+        most: Maximum files of a folder to read; of more, a uniform sample.
 
     Raises:
         InputError: The file is unreadable, or a name, type, rank or fixed size does not fit the model.
@@ -65,8 +65,8 @@ def labelled(
 ) -> list[tuple[dict[str, FeedValue], Array | None]]:
     """Read inputs, each with its expected result or None: the array "label" of an .npz that is not an input.
 
-    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` files in a folder, as many at
-    equal distances are read; None is ``images.MOST`` images, and all files of arrays.
+    ``FILE#N`` is the recorded inputs of the model of one session. Of more than ``most`` files in a folder, a uniform
+    sample is read; None is ``images.MOST`` images, and all files of arrays.
     """
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is not None:
@@ -132,7 +132,7 @@ def _label(raw: Mapping[str, FeedValue] | list[FeedValue], values: Sequence[ir.V
 def _raw_sets(
     path: Path, option: str, most: int | None
 ) -> list[tuple[str, Mapping[str, FeedValue] | list[FeedValue]]]:
-    """Return every set of feeds under a path, with where it lies: by name, or in the order of the model's inputs."""
+    """Return every set of feeds under a path, with its location: by name, or in the order of the model's inputs."""
     if not files.is_folder(path):
         return [(f"{option} {path}", read_arrays(path, f"{option} {path}"))]
     if (path / "feeds.json").is_file():

@@ -262,7 +262,7 @@ def feeds(
 
 
 def _own(ir_model: ir.Model, workload: Workload) -> list[dict[str, FeedValue]]:
-    """Return the user's own feeds; of a recording, shapes without recorded values have generated ones."""
+    """Return the user's feeds for all cases; cases without recorded values of a recording get generated ones."""
     path, n = Path(workload.inputs_path), len(workload.cases)
     of_calls = recording_file.values_in(path, ir_model)
     if of_calls is None:

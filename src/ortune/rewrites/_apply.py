@@ -181,7 +181,7 @@ class _Line:
     def __init__(self, source: OpenModel, folder: Path) -> None:
         self._source = source
         self._own: ir.Model | None = None  # the source's graph until a rewrite changes it
-        self._path: Path | None = source.path  # None: what is in memory is in no file yet
+        self._path: Path | None = source.path  # None if the model in memory is not in a file yet
         self._folder = folder
         # Keep inline or external weights as in the source, since mapping and copying them take different
         # times.
@@ -246,7 +246,7 @@ class _Line:
             what = "; ".join([what.rstrip("."), *said]) + "."
         if rewrite.mends:
             rewrite.mends(self.model, output)
-        # What was wrong with the source before is not held against the tool.
+        # A source that was invalid before is not blamed on the tool.
         if not problem(self.model):
             rewrite.require_whole(output)
         before = Fingerprint.of(self.model, by_identity=False)
@@ -258,8 +258,8 @@ class _Line:
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
-        """Apply the last rewrite, whose file is kept as written."""
-        # Nothing can be written into its result, so the mark is in what it is made from.
+        """Apply a rewrite to ORT format, which must be the last; its file is kept as written."""
+        # The result cannot be marked, so the model that it is made from is.
         stamp_model(self._changeable(), rewrite.name)
         before = self._folder / f"before-{self._count}.onnx"
         self.write(before)

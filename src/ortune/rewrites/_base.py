@@ -114,10 +114,9 @@ class Rewrite:
         task: Task of the tool process that writes the new model from file to file; "" for none.
         prepare: Task that runs before ``task``. It takes no parameters and no inputs, so all rewrites that name it
             share its result.
-        makes: The ending of what the task writes. After one in ORT format no rewrite can follow.
-        needs: For a task: the package that it is done with; proposed only where the environment has it, or a runtime of
-            that name was made.
-        refuses: For a task: why it has nothing to do for this model; empty when it has.
+        makes: Ending of the file that the task writes. No rewrite can follow one to ORT format.
+        needs: Package that the task uses; proposed only if the environment has it, or a runtime of that name was made.
+        refuses: Returns the reasons why the task cannot do anything for a model; empty if it can.
         mends: Restores in the task's output (second argument) what it lost of its input model (first argument).
         leaves_out: Returns, from the names of a model's outputs and the parameters, the outputs that the rewrite
             removes at the user's request; None if it removes none.

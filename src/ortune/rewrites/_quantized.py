@@ -59,17 +59,17 @@ def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
 def finish(
     model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, mends: bool
 ) -> tuple[str, ...]:
-    """Put layer groups of a model into float again in what a quantizer made of it, and mends what that left.
+    """Revert layer groups of a quantized model to float, and repair what the quantizer left if ``mends``.
 
     Args:
-        model: What was quantized.
-        floats: The same as the quantizer prepared it.
-        quantized: The quantized model, which is changed.
-        layers: Names of groups.
-        mends: Mend what ONNX Runtime's static quantizer leaves.
+        model: The model before quantization.
+        floats: The model after the quantizer's preparation.
+        quantized: The quantized model, changed in place.
+        layers: Names of the layer groups to revert.
+        mends: Whether to repair what ONNX Runtime's static quantizer leaves.
 
     Returns:
-        What was done, a sentence each.
+        One clause for each kind of change.
     """
     said = []
     if layers:
