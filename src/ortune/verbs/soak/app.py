@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.errors import Interrupted, MeasurementError
-from ortune.inputs.recorded import case_name
+from ortune.inputs.recording_file import case_name
 from ortune.measuring.application import Application
 from ortune.measuring.application_soak import ApplicationSoak, SoakedScript
 from ortune.measuring.opening import Experiment
@@ -46,7 +46,8 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
             opened, recording, where=where, models=[Path(path) for path in options.models]
         )
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.open(named(options.runtime), FIRST_SHARE * opened.budget.left_s)
+            application.resolve(named(options.runtime))
+            application.settle(FIRST_SHARE * opened.budget.left_s)
             envelope = _played(options, opened, application)
         return keep(opened, options, envelope)
 
