@@ -1,6 +1,6 @@
 """Shell completion: the words that the scripts of ``--install-completion`` hand over, and the candidates they get.
 
-typer writes the scripts and finds the option that a word belongs to.
+typer writes the scripts and determines the option of a word.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from collections.abc import Callable, Sequence
 from ortune.cli.output import write
 
 VARIABLE = "_ORTUNE_COMPLETE"
-"""Set by the script of a shell that asks for candidates."""
+"""Variable that the script of a shell sets to request candidates."""
 _BASH, _BASH_PLACE, _OTHERS = "COMP_WORDS", "COMP_CWORD", "_TYPER_COMPLETE_ARGS"
 _INSTALLING = ("--install-completion", "--show-completion")
 _NO_DETECTION = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
-"""Makes typer take the name of a shell after these options."""
+"""Variable that makes typer accept the name of a shell after these options."""
 
 
 def with_named_shell(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments of the program, prepared so that typer reads the shell's name if one is given."""
+    """Return the program's arguments; a shell's name after an option is passed on to typer."""
     option, _, name = (arguments[0] if arguments else "").partition("=")
     if option not in _INSTALLING:
         return arguments
@@ -35,7 +35,7 @@ def with_named_shell(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def typed() -> list[str]:
-    """Return the words after the program's name, the last of them unfinished."""
+    """Return the words after the program's name, the last one unfinished."""
     if _BASH in os.environ:
         words = _split(os.environ[_BASH])[: int(os.environ[_BASH_PLACE]) + 1]
         begun = len(words) > int(os.environ[_BASH_PLACE])
@@ -49,7 +49,7 @@ def answer(words: Sequence[str], run: Callable[[], object]) -> None:
     """Print the candidates.
 
     Args:
-        words: What was typed after the program's name, the last word unfinished, as ortune reads it.
+        words: Words after the program's name as ortune reads them, the last one unfinished.
         run: Lets typer answer.
     """
     kept = ""
@@ -79,7 +79,7 @@ def _is_zsh() -> bool:
 
 
 def _whole(line: str, option: str) -> str:
-    """Return a candidate for a value with the option and the "=" in front of it."""
+    """Return a candidate value with the option and "=" as prefix."""
     if not _is_zsh():
         return f"{option}={line}" if line else line
     # One candidate per line in quotes; the first follows the beginning of the command that zsh runs.
@@ -87,12 +87,12 @@ def _whole(line: str, option: str) -> str:
 
 
 def _with_quotes(line: str) -> str:
-    """Return a line for zsh with the quotes of its candidates, which typer doubles: zsh would drop them."""
+    """Return a line for zsh with quotes unchanged, which typer doubles and zsh would drop."""
     return line.replace("''", r"'\''").replace('""', r"\"")
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command line whose last quote may be open."""
+    """Return the words of a command line with a possibly unclosed quote."""
     for end in ("", "'", '"'):
         with contextlib.suppress(ValueError):
             return shlex.split(text + end)
@@ -100,7 +100,7 @@ def _split(text: str) -> list[str]:
 
 
 def _joined(words: Sequence[str]) -> tuple[list[str], str]:
-    """Return the words as they were typed, and what of the last one bash keeps."""
+    """Return the words as typed, and the prefix of the last one that bash keeps."""
     joined: list[str] = []
     after_sign = False
     kept = ""

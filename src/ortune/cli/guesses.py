@@ -1,4 +1,4 @@
-"""Options that people try because other tools have them, and what ortune has instead: one table."""
+"""Table of options that users try because other tools have them, with ortune's equivalents."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _FILE = r"[^-].*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guess:
-    """What people write, and what to write instead.
+    """Options of other tools, and ortune's equivalent.
 
     Attributes:
-        flags: As people write them, without the dashes; ``_`` is written ``-``. Letters are those of
-            onnxruntime_perf_test and of OpenVINO's benchmark_app.
+        flags: Names without dashes; ``_`` is written ``-``. Letters are those of onnxruntime_perf_test and OpenVINO's
+            benchmark_app.
         instead: Options with ``{}`` for the value; of several, the first that the verb has is suggested.
-        sample: A value that says which kind is meant, where none was given that is of that kind.
-        takes: What a value has to look like to be told back; "" if the flag takes none.
-        note: What the options alone do not say.
+        sample: An example value, if none of the right kind was given.
+        takes: Pattern of values that may be repeated in the suggestion; "" if the flag has no value.
+        note: Additional explanation of the options.
     """
 
     flags: str
@@ -46,16 +46,16 @@ class Guess:
 
 
 _NATIVE = that(lambda p: p.target and not p.in_page and p != CPU)
-"""Providers that people ask for by an option of their own."""
+"""Providers that users may request by a separate option."""
 
 
 def _words(provider: Provider) -> tuple[str, ...]:
-    """Return what people write for a provider."""
+    """Return the names that users write for a provider."""
     return tuple(dict.fromkeys((provider.target, short(provider.name).lower(), *provider.aliases)))
 
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
-    """Return the options that ask for a provider: of the build that ortune makes for any machine, and of the target."""
+    """Return the options for a provider: of the build that ortune can install on any machine, and of the target."""
     return (*(("--runtime",) if provider.builds and not provider.hardware else ()), "--target")
 
 
@@ -166,20 +166,20 @@ COMMANDS = {
     "skeleton": "anonymise strip",
     "tune": "auto autotune optimise search",
 }
-"""What other tools call their commands, by the command of ortune; of two spellings the British one."""
+"""Other tools' names of commands, by ortune's command; British spelling if there are two."""
 
 
 def command_instead(word: str) -> str:
-    """Return the command that people mean by a word of another tool; "" if nobody can know."""
+    """Return the command that corresponds to a word of another tool; "" if there is none."""
     spelled = re.sub("iz(er?)$", r"is\1", word.lower())
     return next((name for name, words in COMMANDS.items() if spelled in words.split()), "")
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:
-    """Return what to write instead of an option that there is not; "" if nobody can know.
+    """Return the suggestion for an unknown option; "" if there is none.
 
     Args:
-        flag: As it was written.
+        flag: The option as written.
         arguments: The whole command line.
         offered: The options of the verb.
     """
@@ -193,7 +193,7 @@ def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> st
 
 
 def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
-    """Return the first of the options that the verb has, and for one side alone where it compares two."""
+    """Return the first equivalent that the verb supports, for one side only if it compares two."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
         # What compares two sides rewrites the one that is told: its --allow knows no numerics.
@@ -211,7 +211,7 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
 
 
 def _elsewhere(guess: Guess, value: str) -> str:
-    """Return what ortune tune has for an option that this command lacks; "" if it has nothing either."""
+    """Return the equivalent in ortune tune of an option that this command lacks; "" if there is none."""
     from ortune.cli.verbs import options_of
     from ortune.verbs._shared.spelling import Option, option_fields
 
@@ -222,7 +222,7 @@ def _elsewhere(guess: Guess, value: str) -> str:
 
 
 def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
-    """Return the option that asks for an execution provider, by any of its names."""
+    """Return the option, and its value, that selects an execution provider by any of its names."""
     word = name.lower().removesuffix(SUFFIX.lower()).partition(":")[0].strip("_-")
     exact = of_target(word)
     provider = (
@@ -257,7 +257,7 @@ def _takes(knob: Knob, value: str) -> bool:
 
 
 def _value(flag: str, arguments: Sequence[str]) -> str:
-    """Return what follows the flag; "" if that is another option."""
+    """Return the value after the flag; "" if another option follows."""
     for this, after in zip(arguments, [*arguments[1:], ""], strict=True):
         if this.startswith(flag + "="):
             return this.partition("=")[2]

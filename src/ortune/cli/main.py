@@ -1,4 +1,4 @@
-"""The program ``ortune``: verbs are found here, and import what they need when they run."""
+"""The program ``ortune``: finds the verbs, which import their code when they run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = typer.Typer(
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
 NEAR = 0.7
-"""How alike the names of two options are, from which on one is taken for a misspelling of the other."""
+"""Least similarity of two option names for one to be taken as a misspelling of the other."""
 
 
 def _version(asked: bool) -> None:
@@ -62,13 +62,13 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Options before the verb."""
+    """Define the options before the verb."""
 
 
 def register(*asked: str, whole: bool = False) -> None:
     """Make the requested commands, or those of ``ortune --help`` if none is requested.
 
-    ``whole``: this process does nothing else.
+    ``whole`` is whether the process only runs this command.
     """
     app.registered_commands = [
         registered for registered in app.registered_commands if registered.name not in verbs()
@@ -80,7 +80,7 @@ def register(*asked: str, whole: bool = False) -> None:
 
 
 def _elsewhere() -> None:
-    """A verb that was not requested."""
+    """Placeholder for a verb that was not requested."""
 
 
 def main() -> None:
@@ -104,9 +104,9 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Gives stdin, stdout and stderr a file each where they were closed, so that no other file gets their number.
+    """Open closed stdin, stdout and stderr to a null file, so no other file gets their numbers.
 
-    Writing to it fails, as it does where they are closed.
+    Writing to them fails, as for closed streams.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -118,7 +118,7 @@ def _open_closed_streams() -> None:
 
 
 def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
-    """Run a verb and return the exit code; ``whole``: this process does nothing else."""
+    """Run a verb and return the exit code; ``whole`` is whether the process only runs this command."""
     try:
         if completion.VARIABLE in os.environ:
             return _complete(completion.typed())
@@ -145,7 +145,7 @@ def _program(arguments: Sequence[str]) -> int:
 
 
 def _complete(typed: Sequence[str]) -> int:
-    """Print what the last word of a command line may be."""
+    """Print the candidates for the last word of a command line."""
     finished = typed[:-1]
     with contextlib.suppress(UsageError):
         finished = _with_look(finished)
@@ -155,7 +155,7 @@ def _complete(typed: Sequence[str]) -> int:
 
 
 def _help(arguments: Sequence[str]) -> int:
-    """Return what typer prints itself."""
+    """Print typer's help; return the exit code."""
     with contextlib.redirect_stdout(Stream(sys.stdout)) as stream:
         code = _program(arguments)
     require_written(stream.trouble)
@@ -172,7 +172,7 @@ def _require_folder() -> None:
 
 
 def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
-    """Return what is wrong with the options, and what to write instead where that can be known."""
+    """Return an error about the options, with a suggestion if there is one."""
     line = " ".join(["ortune", *_verb(arguments)])
     do = f"{line} --help lists all options"
     unknown: str = getattr(error, "option_name", None) or ""
@@ -194,25 +194,25 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
 
 
 def _whole_flag(flag: str, arguments: Sequence[str]) -> str:
-    """A flag of several letters after one dash, of which the parser names the first letter that it does not know."""
+    """Return the whole flag if the parser reported only one letter of a flag with one dash."""
     whole = re.compile(rf"(-[a-z]*{re.escape(flag[1:])}[a-z]*)(=.*)?", re.DOTALL)
     found = (whole.fullmatch(word) for word in _options(arguments)) if re.fullmatch("-[a-z]", flag) else ()
     return next((match[1] for match in found if match), flag)
 
 
 def _with_files(arguments: Sequence[str]) -> Sequence[str]:
-    """A file that is named like an option is a file: a hook or ``*.onnx`` puts names of other people where options may be."""
+    """Return the arguments with files named like options as paths, since ``*.onnx`` expands to untrusted names."""
     options = _options(arguments)
     return [*map(_as_file, options), *arguments[len(options) :]]
 
 
 def _options(arguments: Sequence[str]) -> Sequence[str]:
-    """Return what may be options: what follows ``--`` is none."""
+    """Return the arguments that may be options: those before ``--``."""
     return arguments[: arguments.index("--")] if "--" in arguments else arguments
 
 
 def _as_file(argument: str) -> str:
-    """Return the argument; where it names a file and begins like an option, spelled as nothing but a file can be."""
+    """Return the argument as an unambiguous path, if it names a file and begins like an option."""
     for name in (argument, argument.rpartition("@")[0]):  # with the revision of a model, too
         if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # a link to nowhere too
             return operand(argument)
@@ -220,7 +220,7 @@ def _as_file(argument: str) -> str:
 
 
 def _with_look(arguments: Sequence[str]) -> Sequence[str]:
-    """A model where a verb is expected asks for the first look, ``rules`` for all of them, and ``help`` for help."""
+    """Return the arguments with a verb: ``look`` before a model, ``explain`` for ``rules``, and --help for ``help``."""
     first = arguments[0] if arguments else ""
     if first == "rules":  # the room of the rules has that name, so no verb can
         return ["explain", *arguments[1:]]
@@ -242,7 +242,7 @@ def _with_look(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _with_resume(arguments: Sequence[str]) -> list[str]:
-    """``--resume`` may stand without an id, which typer has no way to say: the newest session is then meant."""
+    """Return the arguments with "newest" added to ``--resume`` without an id, which typer cannot express."""
     options = _options(arguments)
     rewritten = []
     for this, after in itertools.zip_longest(options, options[1:], fillvalue=""):
@@ -282,7 +282,7 @@ def _is_utf8(name: bytes) -> bool:
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
-    """Return the verb, when the command line begins with one."""
+    """Return the verb in a list, if the command line begins with one; else []."""
     return [
         a
         for a in arguments[:1]
@@ -291,7 +291,7 @@ def _verb(arguments: Sequence[str]) -> list[str]:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether one JSON document is expected, also where the options could not be read."""
+    """Return whether a JSON document is expected, even if the options are invalid."""
     options = _options(arguments)
     return (
         "--json" in options
@@ -301,7 +301,7 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report an internal error: exit code 4, with a traceback only on request."""
+    """Report an internal error, with a traceback only on request, and exit; 130 for Ctrl-C."""
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     code = _refuse(internal(error), sys.argv[1:])

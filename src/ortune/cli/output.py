@@ -1,4 +1,4 @@
-"""What is written for the user: the one place that writes to a terminal, and what is written to files."""
+"""Output for the user: the only module that writes to a terminal, and results in files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
-    """Write to stdout or stderr; returns the error when that cannot be done.
+    """Write to stdout or stderr; return the error if that fails.
 
     Args:
         stream: One of the two.
-        text: What to write.
-        safe: Whoever made it has escaped what came from files, and means what is left.
+        text: The text.
+        safe: Whether the text is already escaped, as far as it comes from files.
     """
     try:
         stream.write(text if safe else lines(text))
@@ -43,10 +43,10 @@ def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
 
 
 class Stream(io.TextIOWrapper):
-    """stdout or stderr for libraries that print, which would fail where it is closed or a terminal is lost.
+    """stdout or stderr for libraries that print, which does not fail if the stream is closed or the terminal is lost.
 
     Attributes:
-        trouble: Why it could not be written.
+        trouble: The error of a failed write; None so far.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,7 +55,7 @@ class Stream(io.TextIOWrapper):
         self.trouble: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write what is safe already; what cannot be written is lost."""
+        """Write text that is already escaped; errors are recorded and the text is lost."""
         self.trouble = write(self._stream, text, safe=True) or self.trouble
         return len(text)
 
@@ -64,22 +64,22 @@ class Stream(io.TextIOWrapper):
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """Return what it writes to."""
+        """Return the file descriptor of the stream."""
         return self._stream.fileno()
 
 
 def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool = False) -> None:
-    """To a file or to stdout, where it goes too when the file cannot be written.
+    """Write to a file or to stdout, which is also used if the file cannot be written.
 
     Args:
-        text: What to write.
+        text: The text.
         output: A file, or None for stdout.
         safe: As for ``write``.
-        aside: Write to stderr instead of stdout, which belongs to a program of the user's.
+        aside: Whether to use stderr, because stdout belongs to the user's program.
 
     Raises:
         UsageError: stdout cannot be written.
-        typer.Exit: The file cannot be written (2); that was said, and the text is on stdout.
+        typer.Exit: The file cannot be written (code 2); the error was reported, and the text printed to stdout.
     """
     if output is None:
         trouble = write(sys.stderr if aside else sys.stdout, text, safe=safe)
@@ -96,7 +96,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
 
 
 def leave(code: Sequence[int]) -> None:
-    """End the process without taking its modules apart, which takes seconds of a budget on a busy machine."""
+    """End the process without interpreter shutdown, which takes seconds of a budget on a busy machine."""
     if not code or hasattr(sys, "last_value"):
         return
     try:
@@ -108,10 +108,10 @@ def leave(code: Sequence[int]) -> None:
 
 
 def require_written(trouble: OSError | None) -> None:
-    """Refuse a stdout that could not be written. A reader that has seen enough (``| head``) is no error.
+    """Raise an error if stdout could not be written, unless its reader closed it (``| head``).
 
     Raises:
-        UsageError: It could not.
+        UsageError: It could not be written.
     """
     if trouble and not isinstance(trouble, BrokenPipeError):
         raise UsageError(
@@ -122,10 +122,10 @@ def require_written(trouble: OSError | None) -> None:
 def write_envelope(
     envelope: Envelope[Record] | Envelope[None], output: str | None, *, aside: bool = False
 ) -> None:
-    """The document as one line of JSON.
+    """Write the document as one line of JSON.
 
     Raises:
-        UsageError, typer.Exit: As ``write_text``.
+        UsageError, typer.Exit: As for ``write_text``.
     """
     write_text(_json(envelope), output, safe=True, aside=aside)
 
@@ -133,17 +133,17 @@ def write_envelope(
 def write_document(
     document: Document, form: str, output: str | None, *, whole: bool = False, aside: bool = False
 ) -> None:
-    """The answer for people: to a file or stdout, and for GitHub to the job's summary too.
+    """Write a document for people to a file or stdout, and for GitHub also to the job summary.
 
     Args:
-        document: What to write.
+        document: The document.
         form: "text", "markdown" or "github".
         output: A file, or None for stdout.
-        whole: Text holds what supports the answer too, which the other formats always do.
+        whole: Whether text includes the details, which the other formats always do.
         aside: As for ``write_text``.
 
     Raises:
-        UsageError, typer.Exit: As ``write_text``.
+        UsageError, typer.Exit: As for ``write_text``.
     """
     from ortune.show import github, markdown, terminal
 
@@ -161,7 +161,7 @@ def write_document(
 
 
 def write_answer(document: Document, output: str) -> None:
-    """Says on stderr what was written to a file: the first sentences of the answer, a gate's included, and the file."""
+    """Report on stderr what was written to a file: the first sentences of the answer, and the path."""
     from ortune.show.document import Line
 
     answer = []
@@ -173,7 +173,7 @@ def write_answer(document: Document, output: str) -> None:
 
 
 def write_error(error: OrtuneError, envelope: Envelope[None] | None = None) -> None:
-    """Says what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
+    """Report an error on stderr, and as a document on stdout if one is given."""
     if envelope is not None:
         write(sys.stdout, _json(envelope), safe=True)
     place = f"{escape.shown(error.where)}: " if error.where else ""
@@ -189,7 +189,7 @@ def _json(envelope: Envelope[Record] | Envelope[None]) -> str:
 
 
 def _append_to_job_summary(page: str) -> None:
-    """Adds Markdown to the summary page of a GitHub job; elsewhere there is none, and nothing is done."""
+    """Append Markdown to the summary page of a GitHub job; does nothing elsewhere."""
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
         return
@@ -201,7 +201,7 @@ def _append_to_job_summary(page: str) -> None:
 
 
 def _printed(page: RenderableType, *, aside: bool = False) -> str:
-    """Return the page as wide as the terminal and in its colours."""
+    """Return the text with the terminal's width and colours."""
     from rich.console import Console
 
     console = Console(highlight=False, stderr=aside)

@@ -1,8 +1,8 @@
-"""What libraries import and this program never uses, imported when it is first used after all.
+"""Deferred import of a library that dependencies import but this program rarely uses.
 
-onnx-ir imports sympy, for arithmetic on symbolic dimensions, which nothing here does: half a second of each command
-(onnx-ir 1.1: 0.82 s with it, 0.22 s without). Only the program does this, as its process is its own; from Python the
-imports of a user's process are left as they are.
+onnx-ir imports sympy for arithmetic on symbolic dimensions, which ortune does not use: half a second per command
+(onnx-ir 1.1: 0.82 s with it, 0.22 s without). Only the program defers it, in its own process; the imports of Python
+callers are not changed.
 """
 
 from __future__ import annotations
@@ -32,5 +32,5 @@ class _Later(MetaPathFinder):
 
 
 def import_later() -> None:
-    """Delays imports from here on, in this process."""
+    """Defer the imports from here on, in this process."""
     sys.meta_path.insert(0, _Later())

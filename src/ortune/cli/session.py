@@ -1,4 +1,4 @@
-"""What every verb does around its work: signals, progress, errors and the one document on stdout."""
+"""Common frame of every verb: signals, progress, errors, and the one document on stdout."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ AT_ONCE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT
 
 
 class StopRequest:
-    """Ctrl-C once asks to stop; Ctrl-C twice, or one of ``AT_ONCE``, stops at once and claims nothing.
+    """Stop requests: the first Ctrl-C asks to stop; a second, or a signal of ``AT_ONCE``, stops without a result.
 
-    Before anyone asks whether to stop there is nothing to tell yet, and the first Ctrl-C stops at once too.
+    Before the first query there is no partial result, so the first Ctrl-C also stops at once.
     """
 
     def __init__(self, say: Callable[[str], None], message: str) -> None:
@@ -48,7 +48,7 @@ class StopRequest:
         """Return whether a stop was requested.
 
         Raises:
-            Stopped: At once was said, and Python has dropped it, as it does where a finalizer was interrupted.
+            Stopped: An immediate stop was requested, but Python dropped the exception, as in an interrupted finalizer.
         """
         self.heard = True
         if self._ended is not None:
@@ -56,12 +56,12 @@ class StopRequest:
         return self.asked
 
     def begin(self) -> None:
-        """Forget earlier questions: there is nothing to tell yet, and the first Ctrl-C stops at once again."""
+        """Reset the state at the start of a measurement: until the next query, Ctrl-C stops at once again."""
         self.heard = False
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Handles the signals while a verb measures."""
+        """Handle the signals while a verb measures."""
         from ortune import launcher
 
         self._interrupt = launcher.interrupt
@@ -93,10 +93,10 @@ class StopRequest:
 
 
 class Say:
-    """Sentences for people on stderr, above a progress line where stderr is a terminal.
+    """Messages on stderr, above a progress line if stderr is a terminal.
 
     Args:
-        quiet: Nothing is said, and no progress is shown.
+        quiet: Whether messages and progress are suppressed.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
@@ -122,7 +122,7 @@ class Say:
         self.console.print(Text(text, style="dim"), soft_wrap=whole)
 
     def draw(self, drawing: Sequence[str]) -> None:
-        """Print a drawing in black on white, where it fits into a terminal that has colours."""
+        """Print a drawing in black on white, if the terminal is wide enough and has colours."""
         if (
             self.console.is_terminal
             and not self.quiet
@@ -136,7 +136,7 @@ class Say:
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[Step], None]]:
-        """A line that is rewritten, with a bar and what leads below it; a line a minute where stderr is no terminal."""
+        """Show progress as a live line with a bar and the leaders; without a terminal, as one line per minute."""
         if self.quiet:
             yield lambda step: None
             return
@@ -172,7 +172,7 @@ class Say:
 
 
 def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:
-    """Return the output format; UsageError names those that this verb has."""
+    """Return the output format; UsageError lists those of the verb."""
     name = "json" if as_json else name
     if name not in allowed:
         raise UsageError(
@@ -210,7 +210,7 @@ def reporting(verb: str, as_json: bool) -> Iterator[Asked]:
 
 
 def tell(verb: str, error: OrtuneError, as_json: bool, configured: Configured | None = None) -> None:
-    """Report what went wrong: on stderr, and as the one document on stdout where JSON is expected."""
+    """Report an error on stderr, and as a document on stdout if JSON is expected."""
     document: Envelope[None] | None = None
     if as_json:
         from ortune import __version__

@@ -1,4 +1,4 @@
-"""The commands, made of what each verb can be asked: its options, where the answer goes, and the exit code."""
+"""Commands derived from the verbs' options, with the destination of the result and the exit code."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 def short_help(verb: str) -> str:
-    """Return the first line of what a verb says of itself."""
+    """Return the first line of a verb's help."""
     return (inspect.getdoc(options_of(verb).Options) or "").partition("\n")[0]
 
 
 def options_of(verb: str) -> Any:
-    """Return the module that says what a verb can be asked, and in which formats it answers."""
+    """Return the module with the options and formats of a verb."""
     return importlib.import_module(f"ortune.verbs.{verb}.options")
 
 
 def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
-    """Return a verb as a function that typer understands; what does the work is imported when it runs.
+    """Return a verb as a function for typer; its code is imported when it runs.
 
-    ``whole``: this process does nothing else, so that all of its time is the verb's.
+    ``whole`` is whether the process only runs this verb, so that all of its time belongs to it.
     """
     from ortune.verbs._shared.defaults import configurable, unmatched
     from ortune.verbs._shared.spelling import option_fields, with_timeline
@@ -100,7 +100,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 def _parameters(
     fields: Sequence[OptionField], formats: tuple[str, ...], *, own_output: bool, config: bool
 ) -> list[inspect.Parameter]:
-    """Return the options and arguments as typer reads them."""
+    """Return the options and arguments as parameters for typer."""
     from ortune.verbs._shared import candidates
     from ortune.verbs._shared.defaults import NO_CONFIG
     from ortune.verbs._shared.spelling import MODEL, Argument, Option
@@ -138,7 +138,7 @@ def _parameters(
 
 
 def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[str, Any]) -> Configured | None:
-    """Add what the project's file has for options that were not typed, and returns what that is."""
+    """Add the project's values of options that were not typed; return those values and their file, or None."""
     from ortune.records import Configured
     from ortune.verbs._shared.defaults import defaults
     from ortune.verbs._shared.spelling import written
@@ -164,12 +164,12 @@ def _started_s() -> float:
 
 
 def _paragraphs(doc: str) -> str:
-    """Return a docstring as typer shows it best: a line a paragraph."""
+    """Return a docstring for typer: one line per paragraph."""
     return "\n\n".join(" ".join(part.split()) for part in _kept(doc).split("\n\n"))
 
 
 def _kept(text: str) -> str:
-    """Return the text with brackets escaped, which typer would take for markup."""
+    """Return the text with brackets escaped, which typer would interpret as markup."""
     from rich.markup import escape
 
     return escape(text)
@@ -178,7 +178,7 @@ def _kept(text: str) -> str:
 def _several(
     verb: str, options: type, ctx: typer.Context, values: dict[str, Any], configure: Configure | None
 ) -> tuple[Batch | None, dict[str, Any]]:
-    """Return the batch of several models, or None and the options of one."""
+    """Return the batch of several models; or None, and the options of a single model."""
     from ortune.verbs._shared.spelling import option_fields
 
     if "each" not in values and not any(map(_each, option_fields(options))):
@@ -201,7 +201,7 @@ def _run(
 
 
 def _watched(stopping: str, action: Callable[[Watcher], Envelope[Any]], *, quiet: bool) -> Envelope[Any]:
-    """Run what shows its progress, and can be stopped."""
+    """Run an action that reports progress and can be stopped."""
     from ortune import Watcher
 
     say = Say(quiet=quiet)
@@ -211,7 +211,7 @@ def _watched(stopping: str, action: Callable[[Watcher], Envelope[Any]], *, quiet
 
 
 def _typed(ctx: typer.Context, values: Iterable[str]) -> set[str]:
-    """Return the options that the command line has."""
+    """Return the names of the options set on the command line."""
     return {name for name in values if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"}
 
 
@@ -252,7 +252,7 @@ def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parame
 
 
 def _type(field: OptionField) -> Any:
-    """Return what typer reads of a field: text where text may be written, and lists."""
+    """Return typer's type of a field: text if the field accepts text, and lists of text."""
     if field.many or _each(field):
         return list[str]
     if field.takes_text:
@@ -273,7 +273,7 @@ def _default(field: OptionField) -> Any:
 
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
-    """Return where the answer goes, and how it looks."""
+    """Return the parameters for the destination and format of the result."""
     from ortune.verbs._shared import candidates
     from ortune.verbs._shared.spelling import OUT
 

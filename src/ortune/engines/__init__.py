@@ -1,1 +1,1 @@
-"""What several verbs call and no user types: conversion, bisection, partitions, ORT format, locks, profiling, races."""
+"""Code shared by several verbs: conversion, bisection, partitions, ORT format, locks, profiling, races."""

@@ -1,4 +1,4 @@
-"""Whether a model that is about to be delivered loads where it is to run, and gives what its source gives."""
+"""Checks that a model to be delivered loads in its runtime and gives the outputs of its source."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from ortune.targets.machine import Machine
 LIMIT_S = 120.0
 """Seconds to load each of the two models, and as many to run it once; memory is limited as in every trial."""
 _OF_THE_MACHINE = ("timeout", "out-of-memory", "disk-full", "no-runtime")
-"""Reasons for which a trial fails that are no fault of its model."""
+"""Reasons of a failed trial that are not the model's fault."""
 
 
 def outputs_of(
@@ -51,22 +51,22 @@ def outputs_of(
     *,
     limit_s: float = LIMIT_S,
 ) -> OutputDifference:
-    """Return how far the outputs of a written model are from its source's, on the same inputs.
+    """Return the difference of a written model's outputs from its source's, on the same inputs.
 
     If the source is wrong, or does not run, at the level of its plan, that is added to the alerts, and both are
     compared at the highest level that is right.
 
     Args:
-        baseline: Of the source.
+        baseline: Baseline of the source.
         path: The written model; its external data is in the same folder.
         specs: The rewrites that it was made by.
-        settings: What must be set to run it.
+        settings: Settings that the written model needs.
         line: Callback for progress messages.
-        limit_s: Seconds to load each, and to run it.
+        limit_s: Time limit in seconds for loading and running each.
 
     Raises:
         OrtuneError: The source does not run.
-        NewModelFailed: The written model does not.
+        NewModelFailed: The written model does not run.
     """
     line("comparing the outputs")
     # Inputs that both models take: they are settled on the source, and paired by name with the written
@@ -116,7 +116,7 @@ def outputs_of(
 
 
 class NewModelFailed(MeasurementError):
-    """A written model does not run where its source does."""
+    """A written model does not run although its source does."""
 
     def __init__(self, outcome: Failed) -> None:
         super().__init__(
@@ -140,22 +140,22 @@ def verify(
     line: Callable[[str], None],
     moves: bool,
 ) -> Verification:
-    """Run a written model and its source once each, where there is an onnxruntime that runs the source.
+    """Run a written model and its source once each, if an onnxruntime that runs the source is available.
 
     Args:
-        source: What was rewritten.
+        source: The original model.
         path: The written model.
         specs: The rewrites that it was made by.
-        plan: What it is run with; one for a page is left out, since only the graph is in question.
-        runtime: What the user named.
-        inputs: What both are fed.
-        scratch: Where feeds and outputs lie meanwhile.
-        machine: Where they run.
+        plan: Plan of the runs; for a browser the default, since only the graph is checked.
+        runtime: The runtime named by the user; None for the usual one.
+        inputs: Input options for both.
+        scratch: Folder for feeds and outputs.
+        machine: Machine of the runs.
         line: Callback for progress messages.
         moves: Whether the rewrites may change the outputs by more than rounding, as the user allowed.
 
     Raises:
-        ModelError: The written model does not load or run, or gives other outputs: it must not be delivered.
+        ModelError: The written model does not load or run, or its outputs differ, so it must not be delivered.
     """
     plan = Plan() if plan.is_web else msgspec.structs.replace(plan, rewrites=())
     try:

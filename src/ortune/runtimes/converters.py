@@ -1,7 +1,7 @@
-"""The environments that models are converted in: a framework with its maintained converter, apart from ortune's own.
+"""Environments for converting models: a framework with its maintained converter, separate from ortune's own.
 
-Names and packages are this closed list; a name comes from the command line alone. Packages are installed with all that
-they depend on, and from wheels alone.
+Names and packages are this closed list; a name comes only from the command line. Packages are installed with all
+dependencies, and only from wheels.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ class Converter:
     """One framework with its converter.
 
     Attributes:
-        name: What ``ortune runtime add`` calls it.
-        framework: As people call it.
-        what: What it converts, one sentence.
+        name: Name for ``ortune runtime add``.
+        framework: Common name of the framework.
+        what: What it converts, in one sentence.
         imports: Modules that must be importable.
-        package: The one whose version is recorded.
-        requirements: What is installed, by preference: a later entry is for where the index lacks the one before.
-        about_bytes: About its size on disk.
+        package: Package with the recorded version.
+        requirements: Packages to install, by preference: a later entry is used if the index lacks the previous one.
+        about_bytes: Approximate size on disk.
     """
 
     name: str

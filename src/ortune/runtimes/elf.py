@@ -1,4 +1,4 @@
-"""What a shared library of Linux needs: the names in its own dynamic section, read without loading it."""
+"""Dependencies of a Linux shared library: the names in its dynamic section, read without loading it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_BYTES = 1 << 20
 
 
 def needed(library: Path) -> tuple[str, ...]:
-    """Return the names of the libraries that one is linked to, in order; () for what is no ELF file of 64 bits."""
+    """Return the names of the libraries that a library is linked to, in order; () if it is not a 64-bit ELF file."""
     try:
         with library.open("rb") as file:
             return _needed(file)

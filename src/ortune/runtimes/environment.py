@@ -1,7 +1,7 @@
-"""The environment that other interpreters are started in, and what of it may be recorded.
+"""Environment variables for starting other interpreters, and those that may be recorded.
 
-A stray variable changes speed (a preloaded allocator, a thread count), so only what a program needs to
-start, find its libraries and reach its device passes. Settings under test are added by name.
+Stray variables change speed (a preloaded allocator, a thread count), so only those pass that a program needs to start,
+find its libraries and access its device. Settings under test are added by name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def clean_environment(
     """Return the environment for a probe or a trial.
 
     Args:
-        extra: Settings under test; they win over everything else.
-        base: Taken instead of this process's environment.
+        extra: Settings under test, which override everything else.
+        base: Environment to use instead of this process's.
     """
     source = os.environ if base is None else base
     environment = {name: value for name, value in source.items() if _passes(name)}
@@ -60,18 +60,18 @@ def clean_environment(
 
 
 def _absolute(folders: str) -> str:
-    """Return a list of folders without its empty parts, which mean the current folder: a colon too many puts it there.
+    """Return a list of folders as absolute paths, without empty parts, which would mean the current folder.
 
-    Relative folders are the user's, and a process may have a working directory of its own.
+    Relative folders are the user's, and a process may have a different working directory.
     """
     parts = [part for part in folders.split(os.pathsep) if part not in ("", os.curdir)]
     return os.pathsep.join(os.path.abspath(part) for part in parts)  # noqa: PTH100  (keeps links)
 
 
 def recorded(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that may be stored and shown: names that affect speed, in order.
+    """Return the part of an environment that may be stored and shown: variables that affect speed, sorted by name.
 
-    Everything else stays out, so that a report never carries a secret or a person's paths.
+    Everything else is left out, so that a report never contains a secret or personal paths.
     """
     return {name: environment[name] for name in sorted(environment) if _is_recorded(name)}
 

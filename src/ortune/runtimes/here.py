@@ -1,4 +1,4 @@
-"""Why a build of ONNX Runtime cannot work on this machine, as far as that is known before anything is fetched."""
+"""Reasons that a build of ONNX Runtime cannot work on this machine, as far as known before downloading it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ortune.catalogue.provider import Build, Provider
 from ortune.platform import cpu_vendor, cuda_driver, host
 
 SOFTWARE_GPU = "ORT_WEBGPU_EP_ALLOW_SOFTWARE_ADAPTER"
-"""The variable by which WebGPU's plug-in takes a CPU for its device, where a Vulkan of software is there."""
+"""Variable that lets WebGPU's plug-in use a software Vulkan device."""
 
 _SYSTEM_NAMES = {"Darwin": "macOS"}
 
 
 def lacking(provider: Provider, build: Build | None = None) -> str:
-    """Return what this machine lacks for a provider, in one of its builds; "" if nothing is known to be missing."""
+    """Return what this machine lacks for a build of a provider; "" if nothing is known to be missing."""
     if platform.system() not in provider.systems:
         return f"{systems(provider)} only"
     gpus = host().gpus
@@ -32,7 +32,7 @@ def lacking(provider: Provider, build: Build | None = None) -> str:
 
 
 def lacking_driver(cuda: int) -> str:
-    """Return why the driver of NVIDIA is not for a major version of CUDA; "" if it is."""
+    """Return why the NVIDIA driver does not support a major version of CUDA; "" if it does."""
     driver = cuda_driver()
     if driver is None:
         return "no NVIDIA driver was found (libcuda.so.1 is missing)"

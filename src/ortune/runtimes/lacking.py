@@ -1,4 +1,4 @@
-"""What to do about an execution provider that an interpreter's ONNX Runtime lacks."""
+"""Advice about an execution provider that an interpreter's ONNX Runtime lacks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ortune.runtimes.here import lacking
 
 
 def remedy(provider: Provider) -> str:
-    """Return the command that brings a provider, or what hinders that here; "" if no runtime can be added for it."""
+    """Return the command that installs a provider, or what prevents that here; "" if no runtime can be added for it."""
     target = provider.target
     if any(runtime.name == target for runtime in made.made()):
         return f"use the runtime {target}, which is installed: add --runtime {target}"

@@ -1,4 +1,4 @@
-"""Shared libraries that a build of ONNX Runtime needs and a machine lacks: whose they are, and what brings them."""
+"""Shared libraries that a build of ONNX Runtime needs and a machine lacks: their packages, and the fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.runtimes.here import lacking_driver
 _SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
 _DRIVER = "libcuda.so.1"
 _OF_CUDA = ("cudart", "cublas")
-"""The libraries whose own number is CUDA's."""
+"""Libraries with the version number of CUDA itself."""
 
 # The first part of a library's name, and the wheel with it: {} is "-cu12" for CUDA 12, and nothing from CUDA 13 on.
 _WHEELS = {
@@ -32,7 +32,7 @@ _PACKAGES = {
     "libOpenCL.so.1": "ocl-icd-libopencl1",
     "libgomp.so.1": "libgomp1",
 }
-"""Debian's packages with what no wheel has."""
+"""Debian's packages of libraries that no wheel contains."""
 
 
 def cuda_of(needed: Sequence[str]) -> int:
@@ -42,12 +42,12 @@ def cuda_of(needed: Sequence[str]) -> int:
 
 
 def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple[str, str]:
-    """Return why a provider's library does not load, and the one command that would change it; "" if none would.
+    """Return why a provider's library does not load, and one command that fixes it, else "".
 
     Args:
-        needed: All that the library is linked to.
-        missing: What of it the system does not find.
-        python: The interpreter for whose environment the command is.
+        needed: All libraries that it is linked to.
+        missing: Those that the system does not find.
+        python: Interpreter of the environment for the command.
     """
     cuda = cuda_of(needed)
     driver = lacking_driver(cuda) if cuda else ""
@@ -66,7 +66,7 @@ def lacking(needed: Sequence[str], missing: Sequence[str], python: str) -> tuple
 
 
 def _source(name: str, cuda: int) -> str:
-    """Return the package with a library, with the version that its number asks for; "" if it is not known."""
+    """Return the package of a library, with the version from its number; "" if unknown."""
     if name in _PACKAGES:
         return _PACKAGES[name]
     match = _SONAME.fullmatch(name)

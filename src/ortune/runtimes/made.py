@@ -1,6 +1,6 @@
 """Environments that ortune makes: one build of ONNX Runtime each, under the cache folder, made once.
 
-An environment is made under another name and gets its own only when its ONNX Runtime was imported and has the requested
+An environment is created under a temporary name and renamed after its ONNX Runtime was imported and has the requested
 version, so an existing one is complete.
 """
 
@@ -36,7 +36,7 @@ ABOUT = "runtime.json"
 
 
 class _Unusable(RuntimeNotFound):
-    """What was made does not work here, so that an older build may."""
+    """The installed runtime does not work here, but an older build may."""
 
 
 _PART, _GONE = ".part-", ".gone-"
@@ -49,7 +49,7 @@ _NOT_PASSED = frozenset({
     "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
 })  # fmt: skip
 _SILENCE_S = 3
-"""Seconds for one of two requests to a package index, so a blocked one is known within ten seconds."""
+"""Seconds of each of two requests to a package index, so a blocked one is detected within ten seconds."""
 _NO_NETWORK = re.compile(
     r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
     re.IGNORECASE,
@@ -60,27 +60,27 @@ _NO_SUCH = re.compile(
 
 
 def folder() -> Path:
-    """Return where the environments are."""
+    """Return the folder of the environments."""
     return cache_folder() / "runtimes"
 
 
 def made() -> list[MadeRuntime]:
-    """Return every environment that is whole, by name; those of another Python's ortune too."""
+    """Return every complete environment, sorted by name, including those made by ortune under another Python."""
     places = sorted(folder().glob("*/" + ABOUT))
     runtimes = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
     return [runtime for runtime in runtimes if runtime is not None]
 
 
 def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
-    """Return the environment of that name, made where it is not there yet.
+    """Return the environment of that name, installing it if necessary.
 
     Args:
-        name: One that ``packages.recipe`` knows.
+        name: Name of a recipe in ``packages``.
         say: Callback for progress messages.
 
     Raises:
-        UsageError: No runtime is called so.
-        RuntimeNotFound: It could not be made; says why.
+        UsageError: The name is unknown.
+        RuntimeNotFound: It could not be installed; the message gives the reason.
     """
     wanted, passed_over = packages.usable(name)
     home = folder()
@@ -115,7 +115,7 @@ def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
 
 
 def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable[[str], None]) -> MadeRuntime:
-    """Return one environment, from what is not passed over."""
+    """Create one environment from a recipe, after reporting the recipes that were skipped."""
     home = place.parent
     for reason in passed_over:
         say(f"passed over: {reason}")
@@ -140,18 +140,18 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
 
 
 def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """Return what is worth adding and is not there yet; ``versions`` are those of the runtimes that were found."""
+    """Return the runtimes worth adding that are not installed; ``versions`` are those of the runtimes found."""
     there = {runtime.name for runtime in made()}
     return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
 
 
 def find(named: str | None, say: Callable[[str], None]) -> Runtime:
-    """Return the runtime that ``--runtime`` names: one that is made where it is not there yet, or the user's own.
+    """Return the runtime that ``--runtime`` names, installing it if necessary, or the user's own.
 
-    onnxruntime-node comes with the usual interpreter, which rewrites models and computes reference outputs.
+    onnxruntime-node is combined with the usual interpreter, which rewrites models and computes reference outputs.
 
     Raises:
-        RuntimeNotFound: It cannot be made, is not usable, or none was found.
+        RuntimeNotFound: It cannot be installed, is not usable, or none was found.
     """
     if named in CONVERTERS:
         do = "pass an environment with onnxruntime, or omit --runtime"
@@ -164,12 +164,12 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
 
 
 def called(name: str) -> str:
-    """Return the name of what is made for one: a wheel or a folder is given by its path, and has a name afterwards."""
+    """Return the name of the runtime for a name, which may be the path of a wheel or a folder."""
     return require_recipes(name)[0].name
 
 
 def remove(name: str) -> bool:
-    """Remove an environment; False if there was none. UsageError for what is no runtime's name."""
+    """Remove an environment; return False if there was none. Raises UsageError for an unknown name."""
     name = called(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
@@ -185,7 +185,7 @@ def _discard(place: Path) -> None:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what others left unfinished."""
+    """Remove unfinished folders of processes that have ended."""
     for left in (*home.glob(f"{_PART}*"), *home.glob(f"{_GONE}*")):
         owner = left.name.split("-")[1]
         if not owner.isdigit() or not psutil.pid_exists(int(owner)):
@@ -193,7 +193,7 @@ def _sweep(home: Path) -> None:
 
 
 def _read(place: Path) -> MadeRuntime | None:
-    """Return what is known of an environment; None if there is none that can be started."""
+    """Return the description of an environment; None if it has no description or interpreter."""
     try:
         about = msgspec.json.decode((place / ABOUT).read_bytes(), type=MadeRuntime)
     except (OSError, msgspec.MsgspecError):
@@ -236,7 +236,7 @@ def _install(wanted: Recipe, part: Path) -> None:
 
 
 def _pip_installs_for_others() -> bool:
-    """Return whether this environment's pip can be told another interpreter, which then needs no pip of its own."""
+    """Return whether this environment's pip supports another interpreter, which then needs no pip itself."""
     try:
         major, minor = importlib.metadata.version("pip").split(".")[:2]
         return (int(major), int(minor)) >= (22, 3)
@@ -245,7 +245,7 @@ def _pip_installs_for_others() -> bool:
 
 
 def _run(wanted: Recipe, command: list[str], environment: Mapping[str, str]) -> None:
-    """One step; in a folder of ours, since uv takes settings, an index too, from a project around it."""
+    """Run one step in ortune's folder, since uv reads settings, including an index, from a surrounding project."""
     try:
         done = launcher.run(command, limit_s=_INSTALL_S, environment=environment, folder=folder())
     except OSError as error:
@@ -282,7 +282,7 @@ def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
 
 
 def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
-    """Return what is in the environment, once it does what it is made for."""
+    """Return the description of an environment after checking that it works."""
     probed = _converter(wanted, part) if wanted.converter else probe(str(part))
     if wanted.converter:
         return _about(wanted, part, place, probed)
@@ -303,7 +303,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
 
 
 def _converter(wanted: Recipe, part: Path) -> Runtime:
-    """Return the interpreter of a converter's environment, once it has imported all that it is made for."""
+    """Return the interpreter of a converter's environment, after importing its modules."""
     assert wanted.converter is not None
     python = interpreter(str(part))
     code = f"import sys, {', '.join(wanted.converter.imports)}; print(sys.version.split()[0])"
@@ -352,7 +352,7 @@ def _packages(environment: Path) -> Iterator[InstalledPackage]:
 
 
 def _license(wheel: importlib.metadata.Distribution) -> str:
-    """The licence by the wheel's metadata: its expression, else its classifiers, else one line of its own words."""
+    """Return the licence from the wheel's metadata: its expression, else its classifiers, else one line of text."""
 
     def said(field: str) -> list[str]:
         return [str(value) for value in wheel.metadata.get_all(field) or ()]
@@ -367,12 +367,12 @@ def _adopted(environment: MadeRuntime) -> list[InstalledPackage]:
 
 
 def pinned(environment: MadeRuntime) -> tuple[str, ...]:
-    """Return the packages of an environment with their versions, as a bundle that was tuned in it requires them."""
+    """Return the packages of an environment with their versions, as requirements for a bundle tuned in it."""
     return tuple(f"{package.name}=={package.version}" for package in _adopted(environment))
 
 
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
-    """Return what it takes to run with a made runtime in the place of today's; None for one that was not made."""
+    """Return the requirements of replacing today's runtime by an installed one; None for others."""
     about = (
         next((environment for environment in made() if environment.name == runtime.name), None)
         if runtime.name
@@ -390,7 +390,7 @@ def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
 
 
 def check_names(names: tuple[str, ...]) -> None:
-    """UsageError for the first that is no runtime's name, before anything is done."""
+    """Raise UsageError for the first name that is unknown, before anything is done."""
     if not names:
         raise UsageError("no runtime was given", do=f"e.g. {packages.addable()[0].command}")
     for name in names:

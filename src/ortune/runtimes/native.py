@@ -12,22 +12,22 @@ from ortune.runtimes.runtimes import interpreter
 _LIBRARY = re.compile(r"libonnxruntime(?:\.so|\.dylib)?(?:\.[\d.]+)?(?:\.dylib)?|onnxruntime\.dll")
 _IN_NAME = re.compile(r"\.(\d+\.\d+\.\d+)\b")
 _EXPORTED = re.compile(rb"\0VERS_(\d+\.\d+\.\d+)\0")
-"""What a build for Linux calls the version of all that it exports."""
+"""Version symbol of a Linux build's exports."""
 _PROVIDER = re.compile(
     r"(?:lib)?onnxruntime_providers_(?:nv_)?(\w+?)(?:_plugin)?(?:\.so(?:\.[\d.]+)?|\.dylib|\.dll)"
 )
-"""A provider's library, or that of its plug-in; NVIDIA's has the maker in its name."""
+"""Name of a library of a provider or its plug-in; NVIDIA's contains the vendor."""
 _SHARED = "shared"
-"""Is what providers with libraries of their own have in common, and no provider."""
+"""Name of the library shared by providers, which is not a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Native:
-    """What is in such a folder.
+    """Contents of a folder with ONNX Runtime's native libraries.
 
     Attributes:
-        version: Of ONNX Runtime; "" if unknown.
-        providers: Those with a library there, as the library is called without what says whose or which kind it is.
+        version: Release of ONNX Runtime; "" if unknown.
+        providers: Providers with a library there, by the library's name without prefix and vendor.
     """
 
     version: str
@@ -35,7 +35,7 @@ class Native:
 
 
 def native(folder: Path) -> Native | None:
-    """Return what is in a folder, or in its ``lib``; None if there is no library, or a Python next to it."""
+    """Return the contents of a folder or its ``lib``; None if it has no library, or contains a Python."""
     if interpreter(str(folder)):
         return None
     for place in (folder, folder / "lib"):
@@ -50,7 +50,7 @@ def native(folder: Path) -> Native | None:
 
 
 def _version(library: Path) -> str:
-    """Return the release of a library by its name, else by what it exports; it is never loaded."""
+    """Return the release of a library from its name, else from its exports, without loading it; "" if unknown."""
     named = _IN_NAME.search(library.name)
     if named:
         return named[1]

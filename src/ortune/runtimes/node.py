@@ -1,4 +1,4 @@
-"""onnxruntime-node: the user's own, or a release that npm fetches once into the cache, and the Node that runs it."""
+"""onnxruntime-node: the user's own, or a release fetched once by npm into the cache, and its Node."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ortune.store.places import cache_folder
 
 PACKAGE = "onnxruntime-node"
 VERSION = "1.30.0"
-"""Of onnxruntime-node, where the user names none: the one that ortune is tested with."""
+"""Default version of onnxruntime-node, with which ortune is tested."""
 NAME = "node"
-"""What ``--runtime`` calls that version."""
+"""Value of ``--runtime`` for that version."""
 _NAMED = re.compile(rf"{PACKAGE}==(\d{{1,3}}(?:\.\d{{1,3}}){{2}}(?:-[\w.]+)?)")
 _LOOK_S = 60.0
 _LOOK = """
@@ -40,7 +40,7 @@ console.log(JSON.stringify({
 
 
 class _Look(msgspec.Struct, kw_only=True):
-    """What Node says of itself and of the package."""
+    """Node's report on itself and the package."""
 
     node_version: str
     version: str
@@ -49,7 +49,7 @@ class _Look(msgspec.Struct, kw_only=True):
 
 
 def named(text: str | None) -> bool:
-    """Return whether ``--runtime`` names onnxruntime-node: "node", a release of it, or its folder."""
+    """Return whether ``--runtime`` names onnxruntime-node: "node", a release, or its folder."""
     if text is None:
         return False
     if text == NAME or _NAMED.fullmatch(text) is not None:
@@ -60,15 +60,15 @@ def named(text: str | None) -> bool:
 def find(
     text: str = NAME, say: Callable[[str], None] = lambda sentence: None, *, fetch: bool = True
 ) -> NodeRuntime:
-    """Return the onnxruntime-node that is measured, fetched from npm where it must be.
+    """Return the onnxruntime-node to measure, fetching it from npm if necessary.
 
     Args:
-        text: What ``named`` accepts.
+        text: A text accepted by ``named``.
         say: Callback for progress messages.
         fetch: Whether it may be fetched.
 
     Raises:
-        RuntimeNotFound: There is no Node, the package cannot be fetched, or it does not load.
+        RuntimeNotFound: Node.js is missing, or the package cannot be fetched or loaded.
     """
     node = launcher.program("node")
     if not node:
@@ -99,7 +99,7 @@ def find(
 
 
 def _package_folder(folder: Path) -> Path | None:
-    """Return the folder from which a package is resolved; None if neither it nor its ``node_modules`` has one."""
+    """Return the folder from which the package is resolved; None if neither it nor its ``node_modules`` has one."""
     for place in (folder, folder / "node_modules" / PACKAGE):
         if place.name == PACKAGE and files.is_file(place / "package.json"):
             return place.parent.parent.resolve()
@@ -134,7 +134,7 @@ def _look(node: str, folder: Path) -> NodeRuntime:
 
 
 def _fetch(node: str, version: str, folder: Path) -> None:
-    """Install the package with what it depends on; the binaries of other systems are removed, most of its 290 MB."""
+    """Install the package with its dependencies, without the binaries of other systems, most of its 290 MB."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch) / "made"

@@ -1,4 +1,4 @@
-"""Fetching packages with the user's npm: no install script ever runs, and a registry that is blocked is known soon."""
+"""Downloads packages with the user's npm: install scripts never run, and a blocked registry is detected early."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ortune.errors import RuntimeNotFound
 
 FETCH_S = 300.0
 SILENCE_MS = 3000
-"""Of a registry, after which it is called blocked."""
+"""Milliseconds without an answer after which a registry counts as blocked."""
 
 
 def fetch(package: str, version: str, arguments: Sequence[str], folder: Path, *, instead: str) -> None:
     """Run npm for one release of a package, in a folder.
 
     Args:
-        package: The name of the package.
-        version: Its version.
+        package: Name of the package.
+        version: Version of the package.
         arguments: The subcommand of npm, with its options.
         folder: The working directory.
-        instead: The option that takes a local copy, for errors.
+        instead: Option for a local copy, for errors.
 
     Raises:
-        RuntimeNotFound: There is no npm, or npm could not fetch the package.
+        RuntimeNotFound: npm is missing, or could not fetch the package.
     """
     npm = launcher.program("npm")
     if not npm:
@@ -53,7 +53,7 @@ def fetch(package: str, version: str, arguments: Sequence[str], folder: Path, *,
 def _blocked(npm: str, folder: Path) -> str:
     """Return why npm's registry cannot be reached; "" if it can, or if a proxy is used.
 
-    npm's own limit is one of answers: for a connection whose packets are dropped it waits for minutes.
+    npm only limits the time of answers: if packets are dropped, it waits for minutes for a connection.
     """
     from urllib.request import getproxies  # brings an HTTP client, which others than npm's caller do not need
 
@@ -74,14 +74,14 @@ def _blocked(npm: str, folder: Path) -> str:
 
 
 def _patience() -> list[str]:
-    """Return how long npm waits for a registry that does not answer, unless the user has said how long."""
+    """Return npm options that limit the wait for a registry, unless the user has set a limit."""
     if "npm_config_fetch_timeout" in os.environ:
         return []
     return ["--fetch-retries=0", f"--fetch-timeout={SILENCE_MS}"]
 
 
 def _reason(said: str) -> str:
-    """Return what npm gives as its reason, among codes and names of its log."""
+    """Return the reason of npm's failure, from its log."""
     lines = [re.sub(r"^npm (error|ERR!) ", "", line) for line in said.strip().splitlines()]
     lines = [line for line in lines if not re.match(r"(code|errno|syscall) |A complete log", line)]
     return next((line.removeprefix("network ") for line in lines if line.strip()), "no message")

@@ -1,9 +1,8 @@
-"""The builds of ONNX Runtime, and the converters, that ortune can install: names from a closed list, and versions.
+"""Builds of ONNX Runtime, and converters, that ortune can install: names from a closed list, and versions.
 
-Nothing else is ever handed to an installer but a wheel of ONNX Runtime that the user names by its path: no address, no
-option. A name comes from the user's own command
-line, never from a plan, a bundle or a lock. What each wheel weighs, and its licence, is in ``wheels.json``, which
-``tools/make_wheels.py`` takes from the package index.
+Installers receive only these, or a wheel of ONNX Runtime that the user names by path: never an address or an option. A
+name comes from the user's own command line, never from a plan, a bundle or a lock. Size and licence of each wheel are
+in ``wheels.json``, which ``tools/make_wheels.py`` reads from the package index.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ from ortune.runtimes.native import native
 from ortune.runtimes.runtimes import interpreter
 
 RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
-"""The newest patch of each of the last minor releases that were known when this was written, newest first."""
+"""The newest patch of the last minor releases at the time of writing, newest first."""
 
 NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
 LOCAL = "+local"
-"""What the name of a runtime ends with that was made from a wheel of the user's own."""
+"""Suffix of the name of a runtime that was made from the user's wheel."""
 
 _PACKAGE = re.compile(r"([a-z-]+)==(\d{1,3}(?:\.\d{1,3}){2})(\+local)?")
 _WHEEL = re.compile(r"(onnxruntime[a-z_]*)-(\d{1,3}(?:\.\d{1,3}){2})-[\w.-]+\.whl")
@@ -45,18 +44,17 @@ _PLAIN_BYTES = 150_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What one environment is made of.
+    """Contents of one environment.
 
     Attributes:
-        name: What ``--runtime`` calls it.
-        package: The wheel that brings ONNX Runtime, or the plug-in for one.
+        name: Value of ``--runtime``.
+        package: Wheel with ONNX Runtime, or its plug-in.
         version: The version of ONNX Runtime.
-        requirements: All that is installed; a build of ONNX Runtime without what it depends on, since a trial needs
-            no more.
-        provider: The execution provider of that name; None if it names a build alone.
-        build: What of it is made; None for another release of the plain onnxruntime.
+        requirements: Packages to install; a build of ONNX Runtime without its dependencies, which trials do not need.
+        provider: The execution provider that the name refers to; None for a name of a build.
+        build: The build; None for another release of the plain onnxruntime.
         converter: The framework with its converter that it is instead of an ONNX Runtime; None for a runtime.
-        note: What to say before it is made; "" is nothing.
+        note: Message before it is installed; "" for none.
     """
 
     name: str
@@ -70,7 +68,7 @@ class Recipe:
 
     @property
     def kind(self) -> str:
-        """What is made, in a few words."""
+        """Kind of the environment, in a few words."""
         if self.converter is not None:
             return self.converter.what
         if self.name == nncf.NNCF:
@@ -79,13 +77,13 @@ class Recipe:
 
     @property
     def download_bytes(self) -> int:
-        """What is fetched, as far as it is known."""
+        """Bytes to download, as far as known."""
         wanted = [whole(self.requirements)] if self.converter else self.requirements
         return sum(wheels().get(wheel, (0, ""))[0] for wheel in wanted)
 
     @property
     def cost(self) -> str:
-        """What is fetched: each wheel with its licence and size, and the sum of the sizes that are known."""
+        """Download in words: each wheel with its licence and size, and the sum of the known sizes."""
         listed = wheels()
         parts = ", ".join(
             _priced(wheel, *listed[wheel]) if wheel in listed else wheel for wheel in self.requirements
@@ -102,18 +100,18 @@ def _priced(wheel: str, size: int, license: str) -> str:
 
 @functools.cache
 def wheels() -> dict[str, tuple[int, str]]:
-    """The size in bytes and the licence of each wheel that is installed by name, as the package index has them."""
+    """Return the size in bytes and the licence of each wheel that is installed by name, from the package index."""
     text = importlib.resources.files("ortune.runtimes").joinpath("wheels.json").read_text("utf-8")
     return {wheel: (size, license) for wheel, (size, license) in json.loads(text).items()}
 
 
 def whole(requirements: Collection[str]) -> str:
-    """Return what ``wheels.json`` calls packages together with all that they depend on."""
+    """Return the key in ``wheels.json`` of packages with all their dependencies."""
     return f"{' '.join(requirements)} and dependencies"
 
 
 def recipes(name: str) -> tuple[Recipe, ...]:
-    """What may be installed for a name, the newest first; none for what is no name of a runtime, such as a path."""
+    """Return the recipes of a name, newest first; () if it is not the name of a runtime, such as a path."""
     if name in CONVERTERS:
         return _of_converter(CONVERTERS[name])
     if name == nncf.NNCF:
@@ -136,7 +134,7 @@ def recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def require_recipes(name: str) -> tuple[Recipe, ...]:
-    """What may be installed for a name; UsageError says which names there are, or why nothing can be installed."""
+    """Return the recipes of a name; UsageError lists the known names, or gives the reason that there are none."""
     choices = recipes(name)
     provider = of_target(name)
     if not choices and provider.target:
@@ -187,7 +185,7 @@ def require_recipes(name: str) -> tuple[Recipe, ...]:
 
 
 def usable(name: str) -> tuple[list[Recipe], list[str]]:
-    """Return what may be installed for a name and may work on this machine, and why the others cannot."""
+    """Return the recipes of a name that may work on this machine, and the reasons against the others."""
     fit: list[Recipe] = []
     why: list[str] = []
     for recipe in require_recipes(name):
@@ -200,7 +198,7 @@ def usable(name: str) -> tuple[list[Recipe], list[str]]:
 
 
 def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
-    """Return what is worth adding on this machine, with the command for each; ``there`` are versions that it has."""
+    """Return the runtimes worth adding on this machine, with their commands; ``there`` are the installed versions."""
     offered = []
     for name in dict.fromkeys(provider.target for provider, _ in builds()):
         fit, _ = usable(name)
@@ -235,14 +233,14 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
 
 
 def builds() -> Iterator[tuple[Provider, Build]]:
-    """Yield the providers with builds that are made under the name of their target, and each of these."""
+    """Yield the providers with builds that are installed under their target's name, with each build."""
     for provider in that(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
 
 
 def _of_wheel(path: Path) -> tuple[Recipe, ...]:
-    """Return what is installed from a wheel of the user's own; none for what is no build of ONNX Runtime."""
+    """Return the recipe of the user's own wheel; () if it is not a build of ONNX Runtime."""
     match = _WHEEL.fullmatch(path.name)
     if match is None or not path.is_file():
         return ()
@@ -251,7 +249,7 @@ def _of_wheel(path: Path) -> tuple[Recipe, ...]:
 
 
 def _of_native(folder: Path) -> tuple[Recipe, ...]:
-    """Return the released wheel with the release and the providers of a folder of libraries; none if there is none."""
+    """Return the released wheel with the release and the providers of a folder of libraries; () if there is none."""
     found = native(folder)
     if found is None or not found.version:
         return ()

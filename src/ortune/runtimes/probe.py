@@ -1,4 +1,4 @@
-"""Asking another interpreter what is in it: one short process a question, whatever may go wrong inside."""
+"""Questions to another interpreter about its contents: one short process each, isolated from its failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ else:
 
 
 class Wheel(Record, frozen=True, kw_only=True, array_like=True):
-    """One installed wheel. ``build`` is whether it brings an ``onnxruntime`` package of its own."""
+    """One installed wheel; ``build`` is whether it contains an ``onnxruntime`` package."""
 
     name: str
     version: str
@@ -50,7 +50,7 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class RemoteHost(Record, frozen=True, kw_only=True):
-    """The machine of an interpreter that sees no files of this one, as ``platform.host_elsewhere`` takes it."""
+    """The machine of a remote interpreter, in the form of ``platform.host_elsewhere``."""
 
     texts: dict[str, str]
     system: str
@@ -60,7 +60,7 @@ class RemoteHost(Record, frozen=True, kw_only=True):
 
 
 class ProbeReport(Record, frozen=True, kw_only=True):
-    """What the process said before it ended, and how it ended.
+    """The facts that the process reported, and how it ended.
 
     Attributes:
         stage: What it was doing last.
@@ -108,9 +108,9 @@ def ask(
 
     Args:
         python: The interpreter.
-        task: "look": what is installed, and where, as ``look`` asks. "use": create a session with a provider, as
-            ``use`` asks. "absent": look for shared libraries, as ``absent`` asks.
-        argument: What the task works on.
+        task: "look": report what is installed, as in ``look``. "use": create a session with a provider, as in ``use``.
+            "absent": find missing shared libraries, as in ``absent``.
+        argument: Argument of the task.
         timeout_s: The process is ended after this many seconds.
     """
     package = importlib.resources.files("ortune")
@@ -133,7 +133,7 @@ def ask(
 
 
 def look(python: str) -> ProbeReport:
-    """Return what is installed; and on which machine, where the interpreter sees no files of this one."""
+    """Return what is installed, and the machine of an interpreter that does not share this one's files."""
     text = uuid.uuid4().hex
     try:
         with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
@@ -148,12 +148,12 @@ def look(python: str) -> ProbeReport:
 
 
 def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> ProbeReport:
-    """Return what comes of a session with a provider, of the build or of a wheel of its own."""
+    """Return the result of creating a session with a provider, from the build or a separate wheel."""
     return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
 
 
 def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
-    """Return which of some shared libraries an interpreter's processes do not find."""
+    """Return the shared libraries that an interpreter's processes do not find."""
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
@@ -173,7 +173,7 @@ def _answer(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
 
 
 def _decode(text: str) -> dict[str, Any]:
-    """A line cut short by the process's end is ignored."""
+    """Return the JSON object of a line; {} for a line that was cut off by the process's end."""
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError:

@@ -1,7 +1,7 @@
-"""What runs inside another interpreter to say what is in it. Standard library and Python 3.8 only.
+"""Runs inside another interpreter to report its contents, with the standard library of Python 3.8 only.
 
-Facts are printed one JSON object a line behind a marker, as soon as each is known: when an import ends the
-process, the lines before it say how far it came. It is sent as text on the other interpreter's stdin.
+Facts are printed as one JSON object per line after a marker, as soon as each is known: if an import ends the process,
+the previous lines show how far it got. The script is sent as text on the other interpreter's stdin.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ TINY_MODEL = bytes.fromhex(
 
 
 plugins: Any = globals().get("plugins")
-"""The worker's file of that name, which is sent with this one."""
+"""The worker's module of that name, which is sent with this script."""
 
 
 def say(**facts: Any) -> None:
-    """Print facts on a line of their own: libraries may have left the last line unfinished."""
+    """Print facts on a separate line, since libraries may have left the last one unfinished."""
     sys.stdout.write("\n" + MARKER + json.dumps(facts) + "\n")
     sys.stdout.flush()
 
 
 def on_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report whatever a foreign package raised, instead of a traceback."""
+    """Report any exception of a foreign package, instead of a traceback."""
     del trace
     say(error=kind.__name__ + ": " + str(error))
 
 
 def wheels() -> list[tuple[str, str, bool]]:
-    """Installed wheels that matter: name, version, and whether it brings an ``onnxruntime`` package."""
+    """Return relevant installed wheels: name, version, and whether each contains an ``onnxruntime`` package."""
     installed = []
     for wheel in importlib.metadata.distributions():
         name = (wheel.metadata["Name"] or "").lower().replace("_", "-")
@@ -57,7 +57,7 @@ def wheels() -> list[tuple[str, str, bool]]:
 
 
 def import_runtime() -> Any:
-    """Import numpy, then ONNX Runtime, saying which one is on its way and what is not installed at all."""
+    """Import numpy, then ONNX Runtime, after reporting each import and missing packages."""
     say(absent=[name for name in ("onnxruntime", "numpy") if importlib.util.find_spec(name) is None])
     say(stage="import numpy")
     importlib.import_module("numpy")
@@ -66,10 +66,10 @@ def import_runtime() -> Any:
 
 
 def look(token: str = "") -> None:
-    """Everything that can be told without creating a session.
+    """Report everything that is known without creating a session.
 
-    Where a file of ortune's machine is named that is not here with its content, this is another machine, and what is
-    to be known of it is said too.
+    If the token names a file of ortune's machine that does not exist here with its content, this is another machine,
+    which is then reported too.
     """
     say(python_version=platform.python_version(), wheels=wheels())
     if token and not sees(*json.loads(token)):
@@ -88,7 +88,7 @@ def look(token: str = "") -> None:
 
 
 def sees(path: str, text: str) -> bool:
-    """Return whether a file is here, with its content."""
+    """Return whether a file exists here with the given content."""
     try:
         return Path(path).read_text(encoding="utf-8") == text
     except (OSError, UnicodeDecodeError):
@@ -96,7 +96,7 @@ def sees(path: str, text: str) -> bool:
 
 
 def machine() -> dict[str, Any]:
-    """This machine, as far as the standard library and Linux tell."""
+    """Return the properties of this machine that the standard library and Linux report."""
     texts = {}
     siblings = sorted(Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list"))
     files = ["proc/cpuinfo", "proc/meminfo", "proc/device-tree/model", "sys/devices/system/cpu/online"]
@@ -120,10 +120,10 @@ def machine() -> dict[str, Any]:
 
 
 def use(task: str) -> None:
-    """Says whether a session really gets a provider with its options, and else the first library that is missing.
+    """Report whether a session gets a provider with its options, and otherwise the first missing library.
 
-    ONNX Runtime leaves out a provider whose library cannot be loaded, so only the session's own list of
-    providers is right.
+    ONNX Runtime skips a provider with a library that cannot be loaded, so only the session's own list of providers is
+    reliable.
     """
     provider, own = json.loads(task)
     ort = import_runtime()
@@ -154,7 +154,7 @@ def use(task: str) -> None:
 
 
 def absent(names: str) -> None:
-    """Says which of some shared libraries the loader does not find once ONNX Runtime has loaded those of wheels."""
+    """Report shared libraries that the loader does not find after ONNX Runtime has loaded those of wheels."""
     ort = import_runtime()
     if hasattr(ort, "preload_dlls"):
         ort.preload_dlls()
@@ -168,7 +168,7 @@ def absent(names: str) -> None:
 
 
 def library_error(ort: Any, provider: str) -> str:
-    """Return what the loader says about the provider's own library; "" when it loads or there is none."""
+    """Return the loader's error for the provider's library; "" if it loads or does not exist."""
     stem = "onnxruntime_providers_" + provider.replace("ExecutionProvider", "").lower()
     folder = Path(ort.__file__).parent / "capi"
     prefix, suffix = ("", ".dll") if os.name == "nt" else ("lib", ".so")
@@ -189,7 +189,7 @@ def library_error(ort: Any, provider: str) -> str:
 
 
 def main(task: str, argument: str) -> None:
-    """Do one task and leave without running libraries' exit code, which may crash."""
+    """Run one task and exit without the exit code of libraries, which may crash."""
     sys.excepthook = on_error
     tasks: dict[str, Any] = {"look": look, "use": use, "absent": absent}
     if argument:

@@ -1,8 +1,8 @@
-"""Finding the interpreter whose ONNX Runtime is measured, and saying what is in it.
+"""Finds the interpreter with the ONNX Runtime to measure, and describes it.
 
-The user's own build is what counts, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then at
-``python3`` on the path. A ``.venv`` of the current folder may have come with somebody's files: it is never started
-unasked, only named.
+The user's own build counts, so ortune looks first at ``$VIRTUAL_ENV``, then at its own interpreter, then at ``python3``
+on the path. A ``.venv`` of the current folder may come with untrusted files: it is never started unless named, only
+reported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """One place to look for an interpreter. ``python`` is "" when there is none; ``named`` is where that was."""
+    """A place to look for an interpreter. ``python`` is "" if there is none; ``named`` is the place."""
 
     origin: str
     named: str
@@ -41,12 +41,12 @@ def find_runtime(python: str | None = None) -> Runtime:
     """Return the runtime to measure with.
 
     Args:
-        python: What ``--runtime`` names: an interpreter, a virtual environment's folder, or a command on the
-            path. None takes the assigned host of a cluster, or else looks in the usual places and takes the first that
-            has a usable ONNX Runtime.
+        python: Value of ``--runtime``: an interpreter, a virtual environment's folder, or a command on the path. None
+            uses the assigned host of a cluster, or else the first usual place with a usable ONNX Runtime.
 
     Raises:
-        RuntimeNotFound: What was named is not usable, or no place has an ONNX Runtime; says why for each.
+        RuntimeNotFound: The named interpreter is not usable, or no place has an ONNX Runtime; the message gives the
+            reasons.
     """
     if python is not None:
         place = Place(origin="--runtime", named=python, python=interpreter(python))
@@ -79,12 +79,12 @@ def find_runtime(python: str | None = None) -> Runtime:
 
 
 def all_runtimes() -> list[Runtime]:
-    """Return every place that ``find_runtime`` would look at, each once, usable or with its error."""
+    """Return the runtime of every place that ``find_runtime`` looks at, once each, usable or with its error."""
     return [_probe_place(place) for place in places()]
 
 
 def not_started(looked: Iterable[Runtime]) -> str:
-    """Return the ``.venv`` of the current folder, where it has an interpreter that is none of these; else ""."""
+    """Return the ``.venv`` of the current folder if its interpreter is none of the given ones; else ""."""
     python = interpreter(LOCAL)
     return (
         LOCAL if python and _identity(python) not in {_identity(runtime.python) for runtime in looked} else ""
@@ -92,7 +92,7 @@ def not_started(looked: Iterable[Runtime]) -> str:
 
 
 def probe(python: str) -> Runtime:
-    """Start an interpreter once and say which ONNX Runtime it has; ``error`` says why none is usable.
+    """Start an interpreter once and return its ONNX Runtime; ``error`` is the reason if none is usable.
 
     Args:
         python: The interpreter, a virtual environment's folder, or a command on the path.
@@ -101,7 +101,7 @@ def probe(python: str) -> Runtime:
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
-    """Return the runtime in a few words, as "measuring with ..." continues: ".venv (onnxruntime 1.31.1)".
+    """Return the runtime in words that follow "measuring with": ".venv (onnxruntime 1.31.1)".
 
     Args:
         runtime: A usable runtime.
@@ -119,10 +119,10 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
 
 
 def places(environment: Mapping[str, str] | None = None) -> list[Place]:
-    """Return the places to look at, in order, without those that are there a second time.
+    """Return the places to look at, in order, without duplicates.
 
     Args:
-        environment: Read instead of this process's own.
+        environment: Environment to read instead of this process's.
     """
     variables = os.environ if environment is None else environment
     candidates: list[Place] = []
@@ -141,7 +141,7 @@ def places(environment: Mapping[str, str] | None = None) -> list[Place]:
 
 
 def interpreter(named: str) -> str:
-    """Return the absolute path of the interpreter that a path, folder or command names; "" when there is none.
+    """Return the absolute path of the interpreter of a path, folder or command; "" if there is none.
 
     Links are not followed: a virtual environment's python is a link, and its target is not in the environment.
     """
@@ -155,7 +155,7 @@ def interpreter(named: str) -> str:
 
 
 def _identity(python: str) -> tuple[str, str]:
-    """Is the same for ``bin/python`` and ``bin/python3`` of one environment, not for two on one interpreter."""
+    """Return a key that is equal for ``bin/python`` and ``bin/python3`` of one environment only."""
     path = Path(python)
     return os.path.realpath(path.parent), os.path.realpath(path)
 
@@ -181,12 +181,12 @@ def _probe_place(place: Place) -> Runtime:
 
 
 def builds(look: ProbeReport) -> list[Wheel]:
-    """Return the wheels that bring a build of ONNX Runtime; two of them lie over each other."""
+    """Return the wheels that contain a build of ONNX Runtime; two of them overwrite each other."""
     return [wheel for wheel in look.wheels if wheel.build]
 
 
 def _package(look: ProbeReport) -> str:
-    """Return the wheel that the imported build is from: by its own word, else by its version."""
+    """Return the wheel of the imported build: as it reports itself, else by its version."""
     if look.package:
         return look.package
     installed = builds(look)
@@ -195,7 +195,7 @@ def _package(look: ProbeReport) -> str:
 
 
 def _error(look: ProbeReport) -> str:
-    """Return why the runtime cannot be used, in words; "" when it can."""
+    """Return why the runtime cannot be used, in words; "" if it can."""
     if look.complete and look.python_version and not look.ort_version and not look.error:
         oldest = ".".join(str(part) for part in OLDEST_PYTHON)
         return f"Python {look.python_version} is too old: {oldest} or later is needed"
@@ -212,7 +212,7 @@ def _error(look: ProbeReport) -> str:
 
 
 def _numpy_clash(look: ProbeReport) -> str:
-    """Release before 1.19 were built against numpy 1; under numpy 2 their import fails without a message."""
+    """Return the error if numpy 2 is used with a release before 1.19, the import of which fails silently; else ""."""
     versions = {wheel.name: wheel.version for wheel in look.wheels}
     numpy, ort = versions.get("numpy", ""), next((wheel.version for wheel in builds(look)), "")
     ort_release = tuple(int(part) for part in ort.split(".")[:2] if part.isdigit())

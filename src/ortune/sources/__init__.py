@@ -1,5 +1,5 @@
-"""What runs in a framework's own interpreter: opens a source model, exports it, and computes its outputs.
+"""Code for a framework's own interpreter: opens a source model, exports it, and computes its outputs.
 
-Sent there as files, like the worker, whose messages it speaks; of the package it has the worker's ``protocol`` and
-``values`` alone. It imports numpy, and the framework that its source needs.
+It is sent there as files, like the worker, and uses the worker's messages; of the package it imports only the worker's
+modules. It imports numpy, and the framework of its source.
 """

@@ -1,4 +1,4 @@
-"""What to tell the user of a source that fails because its process is confined."""
+"""Advice for a source that fails because its process is confined."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TRUST = "if you trust it, pass --trust-source, which opens it without confinemen
 
 
 def helps(error: BaseException) -> str:
-    """Return what helps if the fence is why a source failed; "" if it is not."""
+    """Return advice if the confinement caused an error; "" otherwise."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, PermissionError) or any(word in str(seen) for word in _DENIED):

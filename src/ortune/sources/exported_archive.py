@@ -1,7 +1,7 @@
-"""A ``.pt2`` file rewritten from what was checked of it, so that no other reader finds anything else in it.
+"""Rewrites a ``.pt2`` file from its checked contents, so no other reader can interpret it differently.
 
-Readers of zip files disagree where a file has two directories, or an entry two names, and one that unpacks may fill the
-disk. PyTorch gets an archive that has none of these: it holds the entries that are listed here, as they were checked.
+Readers of zip files disagree about files with two directories or entries with two names, and unpacking may fill the
+disk. PyTorch gets an archive without such problems, with only the entries listed here, as they were checked.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ _BYTES = re.compile(
 _TENSORS = re.compile(
     r"data/sample_inputs/model\.pt|serialized_(state_dict|constants|example_inputs)\.(pt|json)", re.ASCII
 )
-"""What ``torch.load`` reads, weights alone: archives themselves."""
+"""Entries that ``torch.load`` reads with weights_only; they are archives themselves."""
 _CONFIGS = re.compile(r"data/(weights/model_weights|constants/model_constants)_config\.json", re.ASCII)
 _PROGRAMS = ("models/model.json", "serialized_exported_program.json")
 _LEFT_OUT = re.compile(r"extra(_files)?/.*", re.ASCII)
 """Texts next to the program, which are not read."""
 _OLD = ("serialized_exported_program.json", "version")
-"""Entries of the format before PyTorch 2.8, which lie in no folder."""
+"""Entries of the format before PyTorch 2.8, which has no folder."""
 
 
 def rewritten(path: str, target: str) -> None:
-    """Check an archive and write what it may hold.
+    """Check an archive, and write its allowed contents.
 
     Args:
         path: The file.
         target: The new one.
 
     Raises:
-        Refused: It holds something else; names what it is.
-        OSError, ValueError, zipfile.BadZipFile: It is no such archive.
+        Refused: It contains something else; the message names it.
+        OSError, ValueError, zipfile.BadZipFile: It is not such an archive.
     """
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
         entries = stored_entries(source, os.path.getsize(path), _SAVER)
@@ -75,7 +75,7 @@ def rewritten(path: str, target: str) -> None:
 
 
 def _root(entries: Iterable[zipfile.ZipInfo]) -> str:
-    """Return the folder in which all entries lie; "" of the older format, in which they lie in none."""
+    """Return the folder of all entries, with a slash; "" for the older format, which has none."""
     names = [entry.filename for entry in entries]
     if set(_OLD) <= set(names):
         return ""
@@ -88,7 +88,7 @@ def _root(entries: Iterable[zipfile.ZipInfo]) -> str:
 
 
 def _require_stored_tensors(name: str, data: bytes) -> None:
-    """Of an archive within the archive too: nothing unpacks to more than there is."""
+    """Check tensors: a nested archive must not unpack to more than its size, and pickles are refused."""
     if zipfile.is_zipfile(io.BytesIO(data)):
         with zipfile.ZipFile(io.BytesIO(data)) as inner:
             stored_entries(inner, len(data), _SAVER)

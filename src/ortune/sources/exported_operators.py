@@ -1,8 +1,8 @@
-"""Operators that a ``.pt2`` file may call: they compute tensors from tensors and numbers, and reach nothing else.
+"""Operators that a ``.pt2`` file may call: they compute tensors from tensors and numbers, without other access.
 
-Of PyTorch's own (``aten``) those are listed that return tensors, or sizes and truth values of tensors, forwards, on
-the CPU. A text as an argument (a mode, an equation) names no file in any of them. Each includes all its overloads,
-and its in-place version.
+Of PyTorch's own operators (``aten``), those are listed that return tensors, or sizes and truth values of tensors,
+forwards, on the CPU. None interprets a text argument (a mode, an equation) as a file name. Each includes all its
+overloads, and its in-place version.
 """
 
 from __future__ import annotations
@@ -139,11 +139,11 @@ _FUNCTIONS = re.compile(
 )
 _OPERATOR = re.compile(r"torch\.ops\.([a-z]\w*)\.(\w+)(\.[A-Za-z]\w*)?", re.ASCII)
 _OF_ONNX = "onnx"
-"""ONNX's own operators, which PyTorch has for exporting: each computes what ONNX defines."""
+"""Namespace of ONNX's operators, which PyTorch provides for exporting."""
 
 
 def is_allowed(target: str) -> bool:
-    """Return whether a node may call this, as a program names it: ``torch.ops.aten.add.Tensor``."""
+    """Return whether a node may call a target, written as in a program: ``torch.ops.aten.add.Tensor``."""
     named = _OPERATOR.fullmatch(target)
     if named is None:
         return _FUNCTIONS.fullmatch(target) is not None

@@ -1,6 +1,6 @@
-"""What the program in a ``.pt2`` file may hold: torch evaluates some of its texts as Python, so these are read first.
+"""Checks of the program in a ``.pt2`` file, since torch evaluates some of its texts as Python.
 
-``torch.export.load`` hands symbolic sizes to sympy, which evaluates them. A program's guards become a function, its
+``torch.export.load`` passes symbolic sizes to sympy, which evaluates them. A program's guards become a function, its
 names are written into the code of a module, and a node's target may be any attribute below ``torch``. ``weights_only``
 covers none of these.
 """
@@ -19,11 +19,11 @@ from .stored_archive import objects
 
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
-"""Letters, digits and signs that end no text and call nothing, wherever they are pasted."""
+"""Letters, digits and signs that neither end a text nor call anything, wherever they are inserted."""
 _IDENTIFIERS = ("name", "forward_arg_names")
 _TREES = ("in_spec", "out_spec")
 _CHECKED = ("target", "as_operator", "expr_str", "metadata", "as_string", "as_strings")
-"""What is checked elsewhere or dropped, and arguments of operators, which are written with their quotes escaped."""
+"""Keys that are checked elsewhere or dropped, and arguments of operators, which torch writes with escaped quotes."""
 _ARITHMETIC = (
     ast.Expression, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.operator, ast.unaryop,
     ast.boolop, ast.cmpop, ast.keyword, ast.Tuple,
@@ -42,10 +42,10 @@ _INSTEAD = "name the function that creates the model: module:function"
 
 
 def plain(whole: Any) -> Any:
-    """A program, or the list of its weights, without what torch does not need of it: notes on its nodes, and guards.
+    """Return a program, or the list of its weights, without the node metadata and guards that torch does not need.
 
     Raises:
-        Refused: Something in it would run code when it is loaded or called, or reach for files; names what it is.
+        Refused: A part of it would run code or access files when loaded or called; the message names it.
     """
     for part in objects(whole):
         if "guards_code" in part:
@@ -68,7 +68,7 @@ def plain(whole: Any) -> Any:
 
 
 def _require_name(key: str, value: Any) -> None:
-    """Refuse a text that would be more than a name where torch writes it into the code of a module."""
+    """Refuse a text that is more than a name, if torch writes it into the code of a module."""
     if key in _CHECKED:
         return
     try:
@@ -90,7 +90,7 @@ def _number(size: Any) -> int | None:
 
 
 def _in_json(text: str) -> Iterator[str]:
-    """Yield every text of a JSON document, those of documents that are its texts included."""
+    """Yield every text of a JSON document, including those in texts that are JSON themselves."""
     waiting = [json.loads(text)]
     while waiting:
         part = waiting.pop()
@@ -105,7 +105,7 @@ def _in_json(text: str) -> Iterator[str]:
 
 
 def _listed(value: Any) -> Iterator[str]:
-    """Yield a text, or those in a list, nested or not; what lies in an object has a name of its own."""
+    """Yield a text, or the texts in nested lists; those in objects are checked under their own keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -118,7 +118,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Return whether a text is arithmetic of sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
+    """Return whether a text is arithmetic on sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""A fitted estimator of scikit-learn, LightGBM or XGBoost, as a user's function gives it."""
+"""A fitted estimator of scikit-learn, LightGBM or XGBoost, created by a user's function."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Fitted:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """The number of rows is always open."""
+        """Export the model; the number of rows is always dynamic."""
         del dynamic
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -81,11 +81,11 @@ class Fitted:
         return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
 
     def threads(self) -> int | None:
-        """Do nothing: an estimator has its own ``n_jobs``, and libraries take ``OMP_NUM_THREADS``."""
+        """Return None: an estimator has its own ``n_jobs``, and libraries use ``OMP_NUM_THREADS``."""
         return None
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Probabilities of a classifier; else what it predicts, or transforms into."""
+        """Return a function that computes probabilities of a classifier; else predictions, or a transformation."""
         rows, estimator = feeds[_INPUT], self.estimator
         warnings.simplefilter("ignore")  # rows have no names of columns here
         names = ("predict_proba", "predict", "transform")
@@ -93,7 +93,7 @@ class Fitted:
         return lambda: call(rows)
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Labels and probabilities of a classifier; else one array, a row each."""
+        """Return labels and probabilities of a classifier; else one array with a row per input row."""
         rows, estimator = feeds[_INPUT], self.estimator
         output = np.asarray(result)
         if hasattr(estimator, "predict_proba"):
@@ -109,7 +109,7 @@ class Fitted:
 
 
 def open_source(request: Mapping[str, Any]) -> Fitted:
-    """Return the estimator that the user's function gives, alone or with rows."""
+    """Return the estimator that the user's function returns, with its example rows if any."""
     product = made_by(request["source"], request["folder"])
     estimator, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
     return Fitted(estimator, rows)

@@ -18,11 +18,11 @@ _HELPS = {
     "out-of-memory": "free memory, and try again",
     "disk-full": "free space in the folder of temporary files, or set TMPDIR to another one",
 }
-"""What the machine lacks, which is no fault of the source."""
+"""Advice for resources that the machine lacks, which is not the source's fault."""
 
 
 def main() -> None:
-    """Answer one request after another: whatever goes wrong in one becomes its answer."""
+    """Answer one request after another; any error of a request becomes its answer."""
     link = Link()
     protocol.die_with_parent()
     request = link.first_line()

@@ -1,4 +1,4 @@
-"""Files of Keras and TensorFlow as they are copied for the framework: what is on a list, after it was looked at."""
+"""Copies of Keras and TensorFlow files for the framework: only listed parts, after checking them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _RUN_CODE = frozenset({"Lambda", "TFSMLayer", "TorchModuleWrapper", "JaxLayer", 
 
 
 def copy_keras(path: str, target: str) -> None:
-    """Write a ``.keras`` file again from its entries, which are those of Keras and unpack to no more than there is.
+    """Write a ``.keras`` file again from its allowed entries, which must not unpack to more than the file's size.
 
     Raises:
-        Refused: It holds something else, or is no such file; names what it is.
+        Refused: It contains something else, or is not such a file; the message names the reason.
     """
     try:
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
@@ -51,7 +51,7 @@ def copy_keras(path: str, target: str) -> None:
 
 
 def _require_layers(config: Any) -> None:
-    """Refuse what is created from a module that is not Keras' own, and what would run code of the file."""
+    """Refuse objects of modules other than Keras' own, and classes that would run code of the file."""
     for part in objects(config):
         if "class_name" not in part:
             continue
@@ -71,10 +71,10 @@ def _require_layers(config: Any) -> None:
 
 
 def copy_saved_model(folder: str, target: str) -> None:
-    """Copy a SavedModel: its graph and its variables, of several descriptions of a graph the one that is checked.
+    """Copy the graph and variables of a SavedModel; if it describes the graph several times, only the checked one.
 
     Raises:
-        Refused: A part of it is a link to a place outside of its folder; names the part.
+        Refused: A part of it is a link out of its folder; the message names it.
     """
     os.makedirs(os.path.join(target, "variables"))
     _copy(folder, "saved_model.pb", target)

@@ -1,4 +1,4 @@
-"""What every kind of source model can be asked, and the errors that say why one cannot be."""
+"""Interface of every kind of source model, and the errors of unusable ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLER = "export the model with smaller sizes"
 
 
 class Refused(Exception):
-    """The source cannot be used as it is; the message says why, and ``do`` what helps."""
+    """The source cannot be used as it is; the message gives the reason, and ``do`` the fix."""
 
     def __init__(self, what: str, do: str = "") -> None:
         super().__init__(what)
@@ -23,7 +23,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Input:
-    """One input: its name, its element type as ONNX has it, and its shape, None if a size is open."""
+    """One input: its name, its ONNX element type, and its shape with None for dynamic sizes."""
 
     name: str
     type: str
@@ -32,11 +32,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Exported:
-    """What an exporter did.
+    """Result of an exporter.
 
     Attributes:
         inputs: The model's inputs, by the source's.
-        messages: What it warned of.
+        messages: Its warnings.
     """
 
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -47,14 +47,14 @@ class Source(Protocol):
     """An opened source model.
 
     Attributes:
-        kind: What it is, in words.
-        framework: What runs it, with its version.
-        styles: The ways to run it, the usual one first; ("",) where there is one.
-        left_out: Why another way is not there, "" if none is missing.
-        versions: Of the framework and its converters.
-        exporters: What can convert it, the preferred one first.
-        inputs: In their order.
-        example: Real inputs, where the source has some.
+        kind: Kind of the source, in words.
+        framework: Its framework with the version.
+        styles: Ways to run it, the usual one first; ("",) if there is only one.
+        left_out: Why another way is unavailable; "" if none is.
+        versions: Versions of the framework and its converters.
+        exporters: Names of usable exporters, the preferred one first.
+        inputs: Inputs in order.
+        example: Real inputs, if the source has any.
     """
 
     kind: str
@@ -69,28 +69,28 @@ class Source(Protocol):
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """Write an ONNX model; ``dynamic`` names open axes by input, opset 0 is the exporter's own choice."""
+        """Write an ONNX model; ``dynamic`` names dynamic axes by input, opset 0 is the exporter's default."""
         ...
 
     def threads(self) -> int | None:
-        """Return threads that one operator may use, as the framework says; None if it does not."""
+        """Return the threads of one operator, as the framework reports them; None if it does not."""
         ...
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Return one run on these inputs, in one of the styles; what is done once for all runs is done here."""
+        """Return a function that runs these inputs once, in one of the styles, after preparing them."""
         ...
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the outputs of a run on these inputs by name, as arrays, in their order."""
+        """Return the outputs of a run by name, as arrays, in order."""
         ...
 
 
 def require_size(name: str, sizes: Sequence[int | None]) -> None:
-    """Refuse a tensor of more elements than this machine has bytes: to compute it takes hours, even if none is stored.
+    """Refuse a tensor with more elements than the machine has bytes; computing it takes hours even if not stored.
 
     Args:
-        name: Of the tensor.
-        sizes: None where a size is open, which counts as 1.
+        name: Name of the tensor.
+        sizes: Its sizes; None for a dynamic one, which counts as 1.
 
     Raises:
         Refused: It is larger.
@@ -113,7 +113,7 @@ def _memory_bytes() -> float:
 
 
 def made_by(factory: str, folder: str) -> Any:
-    """Return what the user's function ``module:function`` returns; the folder is that of the command line."""
+    """Return the result of the user's function ``module:function``; the folder is that of the command line."""
     module, _, name = factory.partition(":")
     sys.path.insert(0, folder)
     try:
@@ -127,7 +127,7 @@ def made_by(factory: str, folder: str) -> Any:
 
 
 def onnx_type(dtype: Any) -> str:
-    """Return the element type of a numpy array as ONNX names it."""
+    """Return the ONNX name of a numpy array's element type."""
     name = str(dtype)
     if name.startswith(("<U", "object", "str")):
         return "string"

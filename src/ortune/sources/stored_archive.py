@@ -1,4 +1,4 @@
-"""Entries of a zip file that cannot take more room than the file itself, and objects of the JSON documents in it."""
+"""Entries of a zip file that cannot unpack to more than its size, and objects of its JSON documents."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .source import Refused
 
 
 def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipfile.ZipInfo]:
-    """Return the entries of an archive whose writer compresses nothing.
+    """Return the entries of an archive that must be uncompressed.
 
     Args:
         archive: The archive.
         size: Bytes of its file.
-        saver: What writes such files, as users call it.
+        saver: Function that writes such files, as users call it.
 
     Raises:
-        Refused: It would unpack to more than it is, or has two entries of one name.
+        Refused: It would unpack to more than its size, or has two entries with the same name.
     """
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
@@ -36,7 +36,7 @@ def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipf
 
 
 def objects(document: Any) -> Iterator[dict[str, Any]]:
-    """Iterate over every object of a JSON document."""
+    """Yield every object of a JSON document."""
     waiting = [document]
     while waiting:
         part = waiting.pop()

@@ -57,23 +57,23 @@ class SavedModel:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """Exports by tf2onnx; sizes that the signature leaves open stay open."""
+        """Export with tf2onnx; dynamic sizes of the signature stay dynamic."""
         del dynamic
         arguments = ["--saved-model", self.folder, "--signature_def", SIGNATURE, "--output", path]
         _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """Return the threads of operators; None if TensorFlow chose it."""
+        """Return the threads of operators; None if TensorFlow chooses them."""
         return _threads()
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Return one call of the signature."""
+        """Return a function that calls the signature once."""
         values = {name: tf.constant(feeds[name], dtype=spec.dtype) for name, spec in self.specs.items()}
         return lambda: {name: value.numpy() for name, value in self.call(**values).items()}
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the outputs in the order of their names, as tf2onnx has them."""
+        """Return the outputs in the order of their names, as in tf2onnx."""
         return sorted(result.items())
 
 
@@ -108,17 +108,17 @@ class TfLite:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """Exports by tf2onnx."""
+        """Export with tf2onnx."""
         del dynamic
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
         return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
-        """Return the threads that it was given."""
+        """Return the requested number of threads."""
         return self.n_threads
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Return one run, with inputs resized where the file allows it."""
+        """Return a function that runs once, resizing inputs if the file allows it."""
         values = {detail["index"]: feeds[detail["name"]].astype(detail["dtype"]) for detail in self.details}
         outputs = [detail["index"] for detail in self.interpreter.get_output_details()]
 
@@ -144,7 +144,7 @@ class TfLite:
 
 
 def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
-    """Return what the source is, by its name."""
+    """Return the opened source, by its kind."""
     source, threads = request["source"], request["threads"]
     if threads:
         tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -184,7 +184,7 @@ def _keras_file(path: str) -> Any:
 
 
 def _of_keras(model: Any, example: Any) -> SavedModel:
-    """Return a Keras model by way of a SavedModel, which is what tf2onnx reads."""
+    """Return a Keras model as a SavedModel, which tf2onnx reads."""
     folder = tempfile.mkdtemp(prefix="saved-model-")
     with contextlib.redirect_stdout(io.StringIO()):
         model.export(folder, verbose=False)
@@ -199,7 +199,7 @@ def _of_keras(model: Any, example: Any) -> SavedModel:
 
 
 def _require_plain(folder: str) -> None:
-    """Refuse a SavedModel with an operator, in its graph or in any function, that is not on the list."""
+    """Refuse a SavedModel with an unlisted operator, in its graph or in any function."""
     from tensorflow.core.protobuf import saved_model_pb2
     from tensorflow.python.framework import op_def_registry
 
@@ -221,7 +221,7 @@ def _require_plain(folder: str) -> None:
 
 
 def _convert(arguments: Sequence[str]) -> None:
-    """tf2onnx as its own command line runs it."""
+    """Run tf2onnx as on its command line."""
     from tf2onnx import convert
 
     kept = sys.argv

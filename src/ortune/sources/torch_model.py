@@ -1,4 +1,4 @@
-"""A PyTorch model: an exported program in a ``.pt2`` file, or a module that a user's function gives."""
+"""A PyTorch model: an exported program in a ``.pt2`` file, or a module returned by a user's function."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Torch:
     """A module with the arguments that it is called with.
 
     Args:
-        module: What is called.
+        module: The callable module.
         arguments, named: Its arguments, by position and by name.
-        program: The exported program that it comes from, None if it is the user's own.
+        program: The exported program of the module; None for a user's own module.
         is_confined: The process starts no program.
     """
 
@@ -71,7 +71,7 @@ class Torch:
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
     ) -> Exported:
-        """Exports by ``torch.onnx.export``, the given axes open."""
+        """Export with ``torch.onnx.export``, with the given axes dynamic."""
         names = [tensor.name for tensor in self.inputs]
         options: dict[str, Any] = {"input_names": names, "external_data": False}
         if opset:
@@ -99,7 +99,7 @@ class Torch:
         return Exported(inputs={name: name for name in names}, messages=messages)
 
     def _shapes(self, dynamic: Mapping[str, Mapping[int, str]]) -> Any:
-        """Return the open axes in the form of the arguments; None if there are none."""
+        """Return the dynamic axes in the structure of the arguments; None if there are none."""
         if not dynamic:
             return None
         axes = [
@@ -116,7 +116,7 @@ class Torch:
         return count
 
     def prepared(self, feeds: Mapping[str, Any], style: str = EAGER) -> Callable[[], Any]:
-        """Return one call, without gradients."""
+        """Return a function that calls the module once, without gradients."""
         arguments, named = self._called(feeds)
         call = torch.compile(self.module) if style == COMPILED else self.module
 
@@ -127,7 +127,7 @@ class Torch:
         return run
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the tensors of a result, in their order."""
+        """Return the tensors of a result, in order."""
         leaves = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.Tensor)]
         return [("output_%d" % i, _array(leaf)) for i, leaf in enumerate(leaves)]
 
@@ -140,7 +140,7 @@ class Torch:
 
 
 def open_source(request: Mapping[str, Any]) -> Torch:
-    """Return a ``.pt2`` file, or what the user's function gives."""
+    """Return the opened ``.pt2`` file, or the module that the user's function returns."""
     torch.set_num_threads(request["threads"] or torch.get_num_threads())
     torch.manual_seed(0)
     is_confined = request.get("fence") is not None
@@ -160,7 +160,7 @@ def open_source(request: Mapping[str, Any]) -> Torch:
 
 
 def _program(path: str) -> Any:
-    """Return an exported program, read as weights alone."""
+    """Return an exported program, read with weights_only."""
     try:
         checked = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.pt2")
         rewritten(path, checked)
@@ -185,7 +185,7 @@ def _program(path: str) -> Any:
 
 @contextlib.contextmanager
 def _weights_only() -> Iterator[None]:
-    """``torch.export.load`` unpickles whatever a file holds; here it reads tensors, and refuses the rest."""
+    """Restrict ``torch.export.load``, which unpickles anything, to reading tensors."""
     load = torch.load
 
     def weights(*args: Any, **options: Any) -> Any:
@@ -220,7 +220,7 @@ def _of_program(program: Any, is_confined: bool) -> Torch:
 def _example(
     module: Any, rest: Sequence[Any], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that the function returned with the module, or those of the requested shapes."""
+    """Return the arguments that the function returned with the module, or those of the requested shapes."""
     if rest:
         example = rest[0]
         if isinstance(example, Mapping):
@@ -251,7 +251,7 @@ def _made(name: str, shape: Sequence[int]) -> Any:
 def _names(
     module: Any, arguments: Sequence[Any], named: Mapping[str, Any], program: Any, count: int
 ) -> list[str]:
-    """Return a name for each value that goes in: the parameter's, with a number for the parts of a nested one."""
+    """Return a name for each input: the parameter's, with a number for parts of a nested one."""
     if program is not None:
         names = [str(name) for name in program.graph_signature.user_inputs]
         if len(names) == count:
@@ -269,7 +269,7 @@ def _names(
 
 
 def _open_axes(program: Any) -> set[tuple[str, int]]:
-    """Return input and axis of every size that an exported program leaves open."""
+    """Return input and axis of every dynamic size of an exported program."""
     if program is None:
         return set()
     axes = set()

@@ -1,4 +1,4 @@
-"""A trial of a source in its framework: it takes turns with those of ONNX Runtime, by the same messages."""
+"""A trial of a source in its framework, which takes turns with trials of ONNX Runtime by the same messages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MODULES = {
     "tflite": "tensorflow_model",
     "fitted": "fitted_model",
 }
-"""What opens a source, by its kind; a closed list."""
+"""Modules that open a source, by its kind; a closed list."""
 THREADS = "intra_op_num_threads"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def open_source(request: dict[str, Any]) -> Source:
-    """Return the source of a request, its framework imported."""
+    """Return the source of a request, after importing its framework."""
     # Ortune's own scratch folder, where this process was started: what a framework leaves there goes with it.
     tempfile.tempdir = os.getcwd()
     if request["factory"]:
@@ -36,7 +36,7 @@ def open_source(request: dict[str, Any]) -> Source:
 
 
 def run(request: dict[str, Any], link: Link, lacking: str = "") -> NoReturn:
-    """Return one trial, from its request to its report; not begun if the process lacks its fence."""
+    """Run one trial from its request to its report; it does not start if the process could not be confined."""
     failures.conclude(link, lambda: _run(request, link, lacking), words)
 
 
@@ -52,8 +52,8 @@ class SourceTrial(trial.Trial):
     """A source as its framework runs it.
 
     Args:
-        request: What opens it, how it is called, and the trial's own part.
-        link: To ortune.
+        request: Request with the source, its call style, and the trial's part.
+        link: Connection to ortune.
     """
 
     source: Source
@@ -104,7 +104,7 @@ class SourceTrial(trial.Trial):
         return cases.Case(feed, call, lambda: outputs, read)
 
     def report(self) -> dict[str, Any]:
-        """Return what was measured, with the threads that the framework says it has."""
+        """Return the measurements, with the number of threads reported by the framework."""
         counts = [item for item in self.request["applied"] if item["knob"] == THREADS]
         return {**super().report(), "read_back": [self._read_back(item) for item in counts]}
 
@@ -123,12 +123,12 @@ def type_of(value: Any) -> str:
 
 
 def words(error: BaseException) -> str:
-    """Return what was raised first: exporters wrap it in pages of advice."""
+    """Return the text of the first error, since exporters wrap it in pages of advice."""
     return _COLOURS.sub("", failures.first_lines(cause(error))).strip()
 
 
 def cause(error: BaseException) -> BaseException:
-    """Return what was raised first."""
+    """Return the first error in a chain."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

@@ -1,9 +1,9 @@
-"""Where a model can run, and what runs it there.
+"""Places where a model can run, and the code that runs it there.
 
-A target is a provider of ``catalogue/`` and the code that runs trials on it: a process of this machine, or what the
-folder of the provider's ``place`` has as ``KIND`` in its ``target.py``. ``browser`` is one: it runs a trial as a page.
-The files of this folder are shared by all targets: ``process`` runs a trial as a process of this machine, ``runner``
-lets trials of any targets take turns.
+A target is a provider of ``catalogue/`` and the code that runs trials on it: a process of this machine, or ``KIND`` in
+the ``target.py`` of the folder that the provider's ``place`` names. ``browser`` is such a folder: it runs a trial as a
+page. The files of this folder are shared by all targets: ``process`` runs a trial as a process of this machine,
+``runner`` lets trials of any targets take turns.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ortune.targets.target import Target
 __all__ = ["WEB", "Target", "all_targets", "find", "in_browsers", "of"]
 
 WEB = "web"
-"""What ``tune --target`` calls all that a browser offers."""
+"""Value of ``tune --target`` for all targets of a browser."""
 
 
 @cache
 def all_targets() -> dict[str, Target]:
-    """Return every target by name; the CPU, the base of all comparisons, comes first."""
+    """Return every target by name; the CPU, the base of all comparisons, is first."""
     return {p.target: _target(p.target) for p in providers.that(lambda p: p.target)}
 
 
 @cache
 def _target(name: str) -> Target:
-    """Return the target of that name, of the kind that runs trials at its place; the others are not imported for it."""
+    """Return the target of that name, importing only the kind that runs trials at its place."""
     provider = providers.of_target(name)
     if not provider.place:
         return Target(provider)
@@ -40,7 +40,7 @@ def _target(name: str) -> Target:
 
 
 def find(name: str) -> Target:
-    """Return the target of that name; UsageError lists all."""
+    """Return the target of that name; UsageError lists the valid names."""
     if providers.of_target(name).target:
         return _target(name)
     if name == WEB:
@@ -53,11 +53,11 @@ def find(name: str) -> Target:
 
 
 def in_browsers() -> tuple[str, ...]:
-    """Return the names of the targets in a browser; WebAssembly, the base of their comparisons, comes first."""
+    """Return the names of the targets in a browser; WebAssembly, the base of their comparisons, is first."""
     in_page = providers.that(lambda p: p.target and p.in_page)
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 
 def of(plan: Plan) -> Target:
-    """Return the target of a plan, by its first execution provider; an unknown provider runs like the CPU's."""
+    """Return the target of a plan, by its first execution provider; the CPU's for an unknown provider."""
     return _target(providers.find(plan.provider_names[0]).target or CPU.target)

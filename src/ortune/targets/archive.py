@@ -1,4 +1,4 @@
-"""What a worker, or a framework's process, is started from and in: one zipapp, unpacked here; the environment."""
+"""Programs and environment for starting workers and framework processes: a zipapp, unpacked here."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ _ROOMS = Path(__file__).parent.parent
 
 @functools.cache
 def worker_bytes() -> bytes:
-    """Return the worker's zipapp. Equal sources give equal bytes."""
+    """Return the worker's zipapp; equal sources give equal bytes."""
     return _zipapp(ENTRY, {PACKAGE: "worker"})
 
 
 @functools.cache
 def sources_bytes() -> bytes:
-    """Return the zipapp of a framework's process, which also has the modules of the worker."""
+    """Return the zipapp of a framework's process, which includes the worker's modules."""
     return _zipapp(SOURCES_ENTRY, {f"{SOURCES}/worker": "worker", f"{SOURCES}/sources": "sources"})
 
 
@@ -68,21 +68,21 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
 
 
 def write_worker(folder: Path) -> Path:
-    """Put the worker into a folder, unless it is there, and returns what to start."""
+    """Write the worker into a folder unless it exists, and return the path to start."""
     return _write(folder, "ortune-worker", worker_bytes)
 
 
 def write_sources(folder: Path) -> Path:
-    """Put the zipapp of a framework's process into a folder, unless it is there, and returns what to start."""
+    """Write the zipapp of a framework's process into a folder unless it exists, and return the path to start."""
     return _write(folder, "ortune-sources", sources_bytes)
 
 
 def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
-    """Put a zipapp into a folder, unless it is there, and returns what to start.
+    """Write a zipapp into a folder unless it exists, and return the path to start.
 
-    Unpacked, since an interpreter keeps the bytecode of a folder's modules; those of a zip file it compiles each
-    time, which was 40 of the 150 ms that a worker took to start. Where room is short it stays a zip file: Python 3.11
-    leaves half a file of bytecode on a full disk without a word, and the next worker dies of it.
+    It is unpacked, since interpreters cache the bytecode of a folder's modules but recompile those of a zip file, which
+    took 40 of the 150 ms of a worker's start. If disk space is short it stays a zip file: Python 3.11 silently writes
+    truncated bytecode on a full disk, which makes the next worker fail.
     """
     for program in (folder / name, folder / f"{name}.pyz"):
         if program.exists():
@@ -98,7 +98,7 @@ def _write(folder: Path, name: str, data: Callable[[], bytes]) -> Path:
 
 
 def _has_room(folder: Path) -> bool:
-    """Return whether the bytecode of the worker can be written with certainty."""
+    """Return whether there is certainly enough disk space for the worker's bytecode."""
     try:
         import resource
 
@@ -109,12 +109,12 @@ def _has_room(folder: Path) -> bool:
 
 
 def variables(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return what a worker's environment adds: ortune's own variables, and those of the plan."""
+    """Return the variables added to a worker's environment: ortune's own, and those of the plan."""
     return clean_environment(_own(settings), base={})
 
 
 def environment(settings: tuple[Applied, ...]) -> dict[str, str]:
-    """Return the worker's whole environment: the scrubbed one of this process plus the plan's own variables."""
+    """Return the worker's whole environment: that of this process after cleaning, and the plan's variables."""
     return clean_environment(_own(settings))
 
 

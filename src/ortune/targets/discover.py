@@ -1,4 +1,4 @@
-"""Whether a runtime can use an execution provider that it has, or why not."""
+"""Tests whether a runtime can use one of its execution providers, and why not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_DEVICE = "no such device was found"
 def tried(provider: str, runtime: Runtime) -> ProviderReport:
     """Test whether a provider can be used that is in the build, or in a plug-in wheel.
 
-    Each provider but the CPU's is tested by creating a session in a process of its own, because only the session knows
+    Every provider except the CPU's is tested by creating a session in a separate process, because only a session shows
     whether ONNX Runtime fell back.
     """
     in_build = provider in runtime.providers
@@ -44,7 +44,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
 
 
 def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
-    """Why a plug-in offers no device, as far as the machine shows it, and the command for a build that has one."""
+    """Return why a plug-in offers no device, if known, and the command that installs a suitable build, else ""."""
     own = [build for build in provider.builds if build.wheel == wheel.partition(" ")[0]]
     why = next(filter(None, (lacking(provider, build) for build in own)), NO_DEVICE)
     others = [build for build in provider.builds if build not in own and not lacking(provider, build)]
@@ -52,7 +52,7 @@ def _no_device(provider: Provider, wheel: str) -> tuple[str, str]:
 
 
 def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
-    """Return why a session does not get a provider, and the command that would change it."""
+    """Return why a session does not get a provider, and the command that fixes it, else ""."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
         why, do = libraries.lacking(linked, absent(python, linked), python)
@@ -70,7 +70,7 @@ def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
 
 
 def _library(answer: ProbeReport) -> str:
-    """Return what is wrong with a shared library: that it is not there, else the loader's own words."""
+    """Return the problem of a shared library: that it is missing, or the loader's message."""
     return f"shared library {answer.missing} is missing" if answer.missing else _short(answer.library_error)
 
 

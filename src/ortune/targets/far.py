@@ -31,7 +31,7 @@ _OUTPUT = "output"
 _PROGRAM = "ortune-worker.pyz"
 _CHUNK = 1 << 20
 MOST_BACK_BYTES = 8 << 30
-"""Of all files that one process sends back: outputs, a profile, a converted model."""
+"""Limit in bytes of all files that one process sends back: outputs, a profile, a converted model."""
 MOST_FILES = 10_000
 _LEAVING_S = 5.0
 # The module of the console takes a program line by line; an argument with one would not survive ssh unquoted.
@@ -43,13 +43,13 @@ _File = Annotated[str, msgspec.Meta(max_length=1 << 20)]
 
 
 class _Said(msgspec.Struct, kw_only=True):
-    """A message of the other end about itself or about a file.
+    """A message of the relay about itself or a file.
 
     Attributes:
-        relay: Its kind.
+        relay: Kind of the message.
         wanted: Whether the content of a file is not there yet.
-        path: The place of what was to be written, and the parts of the name below it.
-        first: Whether the piece begins the file.
+        path: Index of the requested output, and the parts of the name below it.
+        first: Whether the piece is the first of its file.
         data: The piece, in base64.
         texts: Files of /proc and /sys, by their paths.
     """
@@ -63,25 +63,25 @@ class _Said(msgspec.Struct, kw_only=True):
 
 
 class _TooMuch(Exception):
-    """More came back than any answer holds."""
+    """The files sent back exceed the limit."""
 
 
 class Gone(Exception):
-    """The other end did not answer as it should."""
+    """The relay did not answer as expected."""
 
 
 class ProcessEnded(Gone):
-    """It ended; its last words are among its lines."""
+    """The remote process ended; its last messages are among its lines."""
 
 
 class FarChild(launcher.Child):
-    """A process whose interpreter is elsewhere, used like one of this machine.
+    """A process with a remote interpreter, used like a local one.
 
     Args:
-        python: The command whose stdin and stdout are a Python.
-        log: Gets its stderr.
+        python: The command with the stdin and stdout of a Python.
+        log: File for its stderr.
         folder: The working directory of the command here.
-        limit_s: For an answer of the other end.
+        limit_s: Time limit in seconds for an answer of the relay.
 
     Raises:
         OSError: The command cannot be started.
@@ -98,15 +98,15 @@ class FarChild(launcher.Child):
         threading.Thread(target=self._receive, args=(super().lines(),), daemon=True).start()
 
     def begin(self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Start the worker there.
+        """Start the worker on the other machine.
 
         Args:
-            program: What it is started from.
-            arguments: Of its command line.
-            variables: Of its environment, besides those that are there.
+            program: The worker's zipapp.
+            arguments: Arguments of its command line.
+            variables: Environment variables to add.
 
         Raises:
-            Gone: There is no Python at the other end, or it does not answer.
+            Gone: There is no Python on the other machine, or it does not answer.
         """
         source = importlib.resources.files("ortune").joinpath("worker", "relay.py").read_bytes()
         text = base64.b64encode(source + b"\nRelay().listen()\n").decode()
@@ -116,7 +116,7 @@ class FarChild(launcher.Child):
         self._tell("start", program=_PROGRAM, arguments=list(arguments), environment=dict(variables))
 
     def carried(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
-        """Take the files of a request there; the request as it is there.
+        """Send the files of a request; return the request with the remote paths.
 
         Raises:
             Gone: The other end does not answer.
@@ -145,7 +145,7 @@ class FarChild(launcher.Child):
         )
 
     def sensors(self) -> Snapshot | None:
-        """Return the sensors of that machine now; None if it does not answer."""
+        """Return the other machine's current sensors; None if it does not answer."""
         self._tell("sensors")
         try:
             return platform.sensors_elsewhere(self._answer("sensors").texts)
@@ -153,11 +153,11 @@ class FarChild(launcher.Child):
             return None
 
     def sleep(self, stop: bool) -> None:
-        """Stop the worker there, or lets it go on."""
+        """Stop or resume the worker on the other machine."""
         self._tell("sleep" if stop else "wake")
 
     def end(self) -> int:
-        """End the process; the other end sees that by its stdin, and removes what it was sent."""
+        """End the process; the relay notices that its stdin closed, and removes the files it received."""
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -165,7 +165,7 @@ class FarChild(launcher.Child):
         return super().end()
 
     def lines(self) -> queue.Queue[bytes | None]:
-        """Return what the worker says; what it wrote is written here before it says that it is done."""
+        """Return the queue of the worker's lines; its files arrive here before the line that reports its end."""
         return self._lines
 
     def _receive(self, said: queue.Queue[bytes | None]) -> None:
@@ -191,10 +191,10 @@ class FarChild(launcher.Child):
         self._lines.put(None)
 
     def _take(self, message: _Said) -> None:
-        """A piece of a file that was written there: only where something was to be written is it taken.
+        """Write a piece of a file from the other machine, if the file belongs to a requested output.
 
         Raises:
-            _TooMuch: The files are larger, or more, than any answer is.
+            _TooMuch: The files exceed the limits of size or number.
             OSError: The piece cannot be written here.
         """
         number, name, *rest = message.path if len(message.path) > 1 else ("", "")
@@ -219,7 +219,7 @@ class FarChild(launcher.Child):
         self.send(json.dumps({"relay": command, **fields}).encode() + b"\n")
 
     def _answer(self, kind: str) -> _Said:
-        """Return what the other end says to what it was told last."""
+        """Return the relay's answer to the last message."""
         try:
             answer = self._answers.get(timeout=self._limit_s)
         except queue.Empty:
@@ -229,7 +229,7 @@ class FarChild(launcher.Child):
         return answer
 
     def _carry(self, content: bytes | Path, name: str) -> str:
-        """Return one file; how it is called there."""
+        """Send one file, unless the relay has it; return its path there."""
         if isinstance(content, bytes):
             digest, size = hashlib.sha256(content).hexdigest(), len(content)
         else:
@@ -254,7 +254,7 @@ class FarChild(launcher.Child):
         return _FOLDER + name
 
     def _model(self, path: Path, folder: str) -> str:
-        """Return a model with its external data, whose names are relative to the model."""
+        """Send a model with its external data, which keeps its relative names; return the model's path there."""
         if path.is_file():
             stat = path.stat()
             for file in _parts(path, stat.st_size, stat.st_mtime_ns):
@@ -262,7 +262,7 @@ class FarChild(launcher.Child):
         return f"{_FOLDER}{folder}/{path.name}"
 
     def _written(self, path: str) -> str:
-        """Return the place there of what is then written here; "" for nothing."""
+        """Return the path on the other machine for an output that is later copied here; "" for ""."""
         if not path:
             return ""
         place = Path(path)
@@ -274,7 +274,7 @@ class FarChild(launcher.Child):
 
 @cache
 def _digest(path: Path, size: int, changed_ns: int) -> str:
-    """Return the digest of a file as it is now: the same one goes to many trials."""
+    """Return the digest of a file, cached by size and time, since it is sent to many trials."""
     del size, changed_ns
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -282,7 +282,7 @@ def _digest(path: Path, size: int, changed_ns: int) -> str:
 
 @cache
 def _parts(path: Path, size: int, changed_ns: int) -> tuple[Path, ...]:
-    """Return the files of a model as it is now."""
+    """Return the files of a model, cached by size and time."""
     del size, changed_ns
     return tuple(file for file, _, _ in open_model(path).stamps)
 

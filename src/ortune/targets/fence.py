@@ -1,4 +1,4 @@
-"""What a process that opens a stranger's file may use: the limits of its fence, and what is watched besides."""
+"""Limits of a process that opens an untrusted file: those of its fence, and resources that are monitored."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from ortune.records import Fence
 from ortune.targets.task import Limits
 
 Lacking = tuple[Literal["out-of-memory", "disk-full"], str]
-"""What is nearly used up: the reason of a failure, and words."""
+"""A nearly exhausted resource: the failure reason, and words."""
 _DISK_SHARE = 0.5
-"""Of the free space, for one file."""
+"""Share of the free disk space for one file."""
 _LEAST_LEFT = 0.05
-"""Of what was free at first, on disk and in memory: limits of one file and of private memory bound neither alone."""
+"""Share of the initially free disk and memory that must remain, since limits per file and process bound neither in
+total."""
 _RESERVED_BYTES = 64 << 20
-"""What a library's threads reserve for a CPU (stacks, buffers) and never fill: what is filled is watched as well."""
+"""Address space that a library's threads reserve per CPU (stacks, buffers) without using it; use is monitored
+separately."""
 
 
 def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Limits().memory_share) -> Fence:
-    """Return the limits of a process that reads these files and writes to a folder, by what this machine has free."""
+    """Return the limits of a process that reads these files and writes to a folder, from free resources."""
     left, reserved = platform.memory_left_bytes(), _RESERVED_BYTES * (os.cpu_count() or 1)
     return Fence(
         reads=tuple(str(Path(path).absolute()) for path in reads),
@@ -33,9 +35,9 @@ def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Li
 
 
 class Room:
-    """The free space on the disk of a folder, and in memory, watched from now on.
+    """Monitor of the free space on the disk of a folder and in memory, compared with its start.
 
-    Files in shared memory belong to no process, and many files are each below the limit of one.
+    Files in shared memory belong to no process, and many files may each be below the limit of one.
 
     Args:
         folder: Any folder on the disk.
@@ -46,7 +48,7 @@ class Room:
         self._disk, self._memory = self._left()
 
     def lacking(self) -> Lacking | None:
-        """Return what is nearly used up, as the reason of a failure and in words; None if there is room."""
+        """Return the nearly exhausted resource, as failure reason and words; None if there is room."""
         disk, memory = self._left()
         if memory < _LEAST_LEFT * self._memory:
             return "out-of-memory", "the system's memory is nearly full; stopped before it ran out"

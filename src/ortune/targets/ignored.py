@@ -1,4 +1,4 @@
-"""Options that ONNX Runtime accepts without an error and then ignores, or replaces, as its log says."""
+"""Detects options that ONNX Runtime accepts but ignores or replaces, from its log."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterable, Mapping
 
 _LINE = re.compile(r"\[[WE]:onnxruntime:[^\]]*\]\s*(.*?)\s*(?:\x1b\[m)?$")
-"""A warning or an error, of which the last part is what is said."""
+"""A warning or an error, with the message as last part."""
 _REFUSED = (
     r"\b{}['\"]?\s+(?:is |are )?(?:ignored|not valid|invalid|not supported|not correct|should be|must be)\b"
 )
 
 
 def ignored(log: Iterable[str], options: Mapping[str, str]) -> str:
-    """Return the first option that was not applied, and what was logged of it; "" if there is none.
+    """Return the first option that was not applied, with its log message; "" if there is none.
 
     Args:
         log: Lines of a process that created a session.
-        options: Of execution providers, each with what people call it.
+        options: Options of execution providers, with their display names.
     """
     # Some messages spell a name in words: "Htp performance mode not valid."
     refused = {

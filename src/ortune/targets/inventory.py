@@ -1,4 +1,4 @@
-"""What a runtime can run: its packages, every target's provider, and what is wrong with it."""
+"""Inventory of a runtime: its packages, the provider of every target, and its problems."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ortune.targets.discover import tried
 
 
 def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
-    """Return what doctor shows of a runtime.
+    """Return the report of a runtime for ``ortune doctor``.
 
-    Starts one process for what is installed and one for each provider beyond the CPU's, and the browser once.
+    This starts one process for the installed packages, one for each provider except the CPU's, and the browser once.
 
     Args:
-        runtime: Which one.
-        browser: What the user said of the browser.
+        runtime: The runtime.
+        browser: The user's options for the browser.
     """
     look = ask(runtime.python, "look") if Path(runtime.python).is_file() else ProbeReport()
     reports: list[ProviderReport] = []

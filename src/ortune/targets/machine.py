@@ -25,7 +25,7 @@ ALIVE_SHARE = 0.7  # of the memory left: a plan may take more than the default
 
 
 def memory_bytes() -> int:
-    """Return the memory of this machine, whatever holds it; 0 if the system does not tell."""
+    """Return the total memory of this machine in bytes; 0 if unknown."""
     return platform.host().memory_bytes
 
 
@@ -34,16 +34,15 @@ class Machine:
 
     Args:
         pod: The container that is emulated around each trial; None for none.
-        browser: What the user said of the browser, for targets in one.
-        remote: A browser elsewhere, in which the pages of such targets are; None starts one here for each.
-        elsewhere: The machine of an interpreter that sees no files of this one; None for this machine. Of that one
-            nothing else is known: neither sensors nor the memory that is left.
+        browser: The user's options for the browser.
+        remote: A remote browser for the pages of trials; None starts a local one for each.
+        elsewhere: The machine of a remote interpreter; None for this machine. Its sensors and free memory are unknown.
 
     Attributes:
-        host: The machine itself.
+        host: The hardware of the machine.
         pod: The emulated container.
-        trials: What runs trials in the place of their targets' runners, with the arguments of ``runner.run`` but the
-            machine: a simulation's; None for real ones.
+        trials: Replacement of ``runner.run``, with its arguments except the machine, for a simulation; None for real
+            trials.
 
     Raises:
         UsageError: The container cannot be emulated on this system.
@@ -65,14 +64,14 @@ class Machine:
 
     @cached_property
     def browser(self) -> BrowserSetup:
-        """What the user said of the browser."""
+        """The user's options for the browser."""
         from ortune.targets.browser.setup import BrowserSetup  # brings what finds and fetches one
 
         return self._browser or BrowserSetup()
 
     @cached_property
     def seen(self) -> Host:
-        """The machine as the trials see it: a browser elsewhere, or an emulated pod on this one, which is smaller."""
+        """The machine as trials see it: a remote browser, or an emulated pod, which is smaller."""
         if self.remote is not None and self.remote.hello is not None:
             from ortune.targets.browser.remote import described  # brings an HTTP server
 
@@ -91,26 +90,26 @@ class Machine:
 
     @property
     def pod_bytes(self) -> int | None:
-        """The memory limit of the emulated pod, which is one process's."""
+        """Memory limit of the emulated pod, which runs one process; None without a pod or limit."""
         return self.pod.size.memory_bytes if self.pod else None
 
     @cached_property
     def topology(self) -> platform.Topology:
-        """Kinds of core, memory nodes and the governor."""
+        """Kinds of cores, NUMA nodes and the governor."""
         return platform.Topology() if self.elsewhere else platform.topology()
 
     @cached_property
     def cache_bytes(self) -> int | None:
-        """The last-level cache; None if the system does not tell."""
+        """Size of the last-level cache; None if unknown."""
         return None if self.elsewhere else platform.cache_bytes()
 
     @cached_property
     def allocators(self) -> dict[str, str]:
-        """The allocators that can be preloaded, each with its library's path."""
+        """Allocators that can be preloaded, with the paths of their libraries."""
         return {} if self.elsewhere else platform.allocators()
 
     def sensors(self) -> platform.Snapshot:
-        """Return the sensors now; in an emulated pod the throttling is the pod's own."""
+        """Return the current sensors; in an emulated pod, with the pod's throttling."""
         if self.elsewhere:
             return platform.Snapshot()
         now = platform.read_sensors()
@@ -118,11 +117,11 @@ class Machine:
         return replace(now, throttling=throttling) if throttling else now
 
     def pause(self, seconds: float) -> None:
-        """Let time pass while nothing of ortune works."""
+        """Sleep while no work of ortune runs."""
         time.sleep(seconds)
 
     def taken_cpus(self, since: platform.Snapshot) -> float | None:
-        """CPUs that programs of others had since then, of those that trials may use; None: the system does not tell."""
+        """Return the CPUs used by other programs since a snapshot, less those closed to trials; None if unknown."""
         used = platform.between(since, self.sensors())
         if used.others_cpu_us is None or not used.elapsed_ns:
             return None
@@ -131,11 +130,11 @@ class Machine:
         return max(0.0, used.others_cpu_us * 1e3 / used.elapsed_ns - spare)
 
     def memory_left_bytes(self) -> int | None:
-        """Return bytes that may still be taken now; None if the system does not tell."""
+        """Return the bytes that can still be allocated; None if unknown."""
         return None if self.elsewhere else platform.memory_left_bytes()
 
     def most_alive(self, peak_bytes: int | None) -> int:
-        """Return how many processes that take so much memory may be alive at once."""
+        """Return how many processes of that peak memory may be alive at once."""
         if self.pod_bytes is not None:
             return 1
         if self.remote is not None:
@@ -148,7 +147,7 @@ class Machine:
         return max(1, min(MOST_ALIVE, int(ALIVE_SHARE * left / peak_bytes)))
 
     def close(self) -> None:
-        """Gives back what outlives a trial: the emulated pod."""
+        """Release the resources that outlive a trial: the emulated pod."""
         if self.pod:
             self.pod.close()
 
@@ -156,13 +155,13 @@ class Machine:
 def over_memory(
     held_bytes: int, share: float, *, others_bytes: int = 0, limit_bytes: int | None = None
 ) -> str:
-    """Return what a process holds beyond its limits, in words; "" while it holds less.
+    """Return how far a process exceeds its memory limits, in words; "" if it does not.
 
     Args:
-        held_bytes: Bytes that it holds.
-        share: Of the memory left, which it and the others may hold together.
-        others_bytes: What others of its group hold.
-        limit_bytes: A fixed limit besides, its own.
+        held_bytes: Bytes of the process.
+        share: Share of the free memory that it and the others may use together.
+        others_bytes: Bytes of the others in its group.
+        limit_bytes: Its own fixed limit; None without one.
     """
     left = platform.memory_left_bytes()
     # A share of all that the group could hold, less the others' part: with 8 GiB left, 2 held here, 1 by
@@ -183,7 +182,7 @@ def over_memory(
 
 
 def short_of_memory(needed_bytes: int, share: float) -> str:
-    """Return the sentence that what is about to begin needs more than a share of the memory left; "" if it fits."""
+    """Return the sentence that a step needs more than a share of the free memory; "" if it fits."""
     left = platform.memory_left_bytes()
     if left is None or needed_bytes <= share * left:
         return ""
@@ -191,5 +190,5 @@ def short_of_memory(needed_bytes: int, share: float) -> str:
 
 
 def held_bytes(pid: int) -> int:
-    """Return memory that a process holds now."""
+    """Return the current memory of a process in bytes; 0 if unknown."""
     return platform.process_memory_bytes(pid) or 0

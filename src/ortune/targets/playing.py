@@ -24,14 +24,14 @@ def play(
     Args:
         requests: One for each process.
         variables: The environment variables of each.
-        runtime: Whose ONNX Runtime they have.
+        runtime: Runtime with the ONNX Runtime to use.
         folder: A new folder for their logs.
         scratch: Folder of this invocation.
         limits: Time and memory of each.
-        stop: Asked before they begin.
+        stop: Callback that is polled before they begin.
 
     Returns:
-        What each did; the first error of one; None after a stop.
+        The result of each; the first error of one; None after a stop.
     """
     workers: list[Worker] = []
     try:

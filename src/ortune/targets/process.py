@@ -1,8 +1,8 @@
-"""A trial that is a process of this machine: told what to do turn by turn, asleep in between.
+"""A trial that is a local process: it works turn by turn, and is stopped in between.
 
-Processes that take turns are stopped while they wait. ONNX Runtime's threads spin for some 40 ms after a run, so
-that one which merely waited would be the others' busy neighbour; stopped, it goes on spinning where it was, as
-between two runs that follow each other.
+Processes that take turns are stopped while they wait. ONNX Runtime's threads spin for about 40 ms after a run, so a
+process that only waited would disturb the others. A stopped process continues spinning when it is resumed, as between
+two consecutive runs.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ class Process(Worker):
     """A runner that is a process of this machine.
 
     Args:
-        task: What it runs.
+        task: The trial.
         settings: The plan's.
-        machine: Where it runs.
-        group: All that live at the same time, itself included. Where others do, it must sleep between its turns.
+        machine: Machine of the trial.
+        group: All runners alive at the same time, itself included. If there are others, it must sleep between its
+            turns.
     """
 
     def __init__(
@@ -65,11 +66,11 @@ class Process(Worker):
 
     @property
     def others_bytes(self) -> int:
-        """Memory that the others of its group hold: one of them grows at a time, but while all load."""
+        """Bytes of memory of the others in its group; only one grows at a time, except during loading."""
         return sum(other.held_bytes for other in self.group if other is not self)
 
     def start(self) -> None:
-        """Start the process, which loads the model unasked."""
+        """Start the process, which then loads the model."""
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         task, pod, settings = self.task, self.machine.pod, self.settings
         if pod is not None and pod.affinity:
@@ -102,7 +103,7 @@ class Process(Worker):
         )
 
     def loaded(self) -> bool:
-        """Wait a moment; returns whether it has loaded the model, or failed to, and sleeps."""
+        """Wait a moment; return whether the process has loaded the model, or failed to, and sleeps."""
         if self.live and self.follow(Loaded, POLL_LOADING_S):
             self._require_options()
             self._rest()
@@ -110,7 +111,7 @@ class Process(Worker):
         return not self.live
 
     def warm(self) -> None:
-        """Runs once and warms up in its turn."""
+        """Run once and warm up, as its turn."""
         self._look_there()
         self._turn(Warm())
 
@@ -119,12 +120,12 @@ class Process(Worker):
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
 
     def finish(self) -> None:
-        """Reports in its last turn."""
+        """Report, as its last turn."""
         self._look_there()
         self._turn(Finish(), TrialDone)
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """Return what became of it, once it is closed."""
+        """Return the outcome, after it is closed."""
         end = self.end
         failed = self.failed(end.read_back if isinstance(end, TrialDone) else ())
         if failed is not None:
@@ -148,7 +149,7 @@ class Process(Worker):
         )
 
     def failed(self, read_back: Iterable[ReadBack]) -> Failed | None:
-        """Return what went wrong, once it has ended; None if nothing did.
+        """Return the failure, after it has ended; None if there is none.
 
         Args:
             read_back: Settings as they were in effect.
@@ -171,12 +172,12 @@ class Process(Worker):
         )
 
     def _look_there(self) -> None:
-        """Read the sensors of another machine, whose process still lives."""
+        """Read the sensors of another machine, whose process is still alive."""
         if self.live and isinstance(self.child, FarChild) and (snapshot := self.child.sensors()) is not None:
             self._there.append(snapshot)
 
     def _require_options(self) -> None:
-        """End it where its log says that an option of a provider was ignored: nothing is measured without it."""
+        """End the trial if its log shows that a provider option was ignored, since results would be invalid."""
         named = {key: f"{key}={value}" for p in self.task.plan.providers for key, value in p.options.items()}
         own = [s for s in self.settings if s.channel == "provider_option"]
         named.update({s.key: s.knob for s in own if "/" not in s.key})
@@ -186,7 +187,7 @@ class Process(Worker):
             self.close()
 
     def _memory_trouble(self) -> str:
-        """What it holds beyond its limits: of those that load at once the largest, else chance chose which is ended."""
+        """Return how far it exceeds its memory limits; "" if not, or if another process that is loading is larger."""
         loading = [
             process for process in self.group if isinstance(process, Process) and process.phase != "running"
         ]
@@ -207,6 +208,6 @@ class Process(Worker):
             self._rest()
 
     def _rest(self) -> None:
-        """Stop it, threads that spin included, until its next turn."""
+        """Stop the process, including its spinning threads, until its next turn."""
         if len(self.group) > 1 and self.live and self.child is not None:
             self.child.sleep(True)

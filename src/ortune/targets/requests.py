@@ -1,4 +1,4 @@
-"""From a plan to what runs it: each setting as data, through its channel."""
+"""Converts a plan to a request: each setting as data for its channel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CannotApply(Exception):
 
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
-    """Return every setting of the plan as data for what runs it. Raises CannotApply."""
+    """Return every setting of the plan as data for its runner; raises CannotApply."""
     target = targets.of(plan)
     return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 

@@ -1,4 +1,4 @@
-"""Running trials: whatever their targets run them with, they are alive together and take turns."""
+"""Runs trials of any targets, which are alive together and take turns."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def run(
     rng: random.Random | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Outcome, ...] | None:
-    """Runs trials to their outcomes. Never raises for what they do; Ctrl-C passes through once they are gone.
+    """Run trials to their outcomes. Failures of trials never raise; Ctrl-C passes through after the trials have ended.
 
     Args:
         tasks: The trials, in the order in which they load.
-        machine: Where they run.
-        turns: How they share the time; of one trial, how it spends it.
+        machine: Machine of the trials.
+        turns: How they share the time; for a single trial, how it uses its time.
         rng: Draws the order of the turns.
-        stop: Asked before every turn.
+        stop: Callback that is polled before every turn.
 
     Returns:
         One outcome per trial; None if the session was stopped meanwhile.

@@ -1,4 +1,4 @@
-"""A process that is soaked: it calls a model for long, and reports its memory after each turn."""
+"""A process of a soak: it calls a model for a long time, and reports its memory after each turn."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _NODES_KEY = "session.collect_node_memory_stats_to_file"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakTask:
-    """A process that is wanted.
+    """Description of a soak process.
 
     Attributes:
-        task: As of a trial.
+        task: The trial to run.
         fresh: Inputs with new values in each call.
-        seed: Of the order of sizes and of the values.
-        recreate: Calls after which the sessions are created again; 0 keeps them.
-        trim: Return the allocator's free pages after each turn.
-        nodes: Have ONNX Runtime record the memory of each node.
+        seed: Seed of the order of sizes and of the values.
+        recreate: Number of calls after which sessions are recreated; 0 never.
+        trim: Whether the allocator's free pages are returned after each turn.
+        nodes: Whether ONNX Runtime records the memory of each node.
     """
 
     task: Task
@@ -59,11 +59,11 @@ class SoakTask:
 
 
 class Soaking(Process):
-    """One process, from its start to its last word.
+    """A soak process, from its start to its last message.
 
     Attributes:
         points: Its memory so far.
-        done: Its end; None before, and of a process that failed.
+        done: Its last message; None before, and if it failed.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Soaking(Process):
         self.done: SoakDone | None = None
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start it."""
+        """Start the process."""
         super().open(settings, ("soak", *arguments))
 
     def request(self, settings: tuple[Applied, ...]) -> TrialRequest | TimeSource | SoakRequest:
@@ -97,7 +97,7 @@ class Soaking(Process):
         )
 
     def turn(self, calls: int, starts_ns: tuple[int, ...] = ()) -> None:
-        """Make calls, in its turn, and record its memory after them."""
+        """Make calls, as its turn, and record the memory after them."""
         self._turn(SoakTurn(calls=calls, starts_ns=starts_ns), SoakPoint)
         if self.live and isinstance(self.answer, SoakPoint):
             self.points.append(self.answer)
@@ -140,7 +140,7 @@ class Soaking(Process):
 
     @property
     def failure(self) -> Failed | None:
-        """What went wrong; None if nothing did."""
+        """The failure; None if there is none."""
         return self.failed(self.done.read_back if self.done is not None else ())
 
 

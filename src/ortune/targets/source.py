@@ -1,4 +1,4 @@
-"""A framework's process: started under its interpreter, asked one thing after another, or timed as a trial."""
+"""Process of a framework: started under its interpreter, and sent requests one by one, or timed as a trial."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ RUN_S = 120.0
 _ENDLESS = "check that its loops end; or use smaller inputs: --shape, --inputs"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _COMPILED = "compiled"
-"""Folder for what torch.compile builds, which the trials of one invocation share."""
+"""Folder for the builds of torch.compile, shared by the trials of one invocation."""
 
 
 class SourceProcessFailed(OrtuneError):
-    """A framework's process could not do what it was asked."""
+    """A process of a framework could not carry out a request."""
 
     exit_code = 2
     default_code = "source"
@@ -71,10 +71,10 @@ class SourceProcess:
     """One process, alive until it is closed.
 
     Args:
-        python: Its interpreter.
-        folder: Its working directory at first, which gets its log, and is all that it may write to. What it is
-            started from is next to it: another process must not be started from files that this one wrote.
-        where: What errors name.
+        python: Interpreter of the process.
+        folder: Its initial working directory, with its log, the only folder that it may write to. Its program is next
+            to the folder, because no process may be started from files that another one could have written.
+        where: Name for errors.
         limits: Memory; ``run_s`` for each run, and ``load_s`` for any other answer.
     """
 
@@ -94,19 +94,19 @@ class SourceProcess:
         self._room = Room(folder)
 
     def __enter__(self) -> Self:
-        """Itself."""
+        """Return this process."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave nothing of it alive."""
+        """End the process."""
         self._child.end()
 
     def ask(self, request: SourceRequest, answer: type[Answer]) -> Answer:
         """Send a request and wait for its answer; the process sleeps from then on until the next one.
 
-        Whatever it has open, it changes nothing while what it wrote is read.
+        While stopped it cannot change the files that it wrote, which may then be read safely.
 
         Raises:
             SourceProcessFailed: It was refused, failed, or ended the process.
@@ -126,7 +126,7 @@ class SourceProcess:
                 return reply
 
     def take(self, folder: Path, target: Path) -> None:
-        """Move the files that it wrote to a folder out of its reach: copies, since it may still have them open."""
+        """Copy the files of a folder that the process wrote to another place, since it may still have them open."""
         target.mkdir()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             for file in sorted(folder.iterdir()):
@@ -175,16 +175,16 @@ class SourceTrial(Process):
     """A runner of a source model: the process of its framework, which takes turns as a worker does."""
 
     def start(self) -> None:
-        """Start the process, and watches the disk and the memory from then on."""
+        """Start the process, and monitor disk and memory from then on."""
         self._room = Room(self.folder)
         super().start()
 
     def program(self) -> Path:
-        """Return what its interpreter is started with."""
+        """Return the path of the program for its interpreter."""
         return write_sources(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """Return the environment, with the threads of libraries that ask for them there alone."""
+        """Return the environment, with thread counts for libraries that read them only there."""
         compiler = {
             "TORCHINDUCTOR_CACHE_DIR": str(self.scratch / _COMPILED),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",  # its helpers would not sleep between turns
@@ -212,5 +212,5 @@ class SourceTrial(Process):
 
 
 def _threads(settings: tuple[Applied, ...]) -> int:
-    """Return the threads of one operator; 0 is the framework's own choice."""
+    """Return the threads of one operator; 0 for the framework's default."""
     return next((int(item.value) for item in settings if item.knob == INTRA_OP.name), 0)

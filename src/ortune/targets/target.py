@@ -1,4 +1,4 @@
-"""What a target is: all that is known of a place where a model can run, and what runs a trial there."""
+"""Definition of a target: the properties of a place where a model can run, and the runner of its trials."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a model can run: an execution provider in a process of a runtime. One of another kind overrides that.
+    """A target: an execution provider in a process of a runtime. Other kinds of targets override the methods.
 
-    What finds runtimes and runs trials is imported where it is needed: ``check`` asks for a target's name alone.
+    Modules that find runtimes and run trials are imported on use, since ``check`` only needs a target's name.
 
     Attributes:
-        provider: All that is known of the provider.
+        provider: Properties of the provider.
         channels: The ways in which settings reach it.
         of_runtime: Whether it is part of an ONNX Runtime for Python, or can be added to any.
     """
@@ -40,24 +40,24 @@ class Target:
 
     @property
     def name(self) -> str:
-        """What ``--target`` calls it."""
+        """Value of ``--target``."""
         return self.provider.target
 
     @property
     def providers(self) -> tuple[ProviderSpec, ...]:
-        """The execution providers of its plans; none for the CPU's, which ONNX Runtime takes by itself."""
+        """Execution providers of its plans; () for the CPU's, which is ONNX Runtime's default."""
         p = self.provider
         return () if p == CPU else (ProviderSpec(name=p.name, options=dict(p.needs)),)
 
     @property
     def default(self) -> Plan:
-        """The base of its plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """Base of its plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
         # Who runs on a GPU is told what its settings bring there; the GPU beside the CPU is raced from the CPU.
         own = not self.of_runtime or self.provider.hardware == "gpu"
         return Plan(providers=self.providers) if own else Plan()
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Find whether a runtime can run it, or why not; in a browser, whether the one that the user chose can."""
+        """Report whether a runtime, or in a browser the user's one, can run the provider, or why not."""
         from ortune.runtimes import made
         from ortune.runtimes.here import lacking
         from ortune.targets.discover import tried
@@ -75,11 +75,11 @@ class Target:
         return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
 
     def why_absent(self, system: str) -> str:
-        """Return one sentence on how to get the provider that a build lacks, on that ``platform.system()``."""
+        """Return one sentence on how to install a provider that a build lacks, on a given ``platform.system()``."""
         return f"not in this build; {self.where_it_is(system)}"
 
     def where_it_is(self, system: str) -> str:
-        """Return what has the provider that a build lacks, or why nothing has it on that ``platform.system()``."""
+        """Return how to get a provider that a build lacks on a ``platform.system()``, or why that is impossible."""
         from ortune.runtimes.here import lacking, systems
 
         p = self.provider
@@ -96,15 +96,15 @@ class Target:
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """Return what runs one trial; ``group`` is all that live at the same time, itself included."""
+        """Return the runner of one trial; ``group`` contains all runners alive at the same time, itself included."""
         from ortune.targets.process import Process
 
         return Process(task, settings, machine, group)
 
     def emulated(self, trial: Measured) -> str:
-        """Return the provider that a trial ran on, where the CPU emulated its device; else ""."""
+        """Return the provider's name if the trial ran on an emulated device; else ""."""
         return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
     def sensors(self, machine: Machine) -> Snapshot:
-        """Return what is read before and after its trials."""
+        """Return the sensors, which are read before and after its trials."""
         return machine.sensors()

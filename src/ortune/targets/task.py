@@ -1,4 +1,4 @@
-"""What a trial is, before anything is started: data that a runner of any target can take."""
+"""Description of a trial before it is started, for the runners of any target."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ortune.records import Plan, Runtime, TrialRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a trial may use.
+    """Limits of a trial.
 
     Attributes:
-        load_s: Seconds until the session exists; of several that load at once, of each one's share.
-        run_s: Seconds for all that comes then, the turns of others not counted.
-        memory_share: Share of the memory left that the process may hold. Beyond it the trial is ended, since in
-            a container the kernel's own answer would end ortune too.
+        load_s: Seconds until the session exists; if several load at once, each one's share.
+        run_s: Seconds for everything afterwards, without the turns of others.
+        memory_share: Largest share of the free memory for the process. The trial is ended beyond it, since in a
+            container the kernel would also end ortune.
     """
 
     load_s: float = 600.0
@@ -26,17 +26,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One trial that is wanted.
+    """Description of one trial.
 
     Attributes:
-        plan: What is tried; it names the execution provider, and so the target.
-        runtime: Whose ONNX Runtime runs it.
-        request: Model, feeds and timing; the plan's settings and providers come on top.
-        folder: Where its log lies, and what it leaves.
-        scratch: Folder of this invocation, for what its trials share.
+        plan: The plan, which determines the execution provider and thereby the target.
+        runtime: Runtime with the ONNX Runtime to use.
+        request: Model, feeds and timing; the plan's settings and providers are added.
+        folder: Folder of its log and its results.
+        scratch: Folder of this invocation, for files that trials share.
         limits: Time and memory.
-        reference: Folder of outputs for the same inputs, by case, which tell how large those of a page can be; None
-            where there are none yet.
+        reference: Folder of outputs for the same inputs, by case, which limits the size of a page's outputs; None if
+            there are none yet.
     """
 
     plan: Plan

@@ -51,41 +51,36 @@ _DO_LOOKING: Mapping[FailureReason, str] = {
 }
 
 _UNCONFINED = ("compile", "metric", "peaks")
-"""Tasks whose process is never confined: ``compile`` starts a provider's compilers and reaches its device, ``metric``
-runs the user's own function, which may read any file, and ``peaks`` reads no model.
-
-Nor is any task for another provider than the CPU's, whose drivers are files and devices anywhere, one with a library
-of custom operators, which the user trusts as a program, or one of an interpreter elsewhere. Where the system has no
-fence, tasks run without it: trials open the same model in a process without one, so refusing would protect nothing.
-"""
+"""Tasks with a process that is never confined: ``compile`` starts a provider's compilers and accesses its device,
+``metric`` runs the user's function, which may read any file, and ``peaks`` reads no model. Tasks are also not confined
+for providers other than the CPU's, with drivers in arbitrary files and devices, for custom operators, which the user
+trusts as a program, and for remote interpreters. On systems without a fence, tasks run unconfined: trials open the same
+model without a fence, so refusing would protect nothing."""
 _MADE = "made"
 """Folder in that of a task's process, for its results."""
 _ENDINGS = ("", ".data", ".config")
-"""What may follow the name of a result: nothing, of its external data, and of its list of operators."""
+"""Suffixes of a result's name: none, of its external data, and of its list of operators."""
 
 _COPIES: Mapping[str, tuple[float, float]] = {
     "quantize-prepare": (6.0, 4.5), "quantize-dynamic": (5.0, 4.5), "quantize-static": (6.0, 4.5),
     "quantize-weights": (2.2, 2.0), "smooth": (4.0, 4.0), "float16": (3.0, 3.0),
 }  # fmt: skip
-"""How many times a model's size a task holds in memory at its peak: below 1 GiB, where its weights are copied with the
-model, and from there on, where they stay in files. Of other tasks it is not known.
-
-``benchmarks/quantize_memory.py`` measures blocks of large products, by the table in ``docs/precision.md``. Of a
-transformer above 1 GiB whose table of embeddings is most of it were measured: 4.33 for dynamic int8 with its
-preparation, 1.82 for 4-bit weights. That of float16 is an estimate.
-"""
+"""Peak memory of a task as a multiple of the model's size: below 1 GiB, with weights copied with the model, and above,
+with weights in files. Unknown for other tasks. ``benchmarks/quantize_memory.py`` measures blocks of large products,
+with the results in ``docs/precision.md``. For a transformer above 1 GiB with mostly embeddings, 4.33 were measured for
+dynamic int8 with its preparation, and 1.82 for 4-bit weights. The value of float16 is an estimate."""
 _IN_FILES_BYTES = 1 << 30
-"""From this size on quantizers leave weights in files."""
+"""Model size from which on quantizers keep weights in files."""
 
 
 def peak_bytes(task: str, model_bytes: int) -> int:
-    """Return the memory that a task takes at its peak; 0 if that is not known."""
+    """Return the peak memory of a task in bytes; 0 if unknown."""
     below, above = _COPIES.get(task, (0.0, 0.0))
     return int((above if model_bytes >= _IN_FILES_BYTES else below) * model_bytes)
 
 
 class ToolFailed(OrtuneError):
-    """The tool process could not do its task, for a reason as a trial's."""
+    """The tool process failed, for the same kinds of reasons as a trial."""
 
     exit_code = 2
     default_code = "tool"
@@ -102,16 +97,16 @@ class ToolFailed(OrtuneError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolProcess:
-    """Runs tasks, each in a fresh process of the runtime that is measured.
+    """Runs tasks, each in a fresh process of the measured runtime.
 
     Attributes:
         runtime: The interpreter and its onnxruntime.
         folder: Scratch folder of this invocation.
         plan: Settings and providers of the session that a task creates.
-        variables: Of the environment, besides.
+        variables: Environment variables to add.
         custom_ops: Shared libraries with custom operators.
         feeds: Inputs for a task that runs the model.
-        limits: Time and memory; a task is over when it has loaded the model, so only ``load_s`` counts.
+        limits: Time and memory; only ``load_s`` counts, since a task ends when the model is loaded.
     """
 
     runtime: Runtime
@@ -124,7 +119,7 @@ class ToolProcess:
 
     @property
     def identity(self) -> str:
-        """Changes when the same task would give another result."""
+        """Key that changes if the same task would give another result."""
         parts = (
             self.runtime.package,
             self.runtime.ort_version,
@@ -139,8 +134,8 @@ class ToolProcess:
         """Do one task; see ``rewrites.Tool``.
 
         Raises:
-            ToolFailed: It could not be done; the message is what the process or ONNX Runtime said. A task for which
-                this machine has not the memory is not begun.
+            ToolFailed: The task failed, with the message of the process or ONNX Runtime; or this machine lacks the
+                memory for it.
         """
         place = f"{task} {source.name}"
         opened = functools.cache(open_model)  # asked for its size, and for its files
@@ -184,7 +179,7 @@ class ToolProcess:
         return end.what
 
     def _answer(self, request: ToolRequest, folder: Path) -> ToolDone | TrialError:
-        """Return the last word of a task's process, which has ended."""
+        """Return the last message of a task's process, which has ended."""
         worker = Worker(self.runtime, folder, self.folder, self.limits)
         try:
             worker.open(request.applied, ["tool"])
@@ -217,10 +212,10 @@ class ToolProcess:
 def _take(made: Path, target: Path) -> None:
     """Move a result out of its process's folder, after the process has ended.
 
-    Only regular files are moved, from the place where the process was to write them, never from a path that it names.
+    Only regular files at the agreed path are moved, never a path that the process names.
 
     Raises:
-        OSError: There is no result, or its place cannot be written.
+        OSError: There is no result, or its destination is not writable.
     """
     if not (_is_file(made) or _is_folder(made)):
         raise FileNotFoundError(errno.ENOENT, "there is none", str(made))
@@ -250,7 +245,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _content(feed: FeedRef) -> str:
-    """Return the digest of a folder of inputs: another place with the same values is the same."""
+    """Return the digest of an input folder's contents, regardless of its path."""
     with os.scandir(feed.path) as entries:
         files = sorted((entry.path, entry.stat()) for entry in entries)
     return _digest(tuple((path, about.st_size, about.st_mtime_ns) for path, about in files))
@@ -258,7 +253,7 @@ def _content(feed: FeedRef) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _digest(files: tuple[tuple[str, int, int], ...]) -> str:
-    """Return the digest of files by path, size and time: each rewrite of a session asks for that of all its inputs."""
+    """Return the digest of files by content, cached by path, size and time, since each rewrite needs it."""
     digest = hashlib.sha256()
     for name, _, _ in files:
         digest.update(Path(name).name.encode())

@@ -1,7 +1,7 @@
-"""Taking turns: trials alive together, of which one works while the others sleep.
+"""Turns of trials that are alive together: one works while the others sleep.
 
-One after another, seconds apart, the trials of a block meet different moods of a shared machine. Handing the turn
-round every few runs lets a neighbour's phase hit all of them alike.
+Consecutive trials of a block, seconds apart, would meet different states of a shared machine. Short turns of a few runs
+expose all of them equally to a neighbour's load.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ortune.records import Outcome
 
 
 class Runner(Protocol):
-    """Whatever runs one trial and can wait for its turn: a process, later a page in a browser.
+    """A runner of one trial that can wait for its turn: a process or a page in a browser.
 
-    A step that fails ends the runner; further steps do nothing.
+    A failing step ends the runner; further steps have no effect.
     """
 
     @property
@@ -28,7 +28,7 @@ class Runner(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Memory of this machine that it holds now."""
+        """Bytes of this machine's memory that it uses now."""
         ...
 
     def start(self) -> None:
@@ -36,38 +36,38 @@ class Runner(Protocol):
         ...
 
     def loaded(self) -> bool:
-        """Wait a moment; returns whether it has loaded the model, or failed to, and sleeps."""
+        """Wait a moment; return whether it has loaded the model, or failed to, and sleeps."""
         ...
 
     def warm(self) -> None:
-        """Runs once and warms up, then sleeps."""
+        """Run once and warm up, then sleep."""
         ...
 
     def batch(self, runs: int, unmeasured: int) -> None:
-        """Time a batch of runs after some that are not timed, then sleeps."""
+        """Time a batch of runs after some untimed ones, then sleep."""
         ...
 
     def finish(self) -> None:
-        """Reports and ends."""
+        """Report and end."""
         ...
 
     def close(self) -> None:
-        """Make sure that nothing of it is left alive."""
+        """End all of its processes."""
         ...
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """Return what became of it, once it is closed; the sensors as they were before its first turn, and now."""
+        """Return the outcome, after it is closed, given the sensors before its first turn and now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """How the trials of a group share the time.
+    """Division of time among the trials of a group.
 
     Attributes:
-        runs: Timed runs of a turn, each case and caller.
-        unmeasured: Runs before them.
-        rounds: Turns that each trial has.
+        runs: Timed runs per turn, for each case and caller.
+        unmeasured: Untimed runs before them.
+        rounds: Turns per trial.
     """
 
     runs: int
@@ -75,7 +75,7 @@ class Turns:
     rounds: int
 
     def describe(self) -> str:
-        """Describe the turns: "6 turns of 8 runs after 2 unmeasured ones"."""
+        """Return a description: "6 turns of 8 runs after 2 unmeasured ones"."""
         first = f" after {self.unmeasured} unmeasured" if self.unmeasured else ""
         turns, runs = ("turn" if self.rounds == 1 else "turns", "run" if self.runs == 1 else "runs")
         return f"{self.rounds} {turns} of {self.runs} {runs}{first}"
@@ -86,9 +86,9 @@ ALONE = Turns(runs=0, unmeasured=0, rounds=0)
 
 
 def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
-    """Start a group; False if the session was stopped.
+    """Start a group; return False if the session was stopped.
 
-    All load at once, on all of the CPUs: how long that takes is known only of a trial alone.
+    All load at once on all CPUs, so load times are only valid for a single trial.
     """
     for runner in runners:
         runner.start()
@@ -101,7 +101,7 @@ def load(runners: Sequence[Runner], stop: Callable[[], bool]) -> bool:
 
 
 def take_turns(runners: Sequence[Runner], turns: Turns, rng: random.Random, stop: Callable[[], bool]) -> bool:
-    """Run a loaded group up to its reports; False if the session was stopped.
+    """Run a loaded group up to its reports; return False if the session was stopped.
 
     One works at a time. The order of each round is drawn afresh, so that no trial always follows the same one.
     """

@@ -1,4 +1,4 @@
-"""A runtime's own process that runs the worker: started, told things, and listened to within its limits."""
+"""A process of a runtime that runs the worker: starting it, sending messages, and reading within its limits."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ _decoder = msgspec.json.Decoder(WorkerMessage | ToolDone | PlayDone | SoakPoint 
 
 
 class Worker:
-    """One process, from its start to its last word.
+    """One process, from its start to its last message.
 
     Args:
-        runtime: Whose ONNX Runtime it has.
-        folder: Its working directory, which gets its log.
-        scratch: Folder of this invocation, which holds what it is started from.
+        runtime: Runtime with the ONNX Runtime to use.
+        folder: Its working directory, with its log.
+        scratch: Folder of this invocation, with the program.
         limits: Time and memory.
-        limit_bytes: A fixed limit of memory besides, None without one.
+        limit_bytes: An additional fixed memory limit in bytes; None without one.
 
     Attributes:
-        phase: What it is doing.
-        end: Its last word, or what went wrong; None while it lives.
-        answer: The last message that was waited for.
+        phase: Current phase of the process.
+        end: Its last message, or the error; None while it is alive.
+        answer: The last expected message.
     """
 
     def __init__(
@@ -93,17 +93,17 @@ class Worker:
 
     @property
     def held_bytes(self) -> int:
-        """Memory of this machine that it holds now."""
+        """Bytes of this machine's memory that it uses now."""
         here = self.child is not None and self.live and self.runtime.host is None
         return held_bytes(self.child.pid) if self.child is not None and here else 0
 
     @property
     def others_bytes(self) -> int:
-        """Memory that others hold with whom it shares its limit."""
+        """Bytes of memory of others that share its limit."""
         return 0
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start it with the settings that are variables; where that cannot be, its end says so."""
+        """Start the process with the environment's settings; set ``end`` to the error if that fails."""
         # Written first: a disk that is full is no interpreter that cannot be started.
         program = str(self.program()) if self.runtime.host is None else ""
         with (self.folder / LOG).open("wb") as log:
@@ -131,11 +131,11 @@ class Worker:
         return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
     def program(self) -> Path:
-        """Return what its interpreter is started with."""
+        """Return the path of the program for its interpreter."""
         return write_worker(self.scratch)
 
     def environment(self, settings: tuple[Applied, ...]) -> dict[str, str]:
-        """Return what it is started in."""
+        """Return its environment."""
         return environment(settings)
 
     def send(self, message: Message) -> None:
@@ -157,7 +157,7 @@ class Worker:
         until: type[Answer],
         patience_s: float = float("inf"),
     ) -> bool:
-        """Read what it says until the answer that was waited for, or its end; False if neither came in time."""
+        """Read messages until the expected answer or the end; return False if neither came in time."""
         began = self._since = monotonic.now_s()
         answer = None
         while self.live and answer is None and monotonic.now_s() < began + patience_s:
@@ -175,12 +175,12 @@ class Worker:
         return answer is not None
 
     def close(self) -> None:
-        """Make sure that nothing of it is left alive."""
+        """End all of its processes."""
         if self.child is not None:
             self.child.end()
 
     def log(self) -> tuple[str, ...]:
-        """Return the end of what ONNX Runtime and the process printed."""
+        """Return the last lines that ONNX Runtime and the process printed."""
         path = self.folder / LOG
         if not path.is_file():
             return ()
@@ -188,16 +188,16 @@ class Worker:
         return tuple(line for line in text.splitlines() if line.strip())[-LOG_LINES:]
 
     def error(self, reason: FailureReason, what: str) -> TrialError:
-        """Return what went wrong, in the phase that it is in.
+        """Return an error in the current phase.
 
         Raises:
-            elsewhere.HostLost: The host of a cluster that runs it does not answer, which is no failure of the model.
+            elsewhere.HostLost: The cluster host that runs it does not answer, which is not the model's fault.
         """
         elsewhere.require_alive()
         return TrialError(reason=reason, what=what, phase=self.phase)
 
     def _listen(self, until: type[Answer]) -> Answer | TrialError | None:
-        """Return one message, or what went wrong; None if it is not what was waited for, or none came yet."""
+        """Return one message or an error; None if there was no message, or not the expected one."""
         try:
             line = self._lines.get(timeout=POLL_RUNNING_S if self.phase == "running" else POLL_LOADING_S)
         except queue.Empty:
@@ -231,7 +231,7 @@ class Worker:
         return None
 
     def _memory_trouble(self) -> str:
-        """Return what it holds beyond its limits, in words; "" while it holds less."""
+        """Return how far it exceeds its memory limits, in words; "" if it does not."""
         share, others = self.limits.memory_share, self.others_bytes
         return over_memory(self.held_bytes, share, others_bytes=others, limit_bytes=self.limit_bytes)
 

@@ -26,11 +26,11 @@ def run_verb(
         options: Options of the verb.
         watcher: Progress and cancellation callbacks.
         began_s: Start of the invocation on the monotonic clock; None for now.
-        clock: Its clock, if the caller reads that too.
+        clock: Stopwatch of the invocation, if the caller also reads it.
 
     Raises:
         UsageError: A file cannot be written; found before the verb runs, if possible.
-        OrtuneError: As the verb itself.
+        OrtuneError: Any error of the verb.
     """
     from ortune.errors import OrtuneError
     from ortune.measuring.clock import Stopwatch
@@ -61,10 +61,10 @@ def run_verb(
 
 
 def export(options: Any, envelope: Envelope[Any]) -> None:
-    """Write the files of ``--export``, where a verb has that option.
+    """Write the files of ``--export``, if the verb has that option.
 
     Raises:
-        UsageError: One cannot be written.
+        UsageError: A file cannot be written.
     """
     from ortune.verbs._shared.exports import export
     from ortune.verbs._shared.groups import Exported
@@ -75,7 +75,7 @@ def export(options: Any, envelope: Envelope[Any]) -> None:
 
 
 def table_of(options: type) -> str:
-    """Return the field of a verb's result that holds the rows of its CSV file."""
+    """Return the name of the result's field that contains the rows of the verb's CSV file."""
     module = importlib.import_module(options.__module__)
     table: str = getattr(module, "EXPORTED", module.TABLE)
     return table

@@ -1,8 +1,8 @@
-"""Open loop: calls that start at times computed before, however long the calls before them take.
+"""Open loop: calls start at precomputed times, however long the previous calls take.
 
-Each caller takes the next arrival as soon as it is free, and sleeps until its time. An arrival that finds every caller
-busy starts as soon as one is free: that it waited is part of its latency, which counts from the time at which it
-should have started. What starts late although a caller was free is the fault of the generator, and is counted apart.
+Each free caller takes the next arrival and sleeps until its time. If all callers are busy, the arrival starts as soon
+as one is free; this wait is part of its latency, which counts from the intended start. A late start although a caller
+was free is an error of the generator, and is counted separately.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ AHEAD_NS = 5_000_000
 
 
 class Clock:
-    """The times that the generator reads, and its sleep; tests replace it."""
+    """Clock and sleep of the generator, replaceable in tests."""
 
     now_ns = staticmethod(time.perf_counter_ns)
     thread_cpu_ns = staticmethod(getattr(time, "thread_time_ns", time.process_time_ns))
 
     @staticmethod
     def sleep_ns(ns: int) -> None:
-        """Sleep."""
+        """Sleep for a time in nanoseconds."""
         time.sleep(ns / 1e9)
 
 
 class Played:
-    """What became of a schedule; a list has an entry for each arrival, in order.
+    """Results of a schedule; lists have an entry for each arrival, in order.
 
     Attributes:
-        latencies: From the intended start to the end.
-        waited: From the intended start until a caller was free.
-        late: From the time when both the start was due and a caller was free, until the call began.
+        latencies: Nanoseconds from the intended start to the end.
+        waited: Nanoseconds from the intended start until a caller was free.
+        late: Nanoseconds from the time when the start was due and a caller was free, until the call began.
         busy_ns: Time inside the calls, of all callers together.
         own_cpu_ns: CPU time of the callers outside of the calls.
     """
@@ -53,16 +53,16 @@ def play(
     clock: Any = Clock,
     threads: Optional[ThreadPoolExecutor] = None,
 ) -> Played:
-    """Make the calls of a schedule.
+    """Run the calls of a schedule.
 
     Args:
         starts_ns: Intended starts, from the start of the schedule, in order.
         callers: Each is called with the number of the arrival.
-        clock: The times.
-        threads: Where several callers work, as many threads as there are callers; None for new ones.
+        clock: Source of the times.
+        threads: Threads for several callers, one each; None for new ones.
 
     Returns:
-        What became of them. An exception of a call ends the schedule and is raised.
+        The results. An exception of a call ends the schedule and is raised.
     """
     played, lock = Played(len(starts_ns)), threading.Lock()
     origin_ns = clock.now_ns() + AHEAD_NS
@@ -116,7 +116,7 @@ def play(
 
 
 class OpenLoop:
-    """The schedule of a trial, and what became of it.
+    """The schedule of a trial, and its results.
 
     Attributes:
         played: None until it was played.
@@ -128,7 +128,7 @@ class OpenLoop:
         self.played: Optional[Played] = None
 
     def run(self, callers: List[List[Case]]) -> None:
-        """Make the calls, each of its case."""
+        """Make the calls of the schedule, each of its case."""
         self.played = play(self.starts_ns, [self._of(own) for own in callers])
         for number, case in zip(self.cases, self.played.latencies):
             callers[0][number].latencies.append(case)
@@ -140,7 +140,7 @@ class OpenLoop:
         return lambda i: own[self.cases[i]].call()
 
     def report(self) -> Optional[Dict[str, Any]]:
-        """Return what was measured, as the message wants it; None if nothing was."""
+        """Return the measurements in the form of the message; None if there are none."""
         played = self.played
         if played is None:
             return None
@@ -151,7 +151,7 @@ class OpenLoop:
 
 
 def precise_sleep() -> None:
-    """Ask Linux to wake this thread when its sleep ends, and not up to 50 us later."""
+    """Set this thread's timer slack on Linux, so its sleep ends on time and not up to 50 us later."""
     if not sys.platform.startswith("linux"):
         return
     import ctypes

@@ -1,7 +1,7 @@
-"""Biases of a statically quantized model, corrected: each layer's mean output is again what it was in float.
+"""Corrects the biases of a statically quantized model, so each layer's mean output matches the float model.
 
-Rounding a weight moves the mean of what it computes by the rounding error times the mean of what it reads. Both are
-known after calibration, and the difference of the means goes into the bias.
+Rounding a weight shifts the mean of a result by the rounding error times the mean of its input. Both are known after
+calibration, and the difference of the means is added to the bias.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Layer(NamedTuple):
 
 
 def correct(ort: Any, onnx: Any, prepared: str, request: Dict[str, Any]) -> str:
-    """Change the biases in the written model; what was done, as the end of a sentence."""
+    """Correct the biases in the written model; return what was done, as the end of a sentence."""
     floats, model = onnx.load(prepared), onnx.load(request["output"])
     edited = _Quantized(onnx, model.graph)
     layers = list(edited.layers(floats.graph))
@@ -67,7 +67,7 @@ def _mean_output(onnx: Any, node: Any, x: Any, weight: Any) -> Any:
 
 
 def _tap_means(onnx: Any, node: Any, x: Any, kernel: Any) -> Any:
-    """Return the mean of what each tap of a convolution reads, zeros of the padding among it: channels by taps."""
+    """Return the mean input of each tap of a convolution, padding included: shape (channels, taps)."""
     rank = len(kernel)
     pads = list(attribute(onnx, node, "pads", [0] * 2 * rank))
     strides = list(attribute(onnx, node, "strides", [1] * rank))
@@ -97,7 +97,7 @@ class _Quantized:
         self._count = 0
 
     def layers(self, floats: Any) -> Iterator[Layer]:
-        """Yield the products whose activation and weight are rounded, each with the float one of its name."""
+        """Yield the products with rounded activation and weight, each with the float product of the same name."""
         originals = {node.name: node for node in floats.node if node.name}
         weights = constants(self._onnx, floats)
         there = {value.name for value in floats.input} | {
@@ -126,7 +126,7 @@ class _Quantized:
                 )  # fmt: skip
 
     def shift(self, layer: Layer, by: Any) -> bool:
-        """Adds to what a layer computes, channel by channel; False if it has no bias that takes it."""
+        """Add to the result of a layer, channel by channel; return False if it has no suitable bias."""
         if layer.node.op_type == "MatMul":
             return self._shift_add(layer.node.output[0], by)
         node = layer.node
@@ -153,7 +153,7 @@ class _Quantized:
         return True
 
     def _put(self, node: Any, place: int, steps: Any, scale: Any) -> None:
-        """Gives a product another bias of 32 bits."""
+        """Give a product another 32-bit bias."""
         values = np.clip(np.rint(steps), INT32.min, INT32.max).astype(np.int32)
         names = [self._fresh(node.name + "_corrected" + end) for end in ("_steps", "_scale", "_bias")]
         for name, array in zip(names, (values, scale)):
@@ -165,7 +165,7 @@ class _Quantized:
         node.input[place] = names[2]
 
     def _shift_add(self, name: str, by: Any) -> bool:
-        """Adds to the constant that an Add behind a matrix product adds."""
+        """Add to the constant of an Add after a matrix product; return False if there is none."""
         readers = self._readers.get(name, [])
         while len(readers) == 1 and readers[0].op_type in ("QuantizeLinear", "DequantizeLinear"):
             name = readers[0].output[0]
@@ -216,7 +216,7 @@ class _Quantized:
         return name
 
     def _plain(self, node: Any) -> bool:
-        """Return whether a product is a sum of weights times what it reads, as it is computed here."""
+        """Return whether a product is computed as assumed here: without auto padding, transposition and scaling."""
         usual = {"auto_pad": b"NOTSET", "transA": 0, "alpha": 1.0, "beta": 1.0}
         return all(attribute(self._onnx, node, name, value) == value for name, value in usual.items())
 
@@ -225,7 +225,7 @@ class _Quantized:
         return node if node is not None and node.op_type == "DequantizeLinear" else None
 
     def _array(self, node: Any) -> Optional[Any]:
-        """Return what a DequantizeLinear makes of a constant, as float64; None if it is none."""
+        """Return the float64 value of a DequantizeLinear of a constant; None for others."""
         steps, scale = (self._constants.get(name) for name in node.input[:2])
         zero = self._constants.get(node.input[2]) if len(node.input) > 2 else None
         if steps is None or scale is None:

@@ -1,4 +1,4 @@
-"""One caller's calls: each input shape with its feeds, timed alone or concurrently with other callers."""
+"""Calls of one caller: each input shape with its feeds, timed by itself or concurrently with other callers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .protocol import Stop
 
 
 class Bound:
-    """One caller's calls through one binding, as ``run`` of a bundle's load.py makes them.
+    """Calls of one caller through one binding, as in ``run`` of a bundle's load.py.
 
-    Each call binds the arrays that it is given. Outputs keep their memory only where no shape can change: ONNX
-    Runtime refuses a result that does not fit what is bound.
+    Each call binds its arrays. Outputs keep their memory only if no shape can change, since ONNX Runtime rejects
+    results that do not fit.
     """
 
     def __init__(self, session: Any, run_options: Any) -> None:
@@ -27,7 +27,7 @@ class Bound:
         self.inputs: Any = None  # names of the inputs that are bound
 
     def __call__(self, feeds: Dict[str, Any]) -> Any:
-        """Return one call; the outputs as numpy arrays of their own."""
+        """Run once; return the outputs as separate numpy arrays."""
         new = feeds.keys() != self.inputs
         # An input that is left out now must not keep its last value.
         binding = self.session.io_binding() if new else self.binding
@@ -42,7 +42,7 @@ class Bound:
 
 
 class Buffers(NamedTuple):
-    """What one shape is called with: its binding, and the values that are bound, on the device."""
+    """Binding of one shape, with its inputs and outputs on the device."""
 
     binding: Any
     inputs: Dict[str, Any]
@@ -51,10 +51,10 @@ class Buffers(NamedTuple):
 
 
 class DeviceBound:
-    """One caller's calls with buffers on the device that inputs are copied into and outputs are computed into.
+    """Calls of one caller with buffers on the device for inputs and outputs.
 
-    The buffers of a shape keep their addresses, as replaying a captured graph needs. Values stay on the device where
-    the plan says so: then a call copies nothing, and ends when the device is done.
+    The buffers of a shape keep their addresses, which replaying a captured graph requires. If the plan keeps values on
+    the device, a call copies nothing, and ends when the device is done.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class DeviceBound:
         self.bound: Dict[Any, Buffers] = {}  # by the inputs' shapes
 
     def __call__(self, feeds: Dict[str, Any]) -> Any:
-        """Return one call; the outputs as numpy arrays of their own, or nothing if they stay on the device."""
+        """Run once; return the outputs as separate numpy arrays, or None if they stay on the device."""
         if not self.stays:
             return self.read(feeds)
         self.stay(feeds)
         return None
 
     def stay(self, feeds: Dict[str, Any]) -> Buffers:
-        """Return one call that copies nothing, and ends when the device is done."""
+        """Run once without copying, until the device is done."""
         buffers = self._buffers(feeds)
         self.session.run_with_iobinding(buffers.binding, buffers.run_options)
         buffers.binding.synchronize_outputs()
         return buffers
 
     def fetch(self, feeds: Dict[str, Any]) -> List[Any]:
-        """Return one call whose inputs are on the device already; the outputs as numpy arrays of their own."""
+        """Run once with inputs that are on the device; return the outputs as separate numpy arrays."""
         return [value.numpy() for value in self.stay(feeds).outputs]
 
     def read(self, feeds: Dict[str, Any]) -> Any:
-        """Return one call whose inputs are copied in and whose outputs are fetched, whatever the plan says."""
+        """Run once, copying inputs and outputs regardless of the plan."""
         buffers = self._buffers(feeds)
         for name, value in feeds.items():
             buffers.inputs[name].update_inplace(value)
@@ -98,7 +98,7 @@ class DeviceBound:
         return self.bound[key]
 
     def unbindable(self, feeds: Dict[str, Any]) -> List[str]:
-        """Return inputs and outputs that no device's memory can hold, by name."""
+        """Return the names of inputs and outputs that cannot be in a device's memory."""
         named = {o.name: o.type for o in self.session.get_outputs()}
         texts = [name for name, value in feeds.items() if _kind(value) in "OUS"]
         others = [name for name, kind in named.items() if not kind.startswith("tensor(") or "string" in kind]
@@ -123,7 +123,7 @@ class DeviceBound:
         return Buffers(binding, inputs, outputs, options)
 
     def _results(self, feeds: Dict[str, Any]) -> List[Any]:
-        """Arrays like the outputs for these inputs: of a plain run, which must not be the one that is captured."""
+        """Return the outputs of a plain run, for their shapes and types; it must not be the captured one."""
         options = self.ort.RunOptions()
         options.add_run_config_entry("gpu_graph_id", "-1")
         results: List[Any] = self.session.run(None, feeds, options)
@@ -131,22 +131,22 @@ class DeviceBound:
 
 
 def _kind(value: Any) -> str:
-    """Return the kind of an array's elements, as numpy's types tell it; that of objects for what is no array."""
+    """Return the kind of an array's elements in numpy's notation; "O" for values that are not arrays."""
     kind: str = value.dtype.kind if hasattr(value, "dtype") else "O"
     return kind
 
 
 class Case:
-    """One input shape: how it is run, and what was measured with it.
+    """One input shape: how it is run, and its measurements.
 
     Args:
-        feed: Its name and weight.
+        feed: Name and weight of the shape.
         call: One run, as it is timed.
-        outputs: Names and ONNX types of the outputs, asked once it has run.
-        read: One run that gives the outputs; None if the timed one does.
-        other: One run on other inputs, where a graph is captured.
-        feeds: The values, where a device's memory may hold them.
-        device: What calls with values in that memory; None if nothing does.
+        outputs: Returns names and ONNX types of the outputs, called after the first run.
+        read: One run that returns the outputs; None if the timed one does.
+        other: One run on other inputs, if a graph is captured.
+        feeds: The input values, if they can be in a device's memory.
+        device: Calls with values in that memory; None if not used.
     """
 
     def __init__(
@@ -170,10 +170,10 @@ class Case:
         self.shapes: List[List[int]] = []
 
     def first(self, outputs_path: str, values: Any) -> None:
-        """Time the first run and keeps its outputs: later ones of random operators differ.
+        """Time the first run and store its outputs, since later outputs of random operators differ.
 
-        A graph is captured on other inputs first, so that the outputs that are kept are a replay's after its inputs
-        changed: what was captured with the values themselves would show here.
+        A graph is captured on other inputs first, so the stored outputs come from a replay with changed inputs, which
+        reveals captured input values.
         """
         start = timing.CLOCK()
         outputs = (self.other or self.read)()
@@ -187,7 +187,7 @@ class Case:
             values.write_outputs(os.path.join(outputs_path, self.name), names, types, outputs)
 
     def warm_up(self, request: Dict[str, Any]) -> None:
-        """Calls until it is steady."""
+        """Call until the latency is steady."""
         self.warmup_runs, self.steady = timing.warm_up(
             self.call,
             request["warmup_runs"],
@@ -197,7 +197,7 @@ class Case:
         )
 
     def due(self, request: Dict[str, Any], runs: int) -> int:
-        """Return runs of this shape in a batch of so many a shape."""
+        """Return the number of runs of this shape in a batch, by its weight."""
         # As often as the mix has it, so that what is pooled (CPU time, tails, throughput) is of the mix too.
         feeds = request["feeds"]
         # Example: weights of 1 and 3, 8 runs a shape: 4 and 12 runs.
@@ -207,7 +207,7 @@ class Case:
         return max(1, due) if runs and len(feeds) > 1 else due
 
     def time(self, request: Dict[str, Any], runs: int, chunk: int, chunks: int) -> None:
-        """Time one of the chunks that a batch is cut into."""
+        """Time one chunk of a batch."""
         due = self.due(request, runs)
         # Example: 10 runs in 4 chunks: 2, 3, 2, 3.
         n = due * (chunk + 1) // chunks - due * chunk // chunks
@@ -223,7 +223,7 @@ class Case:
 def caller(
     ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any], values: Any
 ) -> List[Case]:
-    """Return one caller's cases; where inputs and outputs are bound, one binding serves them all."""
+    """Return the cases of one caller; if inputs and outputs are bound, they share one binding."""
     bound: Union[Bound, DeviceBound, None] = None
     if settings.most_rows is not None:
         settings.rows = _in_rows(session, settings.most_rows)
@@ -257,7 +257,7 @@ def _case(
     bound: Union[Bound, DeviceBound, None],
     beside: Optional[DeviceBound],
 ) -> Case:
-    """Return one shape, called as the settings have it; ``beside`` calls it with its values on the device."""
+    """Return the case of one shape; ``beside`` calls it with values on the device."""
 
     def outputs() -> List[Tuple[str, str]]:
         return [(o.name, o.type) for o in session.get_outputs()]
@@ -293,7 +293,7 @@ def _case(
 
 
 def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
-    """Return one report a case: its latencies by turn, those of all callers of a turn together."""
+    """Return one report per case: its latencies by turn, with those of all callers of a turn together."""
     cases = []
     for alike in zip(*callers):
         case = alike[0]
@@ -316,7 +316,7 @@ def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
 
 
 def _level(latencies: List[int], turn_runs: List[int]) -> bool:
-    """Return whether the last turn took what the first did."""
+    """Return whether the latencies of the first and last turn agree."""
     if len(turn_runs) < 2:
         return True
     return timing.agree(latencies[: turn_runs[0]], latencies[-turn_runs[-1] :])

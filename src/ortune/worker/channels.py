@@ -1,7 +1,6 @@
 """Applying settings: one function a channel, the list is closed.
 
-``env`` and ``preload`` were applied when the process was started; here they are only verified.
-``page`` belongs to the browser.
+``env`` and ``preload`` are applied when the process starts, and only verified here. ``page`` belongs to the browser.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from .protocol import Stop
 
 
 class Settings:
-    """What the session is created and run with."""
+    """Options of creating and running the session."""
 
     def __init__(self, ort: Any) -> None:
         self.ort = ort
@@ -35,7 +34,7 @@ class Settings:
 
 
 def apply_process(applied: List[Dict[str, Any]]) -> None:
-    """Settings of the process itself, before onnxruntime is imported."""
+    """Apply the settings of the process itself, before onnxruntime is imported."""
     for item in applied:
         if item["channel"] != "process":
             continue
@@ -63,7 +62,7 @@ def _set_affinity(item: Dict[str, Any]) -> None:
 
 
 def apply(ort: Any, applied: List[Dict[str, Any]]) -> Settings:
-    """Put every setting where its channel says. Raises Stop with the knob's name when one cannot be set."""
+    """Apply every setting through its channel; raise Stop with the knob's name if one cannot be set."""
     settings = Settings(ort)
     # One arena holds all of its options: registering a second one would not add to the first.
     arena = {i["key"]: int(i["value"]) for i in applied if i["channel"] == "env_allocator"}
@@ -114,7 +113,7 @@ def _apply_one(settings: Settings, item: Dict[str, Any]) -> None:
 
 
 def _put(options: Dict[str, str], key: str, value: str) -> None:
-    """A provider's option; the parts of a key lead into the JSON text that such an option is."""
+    """Set a provider option; further parts of the key are a path in the option's JSON text."""
     way = key.split("/")
     if len(way) == 1:
         options[key] = value
@@ -138,7 +137,7 @@ def _register_arena(settings: Settings, options: Dict[str, int]) -> None:
 
 
 def thread_count() -> Optional[int]:
-    """Return threads of this process, None if the system does not tell."""
+    """Return the number of threads of this process; None if unknown."""
     try:
         return len(os.listdir("/proc/self/task"))
     except OSError:
@@ -146,20 +145,20 @@ def thread_count() -> Optional[int]:
 
 
 def option(options: Any, key: str, value: Any) -> Any:
-    """A value as the session option takes it: text is a name in its enumeration, where the option is no text itself."""
+    """Return a value for a session option: a text becomes a member of its enumeration, unless the option is a text."""
     now = getattr(options, key)
     return getattr(type(now), value) if isinstance(value, str) and not isinstance(now, str) else value
 
 
 def text(value: Any) -> str:
-    """Return a value as ONNX Runtime's string options want it."""
+    """Return a value as text for ONNX Runtime's string options."""
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return the arguments of InferenceSession other than model and options, for the providers of a plan.
 
-    A provider that the build lacks is added to the session's options from its own wheel, where the environment has one.
+    A provider that the build lacks is added to the session's options from its own wheel, if installed.
     """
     names = [p["name"] for p in requested]
     specs = _providers(requested, settings.provider_options)
@@ -175,7 +174,7 @@ def session_arguments(ort: Any, settings: Settings, requested: List[Dict[str, An
 
 
 def _providers(requested: List[Dict[str, Any]], extra: Dict[str, Dict[str, str]]) -> List[Any]:
-    """Providers for InferenceSession, each with its own of the ``extra`` options. Default: the CPU provider alone."""
+    """Return the providers for InferenceSession, with their ``extra`` options; by default only the CPU provider."""
     specs: List[Tuple[str, Dict[str, str]]] = [(p["name"], dict(p.get("options") or {})) for p in requested]
     specs = specs or [("CPUExecutionProvider", {})]
     for name, own in specs:

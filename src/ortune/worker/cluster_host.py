@@ -1,4 +1,4 @@
-"""A host of a cluster: starts the processes of one ortune, passes their streams on, and holds the machine's lock.
+"""A host of a cluster: starts the processes of one ortune, forwards their streams, and holds the machine's lock.
 
 Ray creates one on each host, from this source. ortune need not be installed there. The other end is ``ortune.cluster``.
 """
@@ -22,14 +22,14 @@ from .relay import cache_folder
 
 READ_BYTES = 1 << 16
 HELD_BYTES = 8 << 20
-"""Bytes of a stream that are held until ortune reads them; a process that prints more waits."""
+"""Bytes of a stream that are buffered for ortune; a process that prints more has to wait."""
 GAUGE_BYTES, GAUGE_TIMES = 1 << 20, 15
 SET_BY_RAY = ("OMP_NUM_THREADS", "RAY_")
-"""Beginnings of variables of its workers: the number of threads would hold for whatever is measured."""
+"""Prefixes of variables that Ray sets for workers; a thread count would affect what is measured."""
 
 
 class _Stream:
-    """One stream of a process, read by a thread of its own."""
+    """One stream of a process, read by its own thread."""
 
     def __init__(self, pipe: Any, changed: "threading.Condition") -> None:
         self._pipe, self._changed = pipe, changed
@@ -39,11 +39,11 @@ class _Stream:
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to take."""
+        """Whether there is data to read."""
         return bool(self._data)
 
     def take(self) -> bytes:
-        """Return what was read since the last time."""
+        """Return the data that arrived since the last call."""
         data = bytes(self._data)
         self._data.clear()
         self._changed.notify_all()
@@ -63,7 +63,7 @@ class _Stream:
 
 
 class _Child:
-    """A process with what it has printed."""
+    """A process with its buffered output."""
 
     def __init__(self, arguments: List[str], variables: Dict[str, str]) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(SET_BY_RAY)}
@@ -80,7 +80,7 @@ class _Child:
         self.log = _Stream(self.process.stderr, self.changed)
 
     def end(self) -> None:
-        """End it, with all that it started."""
+        """End the process, with its children."""
         if self.process.poll() is None:
             with contextlib.suppress(OSError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -91,7 +91,7 @@ class _Child:
 
 
 class ClusterHost:
-    """What runs on a host of a cluster."""
+    """Actor on a host of a cluster."""
 
     def __init__(self) -> None:
         self._children: Dict[int, _Child] = {}
@@ -100,7 +100,7 @@ class ClusterHost:
         self._made = 0
 
     def niceness(self) -> int:
-        """Return the scheduling niceness of this process, which those that it starts inherit."""
+        """Return the niceness of this process, which its children inherit."""
         return os.nice(0) if hasattr(os, "nice") else 0
 
     def start(self, arguments: List[str], variables: Dict[str, str]) -> int:
@@ -131,11 +131,11 @@ class ClusterHost:
                 child.process.stdin.close()  # type: ignore[union-attr]
 
     def read(self, number: int, wait_s: float) -> Tuple[bytes, bytes, Optional[int]]:
-        """Return what a process has printed on stdout and stderr, and its exit code once both have ended.
+        """Return what a process has printed on stdout and stderr, and its exit code after both have ended.
 
         Args:
             number: The process.
-            wait_s: How long to wait for something to return.
+            wait_s: Longest wait for data, in seconds.
         """
         child = self._children[number]
         with child.changed:
@@ -164,7 +164,7 @@ class ClusterHost:
         return bool(folder) and os.path.exists(os.path.join(folder, digest))
 
     def keep(self, digest: str, *parts: Any) -> bool:
-        """Put a file into the cache, where the processes find it by its content; return whether it arrived whole."""
+        """Store a file in the cache, where processes find it by its digest; return whether it arrived intact."""
         folder = cache_folder()
         if not folder:
             return True  # each process then receives the file on its stdin
@@ -183,7 +183,7 @@ class ClusterHost:
         """Try to acquire the machine's measuring lock.
 
         Returns:
-            Whether it was acquired; else what its holder wrote, and the time by the clock of this machine.
+            Whether it was acquired; if not, the content of the lock file, and this machine's time.
         """
         try:
             import fcntl

@@ -16,14 +16,14 @@ _FOLDERS = (
     "XDG_RUNTIME_DIR", "KERAS_HOME", "TORCH_HOME", "HF_HOME", "MPLCONFIGDIR", "NUMBA_CACHE_DIR",
     "TORCHINDUCTOR_CACHE_DIR",
 )  # fmt: skip
-"""Variables that name a folder in which libraries write."""
+"""Variables of folders in which libraries write."""
 
 
 def confine(limits: Optional[Mapping[str, Any]]) -> None:
     """Confine this process to its working directory; do nothing without limits.
 
     Args:
-        limits: The ``Fence`` of the request; None if it is not to be confined.
+        limits: The ``Fence`` of the request; None for no confinement.
 
     Raises:
         fence.Unfenced: The system cannot confine it.
@@ -42,9 +42,9 @@ def confine(limits: Optional[Mapping[str, Any]]) -> None:
 
 
 class _Semaphore:
-    """A semaphore of ``multiprocessing`` for threads alone: a confined process has no shared memory, and no other.
+    """A ``multiprocessing`` semaphore for threads of this process; a confined process has no shared memory.
 
-    Pools of threads create such semaphores too, those of joblib and so of scikit-learn among them.
+    Thread pools, such as joblib's in scikit-learn, also create such semaphores.
     """
 
     SEM_VALUE_MAX = 2**31 - 1
@@ -57,7 +57,7 @@ class _Semaphore:
         self._changed = threading.Condition()
 
     def acquire(self, block: bool = True, timeout: Optional[float] = None) -> bool:
-        """Take one, when there is one."""
+        """Acquire the semaphore, waiting until it is available."""
         with self._changed:
             if self.kind == 0 and self._is_mine():
                 self._value -= 1
@@ -69,7 +69,7 @@ class _Semaphore:
             return free
 
     def release(self) -> None:
-        """Gives one back."""
+        """Release the semaphore."""
         with self._changed:
             if self._value >= self.maxvalue:
                 raise ValueError("semaphore or lock released too many times")

@@ -14,7 +14,7 @@ _FULL = (28, 122, 27)
 
 
 def first_lines(error: BaseException) -> str:
-    """Return what was raised, with its kind."""
+    """Return the type and message of an exception."""
     name, text = type(error).__name__, str(error).strip()
     if name == "EPFail":
         # A plug-in's own sentence comes last, behind the places in the sources through which it went.
@@ -27,7 +27,7 @@ def first_lines(error: BaseException) -> str:
 def conclude(
     link: Link, work: Callable[[], None], words: Callable[[BaseException], str] = first_lines
 ) -> NoReturn:
-    """Do the work of a process, and ends it."""
+    """Run the work of a process, report any error, and exit."""
     try:
         work()
     except Stop as stop:
@@ -42,7 +42,7 @@ def conclude(
 
 
 def reason(error: BaseException, phase: str) -> str:
-    """Return why a trial failed, a word of the closed list."""
+    """Return the reason of a failed trial, from a closed list."""
     name, text = type(error).__name__, str(error).lower()
     if isinstance(error, MemoryError) or any(words in text for words in _NO_MEMORY):
         return "out-of-memory"
@@ -64,9 +64,9 @@ _NO_MEMORY = (
     "can't allocate memory",
     "cannot allocate memory",
 )
-"""As ONNX Runtime says it, PyTorch and the system."""
+"""Messages of ONNX Runtime, PyTorch and the system."""
 
 
 def _is_disk_full(error: OSError) -> bool:
-    """Return whether there is no room to write; numpy says so without an error number."""
+    """Return whether there is no space to write; numpy reports that without an error number."""
     return error.errno in _FULL or "written" in str(error) or "free space" in str(error)

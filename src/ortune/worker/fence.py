@@ -1,8 +1,8 @@
-"""A fence around this process on Linux, for good: it reads and writes what is named, starts nothing, has no network.
+"""A permanent fence around this process on Linux: it can access only the named files, and no programs or network.
 
-Landlock keeps it from the rest of the file system, a filter of system calls (see ``syscalls``) from other programs,
-processes and the network, and limits from the whole of the memory and the disk. None of these needs privileges or
-a package. Both can be refused: by the kernel's age or settings, or by a container's own filter.
+Landlock blocks the rest of the file system, a filter of system calls (see ``syscalls``) blocks other programs,
+processes and the network, and limits bound memory and file sizes. None of these needs privileges or a package. They may
+be unavailable because of the kernel's age or settings, or a container's filter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READ = _READ_FILE | _READ_DIR
 _WRITE = _READ | _WRITE_FILE | _TRUNCATE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_FILE | _REFER
 _OF_A_FILE = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _RIGHTS_BY_VERSION = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
-"""All rights that a version knows; a right that is handled and not given is refused."""
+"""All rights of each version; a handled right that is not granted is denied."""
 _NETWORK_FROM, _SCOPES_FROM = 4, 6
 _ALL_TCP, _ALL_SCOPES = 3, 3
 
@@ -37,17 +37,17 @@ _SYSTEM = (
     "/proc/filesystems", "/proc/sys/vm", "/proc/sys/kernel",
     "/sys/devices/system", "/sys/fs/cgroup", "/sys/kernel/mm", "/dev/zero", "/dev/random", "/dev/urandom",
 )  # fmt: skip
-"""What programs read of a system to start, to load libraries, and to count CPUs and memory."""
+"""System files that programs read to start, to load libraries, and to count CPUs and memory."""
 _OF_A_PREFIX = ("lib", "lib64", "bin", "include", "share", "pyvenv.cfg")
-"""Of an interpreter's folder, which may be anything, a home folder too."""
+"""Readable parts of an interpreter's folder, which may be any folder, even a home."""
 
 
 class Unfenced(Exception):
-    """This system has no such fence; the message says what is missing."""
+    """This system does not support the fence; the message gives the reason."""
 
 
 def missing() -> str:
-    """Return what this system lacks of a fence, in words; "" if it has all of it."""
+    """Return what this system lacks for the fence, in words; "" if nothing."""
     if not sys.platform.startswith("linux"):
         names = {"darwin": "macOS", "win32": "Windows"}
         return "%s has no Landlock and no seccomp" % names.get(sys.platform, sys.platform)
@@ -61,16 +61,17 @@ def missing() -> str:
 
 
 def confine(reads: Iterable[str], writes: str, memory_bytes: int = 0, file_bytes: int = 0) -> None:
-    """Put this process behind the fence, before it has a second thread; there is no way back.
+    """Confine this process permanently, before it has a second thread.
 
     Args:
-        reads: Files and folders that it may read, besides its interpreter's environment and the system's libraries.
+        reads: Files and folders that it may read, in addition to its interpreter's environment and the system's
+            libraries.
         writes: The folder that it may write to.
-        memory_bytes: Limit of its own memory; 0 is none.
-        file_bytes: Limit of a file that it writes; 0 is none.
+        memory_bytes: Limit of its own memory in bytes; 0 for no limit.
+        file_bytes: Limit of each written file in bytes; 0 for no limit.
 
     Raises:
-        Unfenced: A part of the fence is missing here, or does not hold.
+        Unfenced: A part of the fence is missing or has no effect.
     """
     lacking = missing()
     if lacking:
@@ -86,7 +87,7 @@ def confine(reads: Iterable[str], writes: str, memory_bytes: int = 0, file_bytes
 
 
 def environment() -> List[str]:
-    """Return the interpreter's own files, its packages, and what programs read of a system."""
+    """Return the interpreter's files, its packages, and the system files that programs read."""
     libraries = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}
     inside = [os.path.join(prefix, name) for prefix in sorted(prefixes) for name in _OF_A_PREFIX]
@@ -126,7 +127,7 @@ def _restrict(reads: Sequence[str], writes: str) -> None:
 
 
 def _allow(rules: int, path: str, rights: int) -> None:
-    """Allows a file, or a folder and what is below it; what is not there needs no permission."""
+    """Allow a file, or a folder with its contents; missing paths are skipped."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
@@ -164,7 +165,7 @@ def _limit(memory_bytes: int, file_bytes: int) -> None:
 
 
 def _require_fence() -> None:
-    """Try to leave: an emulated kernel may take all of this and do nothing."""
+    """Check that the fence works, since an emulated kernel may accept the calls without effect."""
     import socket
 
     for attempt in (lambda: os.listdir("/"), socket.socket):

@@ -15,7 +15,7 @@ from .quantizer_graphs import ENDS, give_names, graphs, left_out, store_constant
 
 
 def convert(ort: Any, request: Dict[str, Any]) -> str:
-    """Return weights and activations in float16; inputs and outputs keep their types."""
+    """Write the model in float16, with unchanged types of inputs and outputs; return what was done."""
     onnx, converter = imported("onnx", ort), imported("onnxruntime.transformers.float16", ort)
     leave = request["params"]["leave"]
     model = _typed(onnx, request)
@@ -59,7 +59,7 @@ def convert(ort: Any, request: Dict[str, Any]) -> str:
 
 
 class _Cut(logging.Handler):
-    """Counts the tensors of which the converter says that numbers do not fit."""
+    """Counts the tensors with numbers that the converter reports as out of range."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,14 +75,14 @@ class _Cut(logging.Handler):
             self._small += 1
 
     def words(self) -> str:
-        """Return what to add to a sentence."""
+        """Return the clipped numbers as the end of a sentence; "" for none."""
         large = "; magnitudes above 65504 were clipped in %d weights" % self._large
         small = "; magnitudes below 6e-8 were raised to 6e-8 in %d weights" % self._small
         return (large if self._large else "") + (small if self._small else "")
 
 
 def _typed(onnx: Any, request: Dict[str, Any]) -> Any:
-    """The model without functions, and with the types that follow from its inputs: the converter goes by these."""
+    """Return the model without functions and with inferred types, which the converter uses."""
     source, path = request["model"], request["output"] + ".typed.onnx"
     model = onnx.load(source, load_external_data=False)
     if model.functions:
@@ -103,7 +103,7 @@ def _stored_types(graph: Any) -> Set[int]:
 
 
 def _store_floats(onnx: Any, graph: Any) -> None:
-    """Numbers of Constant nodes as tensors, which alone the converter knows."""
+    """Store the numbers of Constant nodes as tensors, the only form that the converter supports."""
     for node in graph.node:
         if node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
             attribute = node.attribute[0]

@@ -1,4 +1,4 @@
-"""New values for the inputs of each call: of the same shape, type and range, in an array of their own."""
+"""New values for the inputs of each call: of the same shape, type and range, in separate arrays."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 class Fresh:
-    """The values of one caller.
+    """Changing input values of one caller.
 
     Args:
-        inputs: Which inputs change and how, as ``FreshInput`` has it.
-        seed: Equal seeds give equal values.
+        inputs: Inputs that change, in the form of ``FreshInput``.
+        seed: Seed of the values.
     """
 
     def __init__(self, inputs: List[Dict[str, Any]], seed: List[int]) -> None:
@@ -21,7 +21,7 @@ class Fresh:
         self._count = 0
 
     def fill(self, feeds: Dict[str, Any], base: Dict[str, Any]) -> None:
-        """Put new values into feeds, made of those of a base that stays as it is."""
+        """Write new values into feeds, derived from a base that is not changed."""
         self._count += 1
         for name, entry in self.inputs.items():
             value = base.get(name)

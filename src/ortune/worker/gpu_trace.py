@@ -1,8 +1,8 @@
-"""When each kernel and copy ran on an NVIDIA GPU, and which node started it, by NVIDIA's tracer CUPTI.
+"""Times of the kernels and copies of an NVIDIA GPU, with the nodes that started them, from NVIDIA's tracer CUPTI.
 
-Released builds of ONNX Runtime time what the host does, and a GPU works behind that: a node's event ends when its
-kernels are queued. CUPTI knows when the GPU ran them and which call of the host started each. The call lies inside the
-event of its node, so the kernels are written behind that event, in the form of builds that trace kernels themselves.
+Released builds of ONNX Runtime time only the host, and the GPU runs asynchronously: a node's event ends when its
+kernels are queued. CUPTI reports when the GPU ran them and which host call started each. The call is inside the event
+of its node, so the kernels are written after that event, in the form of builds that trace kernels themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MEMCPY, MEMSET, DRIVER, RUNTIME, KERNEL = 1, 2, 4, 5, 10
 KINDS = (MEMCPY, MEMSET, DRIVER, RUNTIME, KERNEL)
 COPIES = {1: "HtoD", 2: "DtoH", 8: "DtoD", 10: "PtoP"}
 BUFFER_BYTES = 8 << 20
-"""Large, so that the tracer seldom asks for the next one while runs are timed."""
+"""Buffer size, large so that the tracer rarely requests a new buffer during timed runs."""
 FLUSH_ALL = 1
 
 _REQUESTED = ctypes.CFUNCTYPE(
@@ -41,7 +41,7 @@ class _Call(ctypes.Structure):
 
 
 class _Kernel(ctypes.Structure):
-    """The head of CUpti_ActivityKernel4 to CUpti_ActivityKernel13: later versions only add behind it."""
+    """Common head of CUpti_ActivityKernel4 to CUpti_ActivityKernel13; later versions only append fields."""
 
     _fields_ = [
         ("kind", ctypes.c_uint32), ("caches", ctypes.c_uint32), ("partitioned", ctypes.c_uint32 * 2),
@@ -54,7 +54,7 @@ class _Kernel(ctypes.Structure):
 
 
 class _Copy(ctypes.Structure):
-    """The head of CUpti_ActivityMemcpy and of CUpti_ActivityMemset, which differ in their first eight bytes alone."""
+    """Common head of CUpti_ActivityMemcpy and CUpti_ActivityMemset, which differ only in their first eight bytes."""
 
     _fields_ = [
         ("kind", ctypes.c_uint32), ("way", ctypes.c_uint8), ("rest", ctypes.c_uint8 * 3), ("bytes", ctypes.c_uint64),
@@ -64,7 +64,7 @@ class _Copy(ctypes.Structure):
 
 
 class GpuTrace:
-    """Records what the GPU does from ``start`` on. Times are the system's, in nanoseconds since 1970.
+    """Records the activity of the GPU after ``start``. Times are the system's, in nanoseconds since 1970.
 
     Attributes:
         problem: Why nothing is recorded; "" if it is.
@@ -80,7 +80,7 @@ class GpuTrace:
         self._callbacks = (_REQUESTED(self._requested), _COMPLETED(self._completed))
 
     def start(self) -> None:
-        """Begin to record, where the runtime's environment has CUPTI and the driver lets it."""
+        """Start recording, if CUPTI is available and the driver allows it; otherwise set ``problem``."""
         path = library()
         try:
             self._library = ctypes.CDLL(path)
@@ -97,7 +97,7 @@ class GpuTrace:
         self._ahead_ns = self._ahead()
 
     def write_into(self, profile: str, started_ns: int) -> None:
-        """Add what was recorded to a profile.
+        """Add the recorded activity to a profile.
 
         Args:
             profile: ONNX Runtime's file.
@@ -151,7 +151,7 @@ class GpuTrace:
         return (text.value or b"code %d" % code).decode("utf-8", "replace")
 
     def _records(self) -> Tuple[Dict[int, int], List[Dict[str, Any]]]:
-        """When each call of the host began, by correlation; and all that the GPU did, by start."""
+        """Return the start of each host call by correlation id, and the GPU's activities by start."""
         calls: Dict[int, int] = {}
         works: List[Dict[str, Any]] = []
         names: Dict[bytes, str] = {}
@@ -185,7 +185,7 @@ class GpuTrace:
 
 
 class _Nodes:
-    """The executions of nodes in a profile, to be found by time."""
+    """Node executions of a profile, searchable by time."""
 
     def __init__(self, events: List[Dict[str, Any]]) -> None:
         rows = [
@@ -197,7 +197,7 @@ class _Nodes:
         self.rows, self.starts = rows, [start for start, _, _ in rows]
 
     def at(self, at_us: float) -> int:
-        """Return the event of the innermost node that ran then; -1 where none did."""
+        """Return the index of the innermost node's event at a time; -1 if there is none."""
         last = bisect.bisect_right(self.starts, at_us) - 1
         # Both ends are whole microseconds. Before the node that began last there are only those that it is inside of.
         for start, end, index in reversed(self.rows[max(0, last - 64) : last + 1]):
@@ -229,7 +229,7 @@ def _event(work: Dict[str, Any], at_us: float, events: List[Dict[str, Any]], nod
 
 
 def _lines(events: List[Dict[str, Any]], behind: Dict[int, List[Dict[str, Any]]]) -> Iterator[str]:
-    """Yield every event on a line of its own, what the GPU did behind the node that started it, the rest at the end."""
+    """Yield one line per event, followed by the GPU activity of its node; the remaining activity comes last."""
     for index, event in enumerate(events):
         yield json.dumps(event)
         for own in behind.get(index, ()):
@@ -239,7 +239,7 @@ def _lines(events: List[Dict[str, Any]], behind: Dict[int, List[Dict[str, Any]]]
 
 
 def library() -> str:
-    """Return the path of CUPTI: that of the environment's own NVIDIA packages first, then that of a CUDA toolkit."""
+    """Return the path of CUPTI in NVIDIA's packages or a CUDA toolkit, else a name for the loader."""
     names = ("libcupti.so", "libcupti.so.*[0-9]")
     places = [
         os.path.join(place, "nvidia", folder, "lib")
@@ -256,7 +256,7 @@ def library() -> str:
 
 
 def demangled(name: bytes) -> str:
-    """Return a kernel's name as it was written in C++; as it is, where this machine cannot tell."""
+    """Return a kernel's C++ name; unchanged if it cannot be demangled."""
     if name.startswith(b"_Z"):
         try:
             demangle = ctypes.CDLL("libstdc++.so.6").__cxa_demangle

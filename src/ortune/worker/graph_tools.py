@@ -1,6 +1,6 @@
-"""Tools that rewrite a whole graph: ONNX Runtime's own for transformers, and others of a closed list.
+"""Tools that rewrite a whole graph: ONNX Runtime's own for transformers, and a closed list of others.
 
-Each is imported on first use, from the environment that is measured. None is ever installed by ortune.
+Each is imported on first use from the measured environment. ortune never installs them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INLINE_LIMIT_BYTES = 1 << 30  # weights beyond it lie in a file beside the model
 def is_large(model: Any) -> bool:
     """Return whether a model's weights should be external data, which need not be loaded.
 
-    Protobuf's own count of bytes fails above 2 GB, so this is one of elements.
+    Elements are counted, because protobuf's byte count fails above 2 GB.
     """
     return sum(map(_bytes, stored_tensors(model.graph))) > INLINE_LIMIT_BYTES
 
@@ -34,11 +34,11 @@ def _bytes(tensor: Any) -> int:
 _ELEMENT_BYTES = {
     2: 1, 3: 1, 4: 2, 5: 2, 7: 8, 8: 0, 9: 1, 10: 2, 11: 8, 13: 8, 14: 8, 15: 16, 16: 2, 17: 1, 18: 1, 19: 1, 20: 1,
 }  # fmt: skip
-"""Of ONNX's element types; those that are not here have four, or less."""
+"""Bytes per element of ONNX types; others have four or less."""
 
 
 def stored_tensors(graph: Any) -> Iterator[Any]:
-    """Yield the stored tensors of a graph and of those inside."""
+    """Yield the stored tensors of a graph and its subgraphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:
@@ -49,7 +49,7 @@ def stored_tensors(graph: Any) -> Iterator[Any]:
 
 
 def transformers(ort: Any, request: Dict[str, Any]) -> str:
-    """ONNX Runtime's fusions for transformers, on the graph with its constants folded."""
+    """Write the graph with ONNX Runtime's transformer fusions, after folding constants; return what was done."""
     onnx = imported("onnx", ort)
     logging.disable(logging.WARNING)
     optimizer = imported("onnxruntime.transformers.optimizer", ort)
@@ -79,14 +79,14 @@ def transformers(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxslim(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the graph as onnxslim simplifies it."""
+    """Write the graph simplified by onnxslim; return what was done."""
     tool, onnx = imported("onnxslim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.slim(request["model"]), request, "onnxslim")
 
 
 def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the graph as onnxsim simplifies it."""
+    """Write the graph simplified by onnxsim; return what was done."""
     tool, onnx = imported("onnxsim", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     simplified, _ = tool.simplify(original)
@@ -94,14 +94,14 @@ def onnxsim(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def onnxscript(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the graph as the optimiser of onnxscript leaves it."""
+    """Write the graph optimised by onnxscript; return what was done."""
     tool, onnx = imported("onnxscript.optimizer", ort), imported("onnx", ort)
     original = onnx.load(request["model"])
     return _finished(ort, onnx, original, tool.optimize(original), request, "onnxscript")
 
 
 def imported(name: str, ort: Any) -> Any:
-    """Return a module of the environment; where it is not there, what to install."""
+    """Return a module of the environment; raise Stop with the package to install if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -114,7 +114,7 @@ def imported(name: str, ort: Any) -> Any:
 
 
 def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str, Any], tool: str) -> str:
-    """Save what a tool made; where all that it changed is what is declared of shapes, the model as it was."""
+    """Save the result of a tool, or the original if only declared shapes differ; return what was done."""
     _require_same_signature(original, output)
     before, after = _contents(original.graph), _contents(output.graph)
     saved(ort, onnx, original if before == after else output, request)
@@ -128,7 +128,7 @@ def _finished(ort: Any, onnx: Any, original: Any, output: Any, request: Dict[str
 
 
 def _contents(graph: Any) -> List[Any]:
-    """Return the operators of a graph and of those inside, and how many numbers it holds."""
+    """Return a comparable list of a graph's operators, subgraphs included, and the shapes of its weights."""
     contents: List[Any] = [sorted(list(weight.dims) for weight in graph.initializer)]
     for node in graph.node:
         contents.append((node.domain, node.op_type, len(node.input), len(node.attribute)))
@@ -139,7 +139,7 @@ def _contents(graph: Any) -> List[Any]:
 
 
 def _raised(onnx: Any, request: Dict[str, Any]) -> str:
-    """Return the model at an opset that has LayerNormalization, which the fusions write whether it is there or not."""
+    """Return the model at an opset with LayerNormalization, which the fusions always create."""
     model = onnx.load(request["model"])
     opset = next((opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")), 1)
     if opset >= NORMALIZATION_OPSET:
@@ -158,7 +158,7 @@ def _raised(onnx: Any, request: Dict[str, Any]) -> str:
 
 
 def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
-    """The model with constants folded and nothing fused for this machine: the fusions look for weights as such."""
+    """Return the model with constants folded but no fusions, which need weights as constants."""
     source = _raised(onnx, request)
     path: str = request["output"] + ".folded.onnx"
     options = ort.SessionOptions()
@@ -174,7 +174,7 @@ def _folded(ort: Any, onnx: Any, request: Dict[str, Any]) -> str:
 
 
 def _own(model: Any) -> Dict[str, int]:
-    """Return how many of each of ONNX Runtime's own operators, and of normalisations, a graph holds."""
+    """Return the numbers of ONNX Runtime's own operators and of normalisations, by operator."""
     counts: Dict[str, int] = {}
     for node in model.graph.node:
         if node.domain == "com.microsoft" or node.op_type.endswith("LayerNormalization"):
@@ -183,7 +183,7 @@ def _own(model: Any) -> Dict[str, int]:
 
 
 def _require_same_signature(original: Any, output: Any) -> None:
-    """Require that the new model is called as the old one was."""
+    """Raise Stop if the new model's inputs or outputs differ from the old one's."""
 
     def names(values: Any) -> List[str]:
         return [value.name for value in values]
@@ -208,12 +208,13 @@ def saved(ort: Any, onnx: Any, model: Any, request: Dict[str, Any]) -> None:
 
 
 def does_not_load(ort: Any, request: Dict[str, Any], mapped: bool = False) -> str:
-    """Return what ONNX Runtime says of the model that was written, on the CPU; "" if it loads.
+    """Return ONNX Runtime's error for the written model on the CPU; "" if it loads.
 
     Args:
         ort: The package.
-        request: Of the task.
-        mapped: Weights stay in their file: they are not packed for products, which would take the memory again.
+        request: Request of the task.
+        mapped: Whether weights stay in their file: packing for products is disabled, since it would copy them into
+            memory.
     """
     options = ort.SessionOptions()
     if mapped:

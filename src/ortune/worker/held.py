@@ -1,4 +1,4 @@
-"""Memory that this process holds, told apart by whose it is, as Linux reports it; other systems report nothing."""
+"""Memory of this process by owner, as Linux reports it; other systems report nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 
 def resident_bytes(field: str, pid: str = "self") -> Optional[int]:
-    """VmRSS, VmHWM or RssAnon of a process; not ru_maxrss, which Linux inherits from the parent on fork."""
+    """Return VmRSS, VmHWM or RssAnon in bytes; not ru_maxrss, which Linux inherits from the parent on fork."""
     for line in _lines("/proc/%s/status" % pid):
         if line.startswith(field):
             return int(line.split()[1]) * 1024
@@ -17,7 +17,7 @@ def resident_bytes(field: str, pid: str = "self") -> Optional[int]:
 
 
 def idle() -> Optional[Dict[str, Optional[int]]]:
-    """Return what is held between runs: by this process, by its children and by its control group.
+    """Return the memory between runs of this process, its children and its control group; None if unknown.
 
     Pages of files are the system's cache: libraries and mapped weights in the process, all files read in the group.
     """
@@ -34,7 +34,7 @@ def idle() -> Optional[Dict[str, Optional[int]]]:
 
 
 def released(release: Callable[[], None]) -> Dict[str, Optional[int]]:
-    """Release what ran, and return what stays, before and after the allocator returned its free pages."""
+    """Release the sessions, and return the remaining memory before and after the allocator returned its free pages."""
     release()
     gc.collect()
     held = resident_bytes("VmRSS")
@@ -42,7 +42,7 @@ def released(release: Callable[[], None]) -> Dict[str, Optional[int]]:
 
 
 def trim() -> bool:
-    """Return free pages of the C library's allocator to the system; False if it has no way to do so."""
+    """Return free pages of the C allocator to the system; return False if that is not supported."""
     try:
         ctypes.CDLL(None).malloc_trim(0)
     except (OSError, AttributeError, TypeError):
@@ -51,7 +51,7 @@ def trim() -> bool:
 
 
 def children() -> List[str]:
-    """Return all processes that this one started, and theirs."""
+    """Return the ids of all descendants of this process."""
     found: List[str] = []
     waiting = [str(os.getpid())]
     while waiting:
@@ -68,12 +68,12 @@ def children() -> List[str]:
 
 
 def own_bytes(pid: str = "self") -> Optional[int]:
-    """Return memory of a process that is no page of a file: in RAM or swapped; None if it is not reported."""
+    """Return a process's memory that is not file-backed, in RAM or swap, in bytes; None if unknown."""
     return _sum_of("/proc/%s/status" % pid, ("RssAnon:", "RssShmem:", "VmSwap:"))
 
 
 def shared_out_bytes(pid: str = "self") -> Optional[int]:
-    """Return the same with each page divided among the processes that share it, as those that were forked do."""
+    """Return the memory with each page divided among the processes that share it, such as forked ones."""
     path = "/proc/%s/smaps_rollup" % pid
     parts = _sum_of(path, ("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))
     return own_bytes(pid) if parts is None else parts
@@ -85,7 +85,7 @@ def _sum_of(path: str, names: Tuple[str, ...]) -> Optional[int]:
 
 
 class _Mallinfo(ctypes.Structure):
-    """What ``mallinfo2`` of the GNU C library returns."""
+    """Result of ``mallinfo2`` of the GNU C library."""
 
     _fields_ = [(name, ctypes.c_size_t) for name in (
         "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
@@ -93,7 +93,7 @@ class _Mallinfo(ctypes.Structure):
 
 
 def used_bytes() -> Optional[int]:
-    """Return what the C library's allocator says is in use, of all threads; None if it does not tell."""
+    """Return the bytes in use by the C library's allocator, in all threads; None if unknown."""
     try:
         count = ctypes.CDLL(None).mallinfo2
     except (OSError, AttributeError, TypeError):

@@ -1,6 +1,6 @@
-"""One trial: read the request, then load, run batches and report, each when its turn comes, and exit.
+"""One trial: reads the request, then loads, runs batches and reports, each in its turn, and exits.
 
-Runs under any interpreter from Python 3.8 with numpy and onnxruntime, and imports nothing else.
+It runs under any interpreter from Python 3.8 with numpy and onnxruntime, and imports nothing else.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .protocol import Link, Stop
 from .trial import Trial, follow
 
 PLACEMENT = "get_provider_graph_assignment_info"
-"""The log line that names the provider of each node, from ONNX Runtime 1.24 on."""
+"""Method that returns the provider of each node, from ONNX Runtime 1.24 on."""
 
 
 def main() -> None:
-    """The worker's top frame."""
+    """Run the worker."""
     link = Link()
     failures.conclude(link, lambda: _trial(link))
 
@@ -44,7 +44,7 @@ def _trial(link: Link) -> None:
 
 
 class Session(Trial):
-    """A plan's session and what was measured of it so far."""
+    """The session of a plan, and its measurements so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
         super().__init__(request, link)
@@ -112,7 +112,7 @@ class Session(Trial):
         ]
 
     def report(self) -> Dict[str, Any]:
-        """Return what was measured, as the message wants it."""
+        """Return the measurements in the form of the message."""
         from . import probes
 
         session = self.sessions[0]
@@ -130,7 +130,7 @@ class Session(Trial):
         }  # fmt: skip
 
     def releases(self) -> bool:
-        """Return whether sessions can be deleted: a driver or a library of the user's may crash where it does so."""
+        """Return whether sessions can be deleted safely; drivers and custom libraries may crash."""
         return not self.request["providers"] and not self.request["custom_ops"]
 
     def release(self) -> None:
@@ -138,7 +138,7 @@ class Session(Trial):
         self.sessions, self.settings = [], None
 
     def _profile(self, session: Any) -> str:
-        """Return the path of the profile, with the GPU's part where that was traced."""
+        """Return the path of the profile, after adding the GPU's activity if it was traced; "" without a profile."""
         if not self.request["profile_path"]:
             return ""
         path: str = session.end_profiling()
@@ -148,7 +148,7 @@ class Session(Trial):
 
 
 def import_onnxruntime() -> Any:
-    """Return the interpreter's own; Stop where it has none."""
+    """Return the interpreter's onnxruntime; raise Stop if it has none."""
     try:
         import onnxruntime
     except ImportError as error:
@@ -157,7 +157,7 @@ def import_onnxruntime() -> Any:
 
 
 def _require_providers(session: Any, requested: List[Dict[str, Any]], available: List[str]) -> None:
-    """ONNX Runtime falls back to the CPU without failing; a plan that asks for a provider must get it."""
+    """Raise Stop if a requested provider is missing, since ONNX Runtime silently falls back to the CPU."""
     missing = [p["name"] for p in requested if p["name"] not in session.get_providers()]
     if missing:
         what = "%s fell back to %s" % (missing[0], ", ".join(session.get_providers()))

@@ -1,4 +1,4 @@
-"""The user's own measure of a model's outputs: a function of theirs, named on the command line and nowhere else."""
+"""The user's own metric of a model's outputs: a function that is named only on the command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .protocol import Stop
 
 
 def measure(request: Dict[str, Any]) -> str:
-    """Calls ``function(outputs, inputs)`` for every case, and writes what it returns as a list of numbers."""
+    """Call ``function(outputs, inputs)`` for every case, and write the results as a list of numbers."""
     params = request["params"]
     module, _, name = params["function"].partition(":")
     sys.path.insert(0, params["folder"])

@@ -1,4 +1,4 @@
-"""NVIDIA's libraries for ONNX Runtime, found as a program that uses them finds them.
+"""Loads NVIDIA's libraries for ONNX Runtime, if the system's loader does not find them.
 
 Trials, ``ortune.load`` and every ``load.py`` for a GPU of NVIDIA's run this file's one function.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 
 def load_nvidia_libraries(ort: Any) -> None:
-    """Load CUDA and cuDNN from pip's packages, where the system's loader does not find them for ONNX Runtime.
+    """Load CUDA and cuDNN from pip packages, if the system's loader does not find them for ONNX Runtime.
 
-    Where it finds them nothing is loaded beforehand: what any program gets is what is measured.
+    If it finds them, nothing is preloaded, so the measured libraries are those that any program gets.
     """
     if not hasattr(ort, "preload_dlls"):
         return

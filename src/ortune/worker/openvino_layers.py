@@ -1,8 +1,8 @@
-"""The layers of a model as OpenVINO runs them: kernel, number type and time of each, by OpenVINO's own counters.
+"""Layers of a model as OpenVINO runs them: kernel, number type and time of each, from OpenVINO's counters.
 
-For ONNX Runtime, what OpenVINO compiled is one node, and its profile has nothing of the layers inside. Whole builds of
-ONNX Runtime contain OpenVINO's C library. It compiles the graph that ONNX Runtime gives to OpenVINO, with the same
-properties, and counts.
+In ONNX Runtime, a graph compiled by OpenVINO is one node, and the profile does not contain its layers. Complete builds
+of ONNX Runtime include OpenVINO's C library, which compiles the same graph with the same properties and reports
+counters.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from . import channels
 from .protocol import Stop
 
 EXECUTED = 2
-"""Status of a layer that ran; others were fused into their neighbours, or hold constants."""
+"""Status of a layer that ran; others were fused into their neighbours, or are constants."""
 WARM_RUNS, MOST_RUNS, MOST_S = 2, 20, 2.0
 _TYPES = {"i8": "int8", "u8": "int8", "i4": "int4", "u4": "int4", "f16": "float16", "bf16": "bfloat16"}
 _TYPES.update({"f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64"})
@@ -48,7 +48,7 @@ class _Shape(ctypes.Structure):
 
 
 def ask(ort: Any, request: Dict[str, Any]) -> str:
-    """Write name, kind, kernel, number type and median time in nanoseconds of each layer that ran, as JSON."""
+    """Write name, kind, kernel, number type and median time in nanoseconds of each executed layer, as JSON."""
     from . import values
 
     settings = channels.apply(ort, request["applied"])
@@ -79,7 +79,7 @@ def _library(ort: Any) -> Any:
 
 
 def _save_given(ort: Any, options: Any, model: str, path: str) -> None:
-    """Save the graph as it is when ONNX Runtime offers it to a provider: after the basic level."""
+    """Save the graph that ONNX Runtime offers to a provider: after the basic level."""
     basic = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
     if options.graph_optimization_level != ort.GraphOptimizationLevel.ORT_DISABLE_ALL:
         options.graph_optimization_level = basic
@@ -93,7 +93,7 @@ def _save_given(ort: Any, options: Any, model: str, path: str) -> None:
 def _run(
     library: Any, path: str, properties: Dict[str, str], feeds: Dict[str, Any]
 ) -> Tuple[List[List[Any]], int]:
-    """Return the layers of a compiled model, and the number of runs that their times are medians of."""
+    """Return the layers of a compiled model, and the number of runs of their median times."""
 
     def call(name: str, *arguments: Any) -> None:
         if library[name](*arguments):

@@ -1,4 +1,4 @@
-"""ONNX Runtime's own converter to ORT format. It needs the packages onnx and onnxruntime."""
+"""Conversion to ORT format by ONNX Runtime's own converter; requires the packages onnx and onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .protocol import Stop
 
 LEVEL = "ORT_CONVERT_ONNX_MODELS_TO_ORT_OPTIMIZATION_LEVEL"  # the converter has no argument for it
 CONFIG = ".config"
-"""What the name of the list of needed operators ends in, after that of the model."""
+"""Suffix of the list of needed operators, after the model's name."""
 BLOCKS = "NchwcTransformer"
 """The optimiser that lays convolutions out in blocks as wide as the vectors of one x86 processor."""
 
 
 def fit_platform(options: Any, platform: str) -> List[str]:
-    """Set what the converter sets for a platform, for a session that saves the same graph as an .onnx.
+    """Set the converter's options for a platform, for a session that saves the same graph as an .onnx.
 
     Returns:
-        The optimisers that are left out.
+        The disabled optimisers.
     """
     options.add_session_config_entry("session.qdqisint8allowed", "1" if platform == "arm" else "0")
     return [] if platform == "amd64" else [BLOCKS]

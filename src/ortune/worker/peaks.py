@@ -1,6 +1,6 @@
-"""What the machine can do at most with a number of threads: products of matrices, streams through memory and caches.
+"""Peak performance of the machine by number of threads: matrix products, and streams through memory and caches.
 
-A peak is a maximum: each is the best of many tries, by whatever does it fastest here.
+Each peak is the best of many tries, with the fastest available implementation.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ STREAMS: Dict[str, Any] = {
 
 
 def measure(ort: Any, request: Dict[str, Any]) -> str:
-    """Measure with one number of threads and write the rates a second, by what reached them, to ``output``.
+    """Measure with one number of threads and write the rates per second, by implementation, to ``output``.
 
-    ``model`` is the folder with the models and ``models.json``: what each multiplies, and how many operations a run is.
-    Params: ``threads``, ``side`` of numpy's matrices, ``seconds`` for each rate, ``array_bytes`` of each of the three
-    arrays of a thread. The environment has limited numpy's threads.
+    ``model`` is the folder with the models and ``models.json``, which contains the kind of product and the operations
+    per run of each. Params: ``threads``, ``side`` of numpy's matrices, ``seconds`` for each rate, ``array_bytes`` of
+    each of the three arrays of a thread. The environment limits numpy's threads.
     """
     params = request["params"]
     threads, side = int(params["threads"]), int(params["side"])
@@ -70,7 +70,7 @@ def _keep(rates: Dict[str, float], name: str, rate: float) -> None:
 
 
 def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> float:
-    """Return operations a second of one of our models; 0.0 if this build has no kernel for it."""
+    """Return operations per second of one of our models; 0.0 if this build has no kernel for it."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
@@ -88,7 +88,7 @@ def _session(ort: Any, path: str, threads: int, flops: int, seconds: float) -> f
 
 
 def _numpy(threads: int, side: int, seconds: float) -> float:
-    """Return operations a second of numpy's product; 0.0 if its library takes more threads than it was told."""
+    """Return operations per second of numpy's product; 0.0 if its library uses more threads than allowed."""
     rng = np.random.RandomState(0)
     a, b = (rng.standard_normal((side, side)).astype(np.float32) for _ in range(2))
     out = np.empty((side, side), np.float32)
@@ -101,7 +101,7 @@ def _numpy(threads: int, side: int, seconds: float) -> float:
 
 
 def _shortest(call: Callable[[], Any], seconds: float) -> float:
-    """Return seconds of the quickest call, after one that warms up."""
+    """Return the seconds of the shortest call, after a warm-up call."""
     call()
     times: List[float] = []
     end = time.perf_counter() + seconds
@@ -113,12 +113,12 @@ def _shortest(call: Callable[[], Any], seconds: float) -> float:
 
 
 def passes(array_bytes: int) -> int:
-    """Return how often a try passes over the arrays, so that starting the threads takes a negligible part of it."""
+    """Return how often a try passes over the arrays, so that the time to start the threads is negligible."""
     return 3 if array_bytes < SHORT_BYTES else 1
 
 
 def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]:
-    """Return bytes a second, read and written, of each kind of stream, over all threads."""
+    """Return the bytes per second, read and written, of each kind of stream, over all threads."""
     lanes = _Lanes(threads, array_bytes // 4)
     try:
         rates = {}
@@ -132,7 +132,7 @@ def _streams(threads: int, array_bytes: int, seconds: float) -> Dict[str, float]
 
 
 def _elementwise(seconds: float) -> Dict[str, float]:
-    """Bytes a second that one thread reads and writes as it adds, or multiplies, arrays that stay in its own caches."""
+    """Return the bytes per second that one thread reads and writes while adding or multiplying arrays in its caches."""
     a, b, c = (np.full(CACHED, value, np.float32) for value in (1.0, 1.0, 2.0))
 
     def adding() -> None:
@@ -152,7 +152,7 @@ def _elementwise(seconds: float) -> Dict[str, float]:
 
 
 class _Lanes:
-    """Threads that pass over arrays of their own at the same time; numpy releases the lock meanwhile."""
+    """Threads that pass over their own arrays at the same time; numpy releases the GIL meanwhile."""
 
     def __init__(self, threads: int, elements: int) -> None:
         self.work = None  # type: Any
@@ -164,13 +164,13 @@ class _Lanes:
         self._pass("allocating")
 
     def once(self) -> None:
-        """All threads make their passes; returns when the last is through."""
+        """Run one pass in all threads, and wait for the last."""
         # The first gate lets all of them begin; the second opens when the last has made its passes.
         self._pass("streaming")
         self._pass("streaming")
 
     def end(self) -> None:
-        """Let the threads go, and their arrays."""
+        """End the threads and release their arrays."""
         self._gate.abort()
         for thread in self._threads:
             thread.join()

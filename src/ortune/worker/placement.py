@@ -1,4 +1,4 @@
-"""Which execution provider takes each node: asked of a session, or read from the log where it cannot compile them."""
+"""Execution provider of each node: from a session, or from the log if the provider cannot compile them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .protocol import Stop
 CPU = "CPUExecutionProvider"
 _VERDICT = re.compile(r"Validation (PASSED|FAILED) for \d+ nodes? in ")
 _NODE = re.compile(r"^\s*Operator type: (\S+) Node name: (.*) Node index: \d+\s*$")
-"""What QNN's provider logs of the nodes that it is offered, before it compiles those that passed."""
+"""Log line of QNN's provider for a node that it is offered, before it compiles supported ones."""
 
 
 def ask(ort: Any, request: Dict[str, Any]) -> str:
-    """Write operator, name and provider of each node as JSON, and why the provider compiled nothing, "" if it did."""
+    """Write operator, name and provider of each node as JSON, and why the provider did not compile, "" if it did."""
     settings = channels.apply(ort, request["applied"])
     for library in request["custom_ops"]:
         settings.session.register_custom_ops_library(library)
@@ -35,7 +35,7 @@ def ask(ort: Any, request: Dict[str, Any]) -> str:
 def nodes_of(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> Tuple[List[List[str]], str]:
-    """Return operator, name and provider of each node, and why the provider compiled nothing, "" if it did."""
+    """Return operator, name and provider of each node, and why the provider did not compile, "" if it did."""
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     try:
         return _assigned(ort, ort.InferenceSession(model, options, **arguments)), ""
@@ -58,7 +58,7 @@ def _assigned(ort: Any, session: Any) -> List[List[str]]:
 def _validated(
     ort: Any, model: str, options: Any, arguments: Dict[str, Any], provider: str
 ) -> List[List[str]]:
-    """Return what the provider said of each node, the last word on it, before it failed."""
+    """Return the provider's last verdict on each node, before it failed."""
     options.log_severity_level, options.log_verbosity_level = 0, 1
 
     def again() -> None:
@@ -69,7 +69,7 @@ def _validated(
 
 
 def verdicts(log: str, provider: str) -> List[List[str]]:
-    """Return operator, name and provider of each node by what QNN's provider logs of it; the last word counts."""
+    """Return operator, name and provider of each node from the log of QNN's provider; the last entry counts."""
     place, nodes = CPU, {}
     for line in log.splitlines():
         verdict, node = _VERDICT.search(line), _NODE.match(line)
@@ -81,7 +81,7 @@ def verdicts(log: str, provider: str) -> List[List[str]]:
 
 
 def _logged(do: Callable[[], None]) -> str:
-    """Return what is written to stderr meanwhile, by ONNX Runtime too."""
+    """Return what is written to stderr during a call, by ONNX Runtime too."""
     with tempfile.TemporaryFile() as file:
         before = os.dup(2)
         try:

@@ -1,7 +1,7 @@
-"""Execution providers that wheels of their own bring to a plain onnxruntime, found in this interpreter's environment.
+"""Execution providers in separate wheels for a plain onnxruntime, found in this interpreter's environment.
 
-Where a library lies, its own wheel says: never a plan. The probe of interpreters runs this file too, so it imports
-nothing of the package.
+The path of a library always comes from its wheel, never from a plan. The probe of interpreters also runs this file, so
+it imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import importlib.metadata
 from typing import Any, Dict, List, Optional, Tuple, Type
 
 USUAL_DEVICE = {"OpenVINOExecutionProvider": "CPU"}
-"""What a provider runs on where nothing names a device, as its classic build does; else its first that is no CPU."""
+"""Default device of a provider, as in its classic build; for others the first device that is not a CPU."""
 
 
 class Unusable(Exception):
-    """Why a provider cannot be had from its wheel."""
+    """A provider cannot be used from its wheel; the message gives the reason."""
 
 
 @functools.lru_cache(maxsize=None)
 def wheels() -> Dict[str, Tuple[str, str]]:
-    """The wheels that bring providers, by the provider's name: the wheel with its version, and the module to import.
+    """Return the wheels with providers, by provider: the wheel with its version, and the module to import.
 
-    A wheel is known by what its module defines; onnxruntime-qnn became one at 2.0 under the name of a build.
+    A wheel is recognised by its module's definitions, since onnxruntime-qnn became such a wheel at 2.0 under a build's
+    name.
     """
     provider_of: Dict[str, Tuple[str, str]] = {}
     for wheel in importlib.metadata.distributions():
@@ -54,19 +55,19 @@ def _names(package: str) -> List[str]:
 
 
 def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
-    """Return what the first provider runs on, where it and the others came from wheels of their own; else nothing.
+    """Add providers from separate wheels to the session's options; return the devices of the first, or [].
 
-    They do where the build lacks the first.
+    This applies only if the build lacks the first provider.
 
-    A session is then created without naming them: its options have them.
+    The session is then created without providers, since its options contain them.
 
     Args:
         ort: onnxruntime.
-        session_options: What they are added to.
-        providers: Names, or pairs of a name and options, as InferenceSession takes them.
+        session_options: Session options to extend.
+        providers: Names, or pairs of name and options, as for InferenceSession.
 
     Raises:
-        Unusable: One cannot be had from its wheel, or is not of the same kind as the first.
+        Unusable: A provider is unavailable in its wheel, or is not of the same kind as the first.
     """
     specs = [(provider, {}) if isinstance(provider, str) else provider for provider in providers]
     specs = [(name, own) for name, own in specs if name != "CPUExecutionProvider"]
@@ -86,7 +87,7 @@ def attached(ort: Any, session_options: Any, providers: List[Any]) -> List[str]:
 
 
 def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str]) -> Optional[Any]:
-    """Add a provider from its wheel to the session's options; the device that it took, None if no wheel has it.
+    """Add a provider from its wheel to the session's options; return its device, None if no wheel has it.
 
     Raises:
         Unusable: The wheel's library cannot be registered, or offers no such device.
@@ -102,7 +103,7 @@ def attach(ort: Any, session_options: Any, provider: str, options: Dict[str, str
 
 @functools.lru_cache(maxsize=None)
 def devices(ort: Any, provider: str, wheel: str, package: str) -> List[Any]:
-    """The devices on which a wheel offers its provider, once its library is registered, which a process does once."""
+    """Return the devices of a wheel's provider, after registering its library once per process."""
     if not hasattr(ort, "register_execution_provider_library"):
         raise Unusable("onnxruntime %s cannot register the library of %s" % (ort.__version__, wheel))
     state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
@@ -135,6 +136,6 @@ def _device(offered: List[Any], wheel: str, wanted: str) -> Any:
 
 
 def kinds(device: Any) -> List[str]:
-    """Return what a device is called: its type, and what its provider calls it."""
+    """Return the names of a device: its type, and the provider's name for it."""
     own = dict(device.ep_metadata).get("ov_device", "")
     return list(dict.fromkeys(filter(None, (device.device.type.name, own.upper()))))

@@ -1,7 +1,7 @@
-"""Reading settings back: what really arrived, and how sure that is.
+"""Reads settings back: whether they were applied, and how certain that is.
 
-Levels: ``effect`` (seen in the process: threads, maps), ``echo`` (ORT returns it and, for keys, the build's
-library holds the key as a string: ORT stores and returns nonsense keys without a word), ``none``.
+Levels: ``effect`` (observed in the process: threads, maps), ``echo`` (ORT returns it and, for keys, the build's library
+contains the key as a string: ORT also stores and returns unknown keys silently), ``none``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Found = Tuple[str, bool, str]
 
 
 def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
-    """Fail on a config key, or the name of an optimiser, that this build's library does not contain."""
+    """Raise Stop for a config key, or the name of an optimiser, that this build's library does not contain."""
     wanted = {}
     for item in applied:
         if item["channel"] in ("session_config", "run_config"):
@@ -43,7 +43,7 @@ def check_known_keys(ort: Any, applied: List[Dict[str, Any]]) -> None:
 
 
 def check_known_options(ort: Any, applied: List[Dict[str, Any]], requested: List[Dict[str, Any]]) -> None:
-    """Fail on an option that the library of its provider does not contain: plug-ins take any without a word."""
+    """Raise Stop for an option that its provider's library does not contain; plug-ins accept any silently."""
     for provider in requested:
         name = provider["name"]
         knob_of = dict.fromkeys(provider.get("options") or {}, "")
@@ -86,13 +86,13 @@ def _not_in_library(folder: str, names: List[str]) -> List[str]:
 
 
 def _literal(name: str) -> str:
-    """Return the part of a name that is a literal: ONNX Runtime appends a provider's name at run time."""
+    """Return the literal part of a name, since ONNX Runtime appends a provider's name at run time."""
     stem, joined, rest = name.partition("_")
     return stem + joined if rest.endswith("ExecutionProvider") else name
 
 
 def _plain(name: str) -> bool:
-    """Return whether a text can be a key or a name; one of a few letters would be found in any library."""
+    """Return whether a text can be a key or a name; shorter ones would be found in any library."""
     return len(name) > 7 and name.replace("_", "").replace(".", "").isalnum()
 
 
@@ -103,7 +103,7 @@ def read_back(
     added_threads: Optional[int],
     idle_cpu_ratio: Optional[float],
 ) -> List[Dict[str, Any]]:
-    """Return one entry a setting: level, whether it agrees with the plan, and what was seen."""
+    """Return one entry per setting: level, whether it agrees with the plan, and the observed value."""
     entries = []
     for item in applied:
         level, ok, actual = _echo(item, settings, session)
@@ -118,7 +118,7 @@ def read_back(
 
 
 def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
-    """Return what ONNX Runtime, or the environment, says the setting is."""
+    """Return the value that ONNX Runtime or the environment reports for the setting."""
     channel, key, value = item["channel"], item["key"], item["value"]
     if channel == "session_option":
         options = session.get_session_options()
@@ -146,7 +146,7 @@ def _echo(item: Dict[str, Any], settings: Settings, session: Any) -> Found:
 
 
 def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
-    """Return files in the folders that settings name, each with the time of its writing; None if none names one."""
+    """Return the files in the folders that settings name, with their modification times; None without such settings."""
     folders = [str(item["value"]) for item in applied if item.get("probe") == "folder"]
     if not folders:
         return None
@@ -161,10 +161,10 @@ def files(applied: List[Dict[str, Any]]) -> Optional[Dict[str, int]]:
 
 
 def _kept(before: Dict[str, int], began_ns: int, after: Dict[str, int]) -> Found:
-    """Return what became of a folder of compiled models.
+    """Return whether a folder of compiled models was used.
 
-    A build of OpenVINO without the reader of its own format takes a whole blob for a broken one: it compiles and writes
-    it again. A blob that another process was just writing is not whole.
+    A build of OpenVINO that cannot read its own format treats a complete blob as broken, compiles and writes it again.
+    A blob that another process was just writing is not complete.
     """
     whole = [path for path in before if path.endswith(BLOB) and began_ns - before[path] > STILL_NS]
     if any(after.get(path, before[path]) != before[path] for path in whole):
@@ -181,7 +181,7 @@ def _effect(
     added: Optional[int],
     idle_cpu_ratio: Optional[float],
 ) -> Optional[Found]:
-    """Return what the setting is seen to do in this process; None if nothing can be seen."""
+    """Return the observed effect of the setting in this process; None if it cannot be observed."""
     probe, value = item.get("probe") or "", item["value"]
     if probe == "threads":
         return _threads(item["key"], session, added)
@@ -218,14 +218,14 @@ def _effect(
 
 
 def _stops(item: Dict[str, Any]) -> bool:
-    """Return whether the setting is one that makes idle threads sleep."""
+    """Return whether the setting makes idle threads sleep."""
     if item["key"].endswith(".spin_duration_us"):
         return int(item["value"]) <= 500  # far less than the stretch that is looked at
     return text(item["value"]) == ("1" if item["key"] == "session.force_spinning_stop" else "0")
 
 
 def _threads(key: str, session: Any, added: Optional[int]) -> Optional[Found]:
-    """Return threads that creating the session added, against what its options and the environment ask for."""
+    """Return the threads that creating the session added, compared with its options and the environment."""
     options = session.get_session_options()
     alone = session.get_providers() == ["CPUExecutionProvider"]
     own_pool = getattr(options, "use_per_session_threads", True)  # older releases have no other
@@ -271,7 +271,7 @@ def _thread_masks(wanted: str) -> Optional[Found]:
 
 
 def _cpus(ranges: str, first: int) -> Set[int]:
-    """Return CPUs of ``0-3,8`` counted from ``first``, counted from 0."""
+    """Return the CPUs of a list like ``0-3,8``, numbered from ``first`` in the text and from 0 in the result."""
     cpus = set()
     for part in ranges.split(","):
         low, _, high = part.partition("-")
@@ -281,7 +281,7 @@ def _cpus(ranges: str, first: int) -> Set[int]:
 
 
 def _huge_pages(value: str) -> Optional[Found]:
-    """Requested huge pages must be there: an older C library ignores the variable, and the system may refuse."""
+    """Return whether requested huge pages exist: an older C library ignores the variable, and the system may refuse."""
     huge_kb = _field("/proc/self/smaps_rollup", "AnonHugePages")
     if not huge_kb or not value.endswith("=1"):
         return None
@@ -289,7 +289,7 @@ def _huge_pages(value: str) -> Optional[Found]:
 
 
 def _field(path: str, name: str) -> str:
-    """Return the first word after ``name:`` in a file of /proc, "" if there is none."""
+    """Return the first word after ``name:`` in a file of /proc; "" if there is none."""
     try:
         with open(path, encoding="ascii", errors="replace") as f:
             for line in f:

@@ -1,4 +1,4 @@
-"""Speaking with ortune: JSON lines on the original stdout; everything else that prints goes to the log.
+"""Communication with ortune: JSON lines on the original stdout; all other output goes to the log.
 
 ONNX Runtime's C++ log writes to file descriptor 2 and its "EP Error" banner is printed on stdout, so
 stdout is moved out of the way before anything is imported.
@@ -27,7 +27,7 @@ class Stop(Exception):
 
 
 class Link:
-    """The worker's end of the conversation."""
+    """The worker's end of the connection."""
 
     def __init__(self) -> None:
         self._out = os.dup(1)
@@ -38,7 +38,7 @@ class Link:
         self._commands: "queue.SimpleQueue[bytes]" = queue.SimpleQueue()
 
     def send(self, message: str, **fields: Any) -> None:
-        """Write one message. A closed pipe means that nobody is left to measure for."""
+        """Write one message; a closed pipe means that ortune has ended."""
         line = json.dumps(dict(fields, message=message), separators=(",", ":")) + "\n"
         data = line.encode("utf-8")
         # A pipe takes what it has room for at the moment.
@@ -46,13 +46,13 @@ class Link:
             data = data[os.write(self._out, data) :]
 
     def read_request(self) -> Dict[str, Any]:
-        """Read the request, the first line on stdin, and listens for commands."""
+        """Read the request, the first line on stdin, then start to listen for commands."""
         request = self.first_line()
         self.listen()
         return request
 
     def first_line(self) -> Dict[str, Any]:
-        """Read the request while the process has one thread."""
+        """Read the request, while the process has only one thread."""
         line = sys.stdin.buffer.readline()
         if not line:
             os._exit(3)
@@ -64,16 +64,16 @@ class Link:
         return request
 
     def listen(self) -> None:
-        """Take the lines that follow, in a thread."""
+        """Start a thread that reads the following lines."""
         threading.Thread(target=self._listen, daemon=True).start()
 
     def next_command(self) -> Dict[str, Any]:
-        """Sleep until ortune says what to do next."""
+        """Wait for the next command of ortune."""
         command: Dict[str, Any] = json.loads(self._commands.get().decode("utf-8"))
         return command
 
     def _listen(self) -> None:
-        """Take commands as they come, also while one is carried out: the end of stdin is ortune's end."""
+        """Read commands as they come, also while one is running; the end of stdin means that ortune has ended."""
         for line in sys.stdin.buffer:
             self._commands.put(line)
         os._exit(3)

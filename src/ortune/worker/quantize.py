@@ -1,4 +1,4 @@
-"""ONNX Runtime's own quantizers, from one file to another.
+"""Quantization with ONNX Runtime's own quantizers, from one file to another.
 
 They need the packages onnx and onnxruntime.
 """
@@ -28,7 +28,7 @@ AXIS_OPSET = 13
 
 
 def prepare(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the model as both quantizers want it: shapes inferred, plain fusions done, and a name for each node."""
+    """Write the model with inferred shapes, basic fusions and named nodes; return what was done."""
     _, onnx = _libraries(ort)
     source, large = _whole(onnx, request)
     _prepare(onnx, source, request["output"], large)
@@ -40,7 +40,7 @@ def prepare(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def dynamic(ort: Any, request: Dict[str, Any]) -> str:
-    """Return weights of products in 8 bits, activations quantized anew at each run; of a prepared model."""
+    """Write a prepared model with 8-bit weights and activations quantized at each run; return what was done."""
     quantization, onnx = _libraries(ort)
     model = onnx.load(request["model"], load_external_data=False)
     params = request["params"]
@@ -67,7 +67,7 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def static(ort: Any, request: Dict[str, Any]) -> str:
-    """Weights and activations in 8 bits, with ranges seen while running the given inputs; of a prepared model."""
+    """Write a prepared model in 8 bits, with ranges from the given inputs; return what was done."""
     feeds = request["feeds"]
     if not feeds:
         raise Stop("unsupported", "static quantization needs inputs to calibrate on")
@@ -111,7 +111,7 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def weights(ort: Any, request: Dict[str, Any]) -> str:
-    """Return weights of MatMul in 8 or 4 bits, a scale for each block of them; activations stay as they are."""
+    """Write the model with MatMul weights in 8 or 4 bits and a scale per block; return a sentence on what was done."""
     _, onnx = _libraries(ort)
     quantizers = imported("onnxruntime.quantization.matmul_nbits_quantizer", ort)
     params = request["params"]
@@ -150,7 +150,7 @@ def _libraries(ort: Any) -> Any:
 
 
 def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
-    """Write the model with shapes inferred and plain fusions done."""
+    """Write the model with inferred shapes and basic fusions."""
     process = importlib.import_module("onnxruntime.quantization.shape_inference").quant_pre_process
     failed: List[str] = []
     # Symbolic shapes need sympy and fail on some models; without them fewer tensors are quantized.
@@ -176,7 +176,7 @@ def _prepare(onnx: Any, source: str, path: str, large: bool) -> None:
 
 
 def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
-    """Return the model with its weights in one file, as preparation may lose others, and whether it is too large."""
+    """Return the path of the model, unless large with all weights in one file; and whether it is large."""
     source: str = request["model"]
     model = onnx.load(source, load_external_data=False)
     if is_large(model):
@@ -190,7 +190,7 @@ def _whole(onnx: Any, request: Dict[str, Any]) -> Tuple[str, bool]:
 
 
 def _upgrade(onnx: Any, path: str) -> None:
-    """Brings a model to an opset whose DequantizeLinear has an axis: below it scales per channel do not load."""
+    """Convert a model to an opset with an axis in DequantizeLinear, which scales per channel need to load."""
     model = onnx.load(path)
     opsets = [opset.version for opset in model.opset_import if opset.domain in ("", "ai.onnx")]
     if opsets and opsets[0] < AXIS_OPSET:
@@ -199,7 +199,7 @@ def _upgrade(onnx: Any, path: str) -> None:
 
 
 def _flatten_biases(onnx: Any, path: str) -> None:
-    """Store the bias of a Gemm of one row as a vector: for a matrix the quantizer's check of its scales fails."""
+    """Store a Gemm's one-row bias as a vector, since the quantizer's check of scales fails for a matrix."""
     model = onnx.load(path, load_external_data=False)
     graph = model.graph
     biases: Set[str] = set()
@@ -223,7 +223,7 @@ def _flatten_biases(onnx: Any, path: str) -> None:
 
 
 def _name_parts(onnx: Any, path: str) -> None:
-    """Gives each node a name, by which it can be left out, and each product a bias with a name of its own."""
+    """Name all nodes, so that they can be left out, and give each product its own bias."""
     model = onnx.load(path, load_external_data=False)
     named = give_names(model.graph)
     if separate_biases(model.graph) or named:
@@ -234,7 +234,7 @@ def _reader(quantization: Any, feeds: List[Dict[str, Any]]) -> Any:
     from . import values
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
-        """One set of inputs at a time, from the files that they lie in."""
+        """Yields one set of inputs at a time, from its files."""
 
         def __init__(self) -> None:
             self._next, self._end = 0, len(feeds)
@@ -262,7 +262,7 @@ def _type(quantization: Any, name: str) -> Any:
 
 
 def _require_quantized(onnx: Any, path: str, kinds: Sequence[str]) -> None:
-    """Require that something was quantized at all: the quantizers write a model either way."""
+    """Raise Stop if nothing was quantized, since the quantizers write a model in any case."""
     graph = onnx.load(path, load_external_data=False).graph
     operators = {node.op_type for node in graph.node}
     if operators & {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM"}:

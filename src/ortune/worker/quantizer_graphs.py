@@ -1,16 +1,16 @@
-"""What quantizers and the converter to float16 need of a graph: names, weights as initializers, what is left out."""
+"""Preparation of graphs for quantizers and the float16 converter: names, weights as initializers, omissions."""
 
 from __future__ import annotations
 
 from typing import Any, Iterator, List, Sequence
 
 ENDS = "ends"
-"""Among what is left out: the first and the last product, which feel the most of it."""
+"""Value of ``leave`` for the first and the last product, which are the most sensitive."""
 WITH_BIAS = ("Conv", "ConvTranspose", "Gemm")
 
 
 def graphs(graph: Any) -> Iterator[Any]:
-    """Yield a graph and those within."""
+    """Yield a graph and its subgraphs."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -19,7 +19,7 @@ def graphs(graph: Any) -> Iterator[Any]:
 
 
 def give_names(graph: Any) -> bool:
-    """Gives each node a name, by which it can be left out; whether one had none."""
+    """Give each node a unique name; return whether any had none."""
     taken = {node.name for node in graph.node}
     named = False
     for number, node in enumerate(graph.node):
@@ -33,9 +33,9 @@ def give_names(graph: Any) -> bool:
 
 
 def separate_biases(graph: Any) -> bool:
-    """Gives each product a bias of its own, and returns whether any shared one.
+    """Give each product its own bias; return whether any was shared.
 
-    The quantizer copies a shared bias under a name that a value of the graph may already have.
+    The quantizer copies a shared bias under a name that may already exist in the graph.
     """
     taken = {name for body in graphs(graph) for node in body.node for name in (*node.input, *node.output)}
     taken.update(tensor.name for tensor in graph.initializer)
@@ -59,7 +59,7 @@ def separate_biases(graph: Any) -> bool:
 
 
 def store_constants(graph: Any) -> None:
-    """Weights that exporters wrote as Constant nodes, among the initializers, where the quantizer looks for them."""
+    """Move weights in Constant nodes to the initializers, where the quantizer expects them."""
     given_out = {value.name for value in graph.output}
     for node in [n for n in graph.node if n.op_type == "Constant" and n.attribute[0].name == "value"]:
         if node.output[0] in given_out:
@@ -71,7 +71,7 @@ def store_constants(graph: Any) -> None:
 
 
 def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
-    """Return names of the nodes to leave as they are: of operators, and of the first and last of ``kinds``."""
+    """Return the names of the nodes to leave out: by operator, and the first and last of ``kinds``."""
     words = [word for word in leave.split("+") if word]
     names = [node.name for node in model.graph.node if node.op_type in words]
     products = [node.name for node in model.graph.node if node.op_type in kinds]
@@ -82,5 +82,5 @@ def left_out(model: Any, leave: str, kinds: Sequence[str]) -> List[str]:
 
 
 def words_left_out(leave: str) -> str:
-    """Return what to add to a sentence about what was left out."""
+    """Return the omissions as the end of a sentence; "" for none."""
     return "; left out: %s" % leave.replace("+", ", ") if leave else ""

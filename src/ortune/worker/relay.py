@@ -1,8 +1,8 @@
 """The far end of an interpreter that sees no files of ortune's machine: one on a board, in a container, in a pod.
 
-It is sent as text to an interpreter whose stdin and stdout are all that there is of it. There it takes files in,
-starts the worker, hands its lines on in both directions, and sends what the worker wrote before the line that says that
-it is done. The worker does not know of it.
+It is sent as text to an interpreter that is reachable only through stdin and stdout. It receives files, starts the
+worker, forwards its lines in both directions, and sends the worker's files before the line that reports its end. The
+worker is unaware of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Any, Dict, Optional
 FOLDER = "//ortune-relay//"
 """Placeholder for the folder of this machine in messages."""
 OUTPUT = "output"
-"""Where the worker writes: what lies there at its end is sent back."""
+"""Folder of the worker's output, which is sent back at its end."""
 KEPT_S = 86_400
 """Files are cached by content between trials, and removed if they are not used for so long."""
 CHUNK = 1 << 20
@@ -38,7 +38,7 @@ SENSORS_OF_CPUS = (
 
 
 class Relay:
-    """One worker here, with the files that it needs."""
+    """One worker on this machine, with its files."""
 
     def __init__(self) -> None:
         self.folder = tempfile.mkdtemp(prefix="ortune-")
@@ -47,7 +47,7 @@ class Relay:
         self._busy = threading.RLock()  # while a command is carried out, nothing is removed
 
     def listen(self) -> None:
-        """Carries out what ortune says, until its end."""
+        """Carry out ortune's commands until the end of stdin."""
         for name in _old(self.kept):
             with contextlib.suppress(OSError):
                 os.remove(name)
@@ -98,7 +98,7 @@ class Relay:
             shutil.copyfile(content, place)
 
     def _receive(self, file: "IO[bytes]", left: int) -> str:
-        """Write so many bytes of stdin; their sha256."""
+        """Write that many bytes of stdin to a file; return their sha256."""
         digest = hashlib.sha256()
         while left:
             data = sys.stdin.buffer.read(min(left, CHUNK))
@@ -130,7 +130,7 @@ class Relay:
             self.worker.stdin.flush()
 
     def _hand_on(self, worker: "subprocess.Popen[bytes]") -> None:
-        """What the worker says; how it ended, where it does not say so itself."""
+        """Forward the worker's lines, and report how it ended if it does not."""
         assert worker.stdout is not None
         phase, ended = "loading", False
         for line in worker.stdout:
@@ -167,7 +167,7 @@ class Relay:
         return os.path.join(self.folder, *name.split("/"))
 
     def _leave(self, code: int) -> None:
-        """End, once: nothing of it stays but the files that are kept by content."""
+        """End, once; remove everything except the files cached by content."""
         with self._busy:
             if self.worker is not None and self.worker.poll() is None:
                 with contextlib.suppress(OSError):
@@ -181,7 +181,7 @@ class Relay:
 
 
 def sensor_texts() -> Dict[str, str]:
-    """Return the beginning of the files of /proc and /sys that tell of load, clocks and heat, as far as they exist."""
+    """Return the beginning of the files of /proc and /sys about load, clocks and temperature, if they exist."""
     cpus = [
         "sys/devices/system/cpu/cpu%d/%s" % (n, name) for n in range(CPUS_READ) for name in SENSORS_OF_CPUS
     ]
@@ -197,7 +197,7 @@ def sensor_texts() -> Dict[str, str]:
 
 
 def say(**message: Any) -> None:
-    """One line for ortune."""
+    """Write one message to ortune."""
     _write(json.dumps(message).encode("utf-8") + b"\n")
 
 
@@ -211,7 +211,7 @@ def _write(line: bytes) -> None:
 
 
 def _message(line: bytes) -> str:
-    """Return which message of the worker a line is; "" if it is none."""
+    """Return the kind of a worker's message; "" if the line is not a message."""
     try:
         message = json.loads(line.decode("utf-8"))
     except ValueError:
@@ -220,12 +220,12 @@ def _message(line: bytes) -> str:
 
 
 def _inside(folder: str) -> bytes:
-    """Return a folder as it is written in JSON, before its separator."""
+    """Return a folder and its separator as they appear in JSON."""
     return json.dumps(folder + "/")[1:-1].encode("utf-8")
 
 
 def cache_folder() -> str:
-    """Return the user's own folder for files that are kept by content; "" if there can be none."""
+    """Return the user's folder for files cached by content; "" if there is none."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(home, "ortune-relay")
     try:

@@ -18,7 +18,7 @@ from .protocol import Link
 
 
 def main() -> None:
-    """The top frame of a process."""
+    """Run the process of an application."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -93,7 +93,7 @@ class Player:
         return found
 
     def play(self) -> Dict[str, Any]:
-        """Do all steps, each in its thread, and return what was measured."""
+        """Run all steps, each in its thread, and return the measurements."""
         by_thread = self.by_thread()
         errors: List[BaseException] = []
         origin_ns = self.clock.now_ns() + arrivals.AHEAD_NS
@@ -128,7 +128,7 @@ class Player:
         }  # fmt: skip
 
     def work(self, numbers: List[int], origin_ns: int) -> None:
-        """Do the steps of one thread."""
+        """Run the steps of one thread."""
         arrivals.precise_sleep()
         clock, open_loop = self.clock, self.request["open_loop"]
         began_ns, inside_ns, before_ns = clock.thread_cpu_ns(), 0, origin_ns
@@ -162,7 +162,7 @@ class Player:
             self.own_cpu_ns += clock.thread_cpu_ns() - began_ns - inside_ns
 
     def create(self, number: int) -> None:
-        """Create a session, or take the one that it shares."""
+        """Create a session, or reuse the one that it shares."""
         asked = self.request["sessions"][number]
         if asked["shared"]:
             with self.lock:  # a second one that asks meanwhile waits for the first
@@ -192,7 +192,7 @@ class Player:
                 del self.sessions[number]
 
     def close(self, number: int) -> None:
-        """Release a session, or let its last call do so: threads do not keep the recorded times exactly."""
+        """Release a session, or leave that to its last call, since threads do not keep the recorded times exactly."""
         with self.lock:
             if self.left.get(number):
                 self.closing.add(number)

@@ -11,7 +11,7 @@ class InRows:
     """Splits the batches of a session's calls, rows of about equal length together.
 
     Args:
-        session: The names of its dynamic dimensions define where rows are.
+        session: Session with dynamic dimensions, whose names determine the axis of rows.
         most: The largest number of rows in one run.
 
     Attributes:
@@ -35,11 +35,11 @@ class InRows:
         self.mask, self.lengths = _lengths(inputs, outputs, rows)
 
     def run(self, call: Callable[[Dict[str, Any]], Any], feeds: Dict[str, Any]) -> List[Any]:
-        """Return the outputs of one call, which is several runs if it has more rows than one run may have.
+        """Return the outputs of one call, split into several runs if it has more rows than the limit.
 
         Args:
             call: Runs the session with some of the rows, and returns all outputs in the model's order.
-            feeds: Arrays by name of the input.
+            feeds: Input arrays by name.
         """
         name, axis = next(iter(self.inputs.items()))
         n_rows = feeds[name].shape[axis]
@@ -63,7 +63,7 @@ class InRows:
         return found
 
     def _lengths_of(self, feeds: Dict[str, Any]) -> Optional[Any]:
-        """Return how much of each row the mask shows; None if a row cannot be shorter."""
+        """Return the unmasked length of each row; None if rows cannot be shorter."""
         if not self.mask or self.mask not in feeds:
             return None
         mask = feeds[self.mask] != 0

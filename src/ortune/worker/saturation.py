@@ -1,7 +1,7 @@
-"""What a quantized model gives on an x86 processor without VNNI, computed on any.
+"""Emulation, on any processor, of a quantized model's outputs on an x86 processor without VNNI.
 
-There two products of uint8 and int8 are added in 16 bits, where a sum beyond these is cut off. The optimized graph is
-run node by node: products of integers in numpy, with what the cut takes away, and everything else by ONNX Runtime.
+There, sums of two products of uint8 and int8 are saturated to 16 bits. The optimized graph is run node by node: integer
+products in numpy, less what the saturation loses, and everything else by ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOT_EMULATED = ("ConvInteger", "DynamicQuantizeLSTM", "QAttention", "QLinearConv
 
 
 def emulate(ort: Any, request: Dict[str, Any]) -> str:
-    """Write the outputs for each input into a folder of its name, below the output."""
+    """Write the outputs of each input to a folder of its name below the output; return a sentence with the counts."""
     onnx = imported("onnx", ort)
     run = _Run(ort, onnx, request)
     for feed in request["feeds"]:
@@ -37,7 +37,7 @@ def emulate(ort: Any, request: Dict[str, Any]) -> str:
 
 
 class _Run:
-    """A model node by node."""
+    """Runs a model node by node."""
 
     def __init__(self, ort: Any, onnx: Any, request: Dict[str, Any]) -> None:
         self._ort, self._onnx = ort, onnx
@@ -66,12 +66,12 @@ class _Run:
 
     @property
     def products(self) -> int:
-        """Products of integers that were computed."""
+        """Number of distinct integer products that were computed."""
         return len(self._seen)
 
     @property
     def saturating(self) -> int:
-        """How many of the products had a sum that was cut off."""
+        """Number of those products with a saturated sum."""
         return sum(self._seen.values())
 
     def __call__(self, feeds: Dict[str, Any]) -> List[Any]:
@@ -93,7 +93,7 @@ class _Run:
         return [values[name] for name in self.names]
 
     def _by_ort(self, number: int, node: Any, values: Dict[str, Any]) -> List[Any]:
-        """Return the outputs of one node, as ONNX Runtime computes them."""
+        """Return the outputs of one node, computed by ONNX Runtime."""
         if number not in self._sessions:
             names = [name for name in dict.fromkeys(_reads(node)) if name in values]
             self._sessions[number] = self._session(node, {name: values[name] for name in names}), names
@@ -122,15 +122,15 @@ class _Run:
     def sums(
         self, number: int, a: Any, b: Any, a_zero: Any, b_zero: Any, *, group: int = 0, cut: bool = True
     ) -> Any:
-        """Return the product of two integer matrices less their zero points, as the kernel sums it: pairs in 16 bits.
+        """Return the product of two integer matrices less their zero points, with the kernel's 16-bit sums of pairs.
 
         Args:
-            number: Of the node.
-            a: Of activations.
-            b: Of weights.
+            number: Number of the node.
+            a: Activations.
+            b: Weights.
             a_zero: The zero point of the activations.
             b_zero: That of the weights, for each column or for all.
-            group: Of a convolution.
+            group: Group of a convolution.
             cut: Sums of two products are of 16 bits.
         """
         # Doubles hold these sums exactly: products are below 2^15, and 2^38 of them would have to be added to
@@ -153,7 +153,7 @@ class _Run:
         return total
 
     def _lost(self, weight: Tuple[int, int], a: Any, b: Any) -> Optional[Any]:
-        """Return what sums of two products lose beyond 16 bits; None if none reaches them."""
+        """Return what saturating sums of two products lose; None if none saturates."""
         if weight not in self._packed:
             even = b.shape[0] % 2
             pairs = np.pad(b, [(0, even), (0, 0)]).reshape(-1, 2, b.shape[1])
@@ -180,16 +180,16 @@ class _Run:
         return lost
 
     def padded(self, node: Any, values: Dict[str, Any], count: int) -> List[Any]:
-        """Return the arrays that a node reads, so many; None for one that is left out."""
+        """Return a fixed number of a node's inputs; None for omitted ones."""
         arrays = [values[name] if name else None for name in node.input]
         return arrays + [None] * (count - len(arrays))
 
     def attribute(self, node: Any, name: str, usual: Any) -> Any:
-        """Return an attribute's value, or the usual one."""
+        """Return an attribute's value, or the default."""
         return attribute(self._onnx, node, name, usual)
 
     def quantized_input(self, x: Any) -> Tuple[Any, Any, Any]:
-        """Return an activation as DynamicQuantizeLinear makes it: integers, their scale and their zero point."""
+        """Return an activation quantized as by DynamicQuantizeLinear: integers, scale and zero point."""
         if -1 not in self._sessions:
             node = self._onnx.helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "scale", "zero"])
             self._sessions[-1] = self._session(node, {"x": x.reshape(-1)}), ["x"]
@@ -198,7 +198,7 @@ class _Run:
 
 
 def _reads(node: Any) -> List[str]:
-    """Return names of what a node reads, in its branches too."""
+    """Return the names that a node and its subgraphs read."""
     names = [name for name in node.input if name]
     for own in node.attribute:
         for inner in [own.g] if own.HasField("g") else own.graphs:
@@ -208,7 +208,7 @@ def _reads(node: Any) -> List[str]:
 
 
 def _requantized(total: Any, scale: Any, y_scale: Any, y_zero: Any, bias: Any = None) -> Any:
-    """Return sums in 8 bits again, as MLAS rounds them."""
+    """Return sums requantized to 8 bits, rounded as in MLAS."""
     if bias is not None:
         total = total + bias
     info = np.iinfo(y_zero.dtype)
@@ -283,7 +283,7 @@ def _convolution(run: _Run, number: int, node: Any, values: Dict[str, Any]) -> L
 
 
 def _columns(run: _Run, node: Any, x: Any, x_zero: Any, kernel: Any) -> Tuple[Any, Any]:
-    """Return what each output position reads, by group: positions by taps by channels; and the sizes of the output."""
+    """Return the inputs of each output position by group, shape (positions, taps, channels), and the output's sizes."""
     rank = len(kernel)
     strides = run.attribute(node, "strides", [1] * rank)
     dilations = run.attribute(node, "dilations", [1] * rank)

@@ -1,8 +1,8 @@
 """Ranges of activations moved into weights: channels that are larger than others become as large as these.
 
-One scale covers an activation, so a channel that is a hundred times larger leaves the others two or three steps of it.
-What computes the activation is divided channel by channel, and the weights that read it are multiplied: by powers of
-two, so float outputs stay bit-identical.
+One scale covers an activation, so a channel that is a hundred times larger leaves the others two or three steps. The
+node before the activation is divided channel by channel, and the weights after it are multiplied, by powers of two, so
+float outputs stay bit-identical.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .quantizer_graphs import graphs
 from .taps import attribute, constants, tapped
 
 LEAST_APART = 2
-"""Powers of two between the channels of an activation, below which nothing is moved."""
+"""Least ratio between the channels of an activation, in powers of two, for a change."""
 MOST_POWER = 20
 
 NORMS = {
@@ -28,13 +28,13 @@ NORMS = {
     "SkipLayerNormalization": (2, 3),
     "SkipSimplifiedLayerNormalization": (2,),
 }
-"""Their scales and shifts, by place."""
+"""Positions of the scale and shift inputs, by operator."""
 PASSING = ("Dropout", "Identity", "LeakyRelu", "Relu")
-"""For these f(s * x) is s * f(x) where s is positive."""
+"""Operators with f(s * x) = s * f(x) for positive s."""
 
 
 class Factor(NamedTuple):
-    """A constant that takes up a scale: an input of a node, along one of its axes."""
+    """A constant that can absorb a scale: an input of a node, along one of its axes."""
 
     node: Any
     place: int
@@ -42,7 +42,7 @@ class Factor(NamedTuple):
 
 
 class Site(NamedTuple):
-    """An activation, what computes it and the weights that read it."""
+    """An activation, the constants before it, and the weights after it."""
 
     value: str
     before: List[Factor]
@@ -50,7 +50,7 @@ class Site(NamedTuple):
 
 
 def smooth(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the model with smaller differences between the channels that its products read."""
+    """Write the model with smaller differences between the channels of products' inputs; return what was done."""
     if not request["feeds"]:
         raise Stop("unsupported", "smooth-quant needs inputs to calibrate on")
     onnx = imported("onnx", ort)
@@ -84,7 +84,7 @@ def smooth(ort: Any, request: Dict[str, Any]) -> str:
 
 
 class _Graph:
-    """A graph whose constants are changed, each in a copy of its own."""
+    """A graph with constants that are changed in separate copies."""
 
     def __init__(self, onnx: Any, graph: Any, folder: str) -> None:
         self._onnx, self._graph = onnx, graph
@@ -104,7 +104,7 @@ class _Graph:
         self._replaced: Set[str] = set()
 
     def sites(self) -> List[Site]:
-        """Return each activation that products alone read, where what computes it can take up a scale."""
+        """Return each activation that only products read, if the constants before it can absorb a scale."""
         sites = []
         for value, readers in self._readers.items():
             after = [self._weight(node, place) for node, place in readers]
@@ -118,7 +118,7 @@ class _Graph:
         return sites
 
     def move(self, site: Site, largest: Any) -> bool:
-        """Move the scale between the channels of an activation; False if they are alike."""
+        """Balance the channels of an activation; return False if they are similar."""
         weight = np.zeros(largest.shape)
         for factor in site.after:
             array = np.abs(self._array(factor).astype(np.float64))
@@ -143,7 +143,7 @@ class _Graph:
         return self._constants[factor.node.input[factor.place]]
 
     def _weight(self, node: Any, place: int) -> Optional[Factor]:
-        """Return the weight of a product by its rows, where it reads a value in that place; None for anything else."""
+        """Return the weight of a product that reads the value as its first input; None for anything else."""
         if place != 0 or node.op_type not in ("MatMul", "Gemm") or attribute(self._onnx, node, "transA", 0):
             return None
         array = self._constants.get(node.input[1])
@@ -152,7 +152,7 @@ class _Graph:
         return Factor(node, 1, 1 if attribute(self._onnx, node, "transB", 0) else 0)
 
     def _takes(self, name: str, size: int) -> Optional[List[Factor]]:
-        """Return the constants that take up a scale of a value's last axis; None if something else has a part in it."""
+        """Return the constants that absorb a scale of a value's last axis; None if that is impossible."""
         node = self._producer.get(name)
         if node is None:
             return None
@@ -182,7 +182,7 @@ class _Graph:
         return self._only(node.input[place], size)
 
     def _only(self, name: str, size: int) -> Optional[List[Factor]]:
-        """Do as ``_takes``, of a value that nothing else reads."""
+        """Return the same as ``_takes`` for a value with a single reader; None for others."""
         if len(self._readers.get(name, ())) != 1 or name in self._outputs:
             return None
         return self._takes(name, size)
@@ -201,7 +201,7 @@ class _Graph:
         return present if len(present) == len(factors) else None
 
     def _scale(self, factor: Factor, by: Any) -> None:
-        """Multiply a constant along an axis, in a copy of its own."""
+        """Multiply a constant along an axis, in a separate copy."""
         array = self._array(factor)
         shape = [1] * max(1, array.ndim)
         shape[factor.axis] = by.size
@@ -216,7 +216,7 @@ class _Graph:
         factor.node.input[factor.place] = name
 
     def store(self) -> None:
-        """Put the scaled constants into the graph in place of those that nothing reads anymore."""
+        """Store the scaled constants in the graph, and remove replaced ones without readers."""
         read = {name for each in graphs(self._graph) for node in each.node for name in node.input}
         read |= self._outputs
         for place in range(len(self._graph.initializer) - 1, -1, -1):

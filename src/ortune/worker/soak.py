@@ -1,6 +1,6 @@
 """A process that calls a model with new inputs each time, and reports its memory between turns.
 
-It is started like a trial (``ortune-worker soak``). Between its turns it sleeps, so that several can be alive together.
+It is started like a trial (``ortune-worker soak``), and sleeps between its turns, so several can be alive together.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .protocol import Link, Stop
 STEP_BYTES = 64 << 10
 """From which on a rise of the level is a step: the system hands out memory a few pages at a time."""
 LATENCIES = 4096
-"""Of a turn, those that its median is of."""
+"""Limit of the latencies per turn for its median."""
 COUNTER = "<QQ"
 
 
 def main() -> None:
-    """The top frame of a process."""
+    """Run the process of a soak."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -59,7 +59,7 @@ def _run(link: Link) -> None:
 
 
 class Level:
-    """The highest level of this process's own memory, call by call, and the size that raised it."""
+    """Highest level of this process's own memory, updated after each call, with the sizes that raised it."""
 
     def __init__(self, cases: int) -> None:
         self.calls, self.first, self.last, self.bytes = ([0] * cases for _ in range(4))
@@ -76,7 +76,7 @@ class Level:
         return (int(fields[1]) - int(fields[2])) * self._page
 
     def start(self) -> None:
-        """Begin to follow the level from where it is."""
+        """Start at the current level."""
         if self._file is not None:
             self._high = self._now()
 
@@ -94,7 +94,7 @@ class Level:
             self._high = now
 
     def report(self) -> List[Dict[str, int]]:
-        """Return what each size has added."""
+        """Return the growth caused by each size; [] if memory cannot be read."""
         if self._high is None:
             return []
         return [
@@ -165,8 +165,8 @@ class Soak:
         """Make calls, and return the memory after them.
 
         Args:
-            calls: How many.
-            starts_ns: When they start; [] if each caller starts the next call after the last one.
+            calls: Number of calls.
+            starts_ns: Start times; [] if each caller starts the next call after the last one.
         """
         latencies: List[int] = []
         began_ns = timing.CLOCK()
@@ -182,7 +182,7 @@ class Soak:
         return self._point(timing.median(latencies) if latencies else 0)
 
     def _make(self, n: int, starts_ns: List[int], latencies: List[int]) -> None:
-        """Make calls of the sessions that there are."""
+        """Make calls of the current sessions."""
         cases = self.order.choices(range(len(self.weights)), self.weights, k=n)
         if not self.calls:
             cases[0] = self._smallest()  # memory rises from here: what a larger size adds must come after it
@@ -215,7 +215,7 @@ class Soak:
         return min(range(len(bases)), key=lambda i: sum(getattr(v, "size", 0) for v in bases[i].values()))
 
     def _call(self, caller: int, number: int, call: int) -> int:
-        """Make one call of a size with new inputs; return what it took."""
+        """Make one call of a size with new inputs; return its duration in nanoseconds."""
         case, fresh = self.callers[caller][number], self.fresh[caller]
         if self._count is not None:
             self._count[:] = struct.pack(COUNTER, call, number)
@@ -233,7 +233,7 @@ class Soak:
         return took_ns
 
     def _keep_values(self, caller: int, number: int, error: Exception) -> bool:
-        """Keep the base values of integers, then of all inputs, from now on; False if nothing is left to be kept."""
+        """Stop changing integer inputs, then all inputs, after an error; return False if nothing is left to fix."""
         if failures.reason(error, "running") == "out-of-memory":
             return False
         inputs = self.fresh[caller].inputs
@@ -254,14 +254,14 @@ class Soak:
         self._make_callers()
 
     def _point(self, latency_ns: int) -> Dict[str, Any]:
-        """Return the memory now."""
+        """Return the current memory."""
         return {
             "calls": self.calls, "sessions": self.created, "active_ns": self.active_ns, "latency_ns": latency_ns,
             **memory_now(trim=self.request["trim"], tells_used=self._tells_used),
         }  # fmt: skip
 
     def finish(self) -> Dict[str, Any]:
-        """Return what is held, what a trim gives back, and what stays after the release."""
+        """Return the idle memory, the memory after a trim, and the memory after releasing the session."""
         from . import probes
 
         session = self.session

@@ -1,7 +1,7 @@
-"""A filter of system calls for Linux: a call that is not on the list fails, whatever later kernels add.
+"""System call filter for Linux: calls that are not listed fail, whatever later kernels add.
 
 Written for x86-64 and AArch64. The filter is a program of the kernel's packet filter, which decides by the number of a
-call and by the values of its arguments; it cannot follow a pointer.
+call and the values of its arguments; it cannot dereference pointers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from typing import Dict, Iterable, List, Sequence, Tuple
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Column of a call's number, and the kernel's name of the architecture."""
+"""Column of the call numbers, and the kernel's constant of the architecture."""
 
 _ALLOWED: Dict[str, Sequence[Tuple[int, int]]] = {
     # (x86-64, AArch64); -1: it has no such call.
@@ -95,7 +95,7 @@ _CLONE_THREAD = 0x10000
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 """TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX; others reach devices and file systems."""
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 1030, 1032, 36, 37, 38, 1033, 1034)
-"""Copies, flags, locks, sizes of pipes and seals; not signals to whoever owns a file."""
+"""Copies, flags, locks, pipe sizes and seals; not signals for file owners."""
 _ACCESS_MODE, _TRUNCATE = 0o3, 0o1000
 
 _LOAD, _EQUAL, _HAS, _RETURN, _AND = 0x20, 0x15, 0x45, 0x06, 0x54
@@ -105,10 +105,10 @@ Instruction = Tuple[int, int, int, int]
 
 
 def program(machine: str) -> bytes:
-    """Return the filter for this process on a machine of that architecture, as the kernel takes it.
+    """Return the filter for this process on an architecture, in the kernel's format.
 
     Args:
-        machine: As ``platform.machine`` says it, one of ``ARCHITECTURES``.
+        machine: Value of ``platform.machine``, one of ``ARCHITECTURES``.
     """
     column, architecture = ARCHITECTURES[machine]
     code: List[Instruction] = [
@@ -158,7 +158,7 @@ def _all(numbers: Iterable[Tuple[int, int]], column: int, result: int) -> List[I
 
 
 def _argument(place: int, high: bool = False) -> Instruction:
-    """Load the lower half of an argument, or its upper one: both architectures are little-endian."""
+    """Return the instruction that loads the lower half of an argument, or the upper one (little-endian)."""
     return (_LOAD, 0, 0, 16 + 8 * place + (4 if high else 0))
 
 
@@ -170,7 +170,7 @@ def _one_of(place: int, values: Sequence[int]) -> List[Instruction]:
 
 
 def _opening(place: int) -> List[Instruction]:
-    """Opening to read never empties a file, which Landlock allows before its third version."""
+    """Return the rule for opening files: reading must not truncate, which old versions of Landlock allow."""
     return [
         _argument(place),
         (_AND, 0, 0, _ACCESS_MODE | _TRUNCATE),

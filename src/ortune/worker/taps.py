@@ -1,4 +1,4 @@
-"""What a model's values are while it runs, on given inputs, one after another; and a copy of it with its weights."""
+"""Values of a model during runs on given inputs; and copies of models with their weights."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .protocol import Stop
 def tapped(
     ort: Any, onnx: Any, model: Any, names: List[str], request: Dict[str, Any]
 ) -> Iterator[Dict[str, Any]]:
-    """Yield the values of these names for each input of a request; the model is changed by that.
+    """Yield the named values for each input of a request; the model's outputs are extended.
 
-    They are outputs of the session, so no fusion takes them away. Weights of the model that are next to the request's
-    need not be loaded.
+    They become outputs of the session, so no fusion removes them. External weights next to the request's model need not
+    be loaded.
     """
     from . import values
 
@@ -62,10 +62,9 @@ def _link(source: str, goal: str) -> None:
 
 
 def copied(path: str, model: Any) -> str:
-    """Return a copy of a model and of its external data, in this process's own folder.
+    """Copy a model and its external data to this process's own folder; return the copy's path.
 
-    ONNX Runtime's quantizers and its converter to ORT format write next to the model that they read, where a confined
-    process writes nothing.
+    ONNX Runtime's quantizers and its ORT-format converter write next to the model, which a confined process may not do.
     """
     folder = os.path.join(os.getcwd(), "source")
     copy = os.path.join(folder, os.path.basename(path))
@@ -84,7 +83,7 @@ def location_of(tensor: Any) -> str:
     """Return the file of a weight that is external data of the model and was not loaded; "" for any other.
 
     Raises:
-        Stop: It is no file below the model's folder.
+        Stop: The path is not below the model's folder.
     """
     if tensor.data_location != tensor.EXTERNAL or tensor.HasField("raw_data"):
         return ""
@@ -95,12 +94,12 @@ def location_of(tensor: Any) -> str:
 
 
 def constants(onnx: Any, graph: Any, folder: str = "") -> Dict[str, Any]:
-    """Return the arrays of a graph's weights and constants by name, without weights that a caller may feed.
+    """Return the arrays of a graph's weights and constants by name, except weights that a caller may feed.
 
     Args:
         onnx: The package.
-        graph: Its weights may be external data, which is mapped.
-        folder: Of the model, then.
+        graph: The graph; external weights are mapped.
+        folder: Folder of the model, for external weights.
     """
     fed = {value.name for value in graph.input}
     arrays = {
@@ -126,7 +125,7 @@ def _array(onnx: Any, tensor: Any, folder: str) -> Any:
 
 
 def attribute(onnx: Any, node: Any, name: str, usual: Any) -> Any:
-    """Return an attribute's value, or the usual one."""
+    """Return an attribute's value, or the default."""
     for entry in node.attribute:
         if entry.name == name:
             return onnx.helper.get_attribute_value(entry)

@@ -10,10 +10,10 @@ SLOW_NS = 200_000_000
 
 
 def timed(call: Callable[[], Any], n: int, gap_ns: int, wait_ratio: float) -> Tuple[List[int], List[int]]:
-    """Calls ``n`` times. Returns the latencies in nanoseconds, and the busy wait within each (none: empty).
+    """Call ``n`` times; return the latencies in nanoseconds, and the busy wait within each ([] without one).
 
-    The wait is a share of the run just timed and is spent inside the timed part, so that what it adds to the
-    latency is known exactly.
+    The wait is a share of the run just timed and is part of its timed interval, so its effect on the latency is known
+    exactly.
     """
     clock = CLOCK
     latencies = []
@@ -37,10 +37,10 @@ def timed(call: Callable[[], Any], n: int, gap_ns: int, wait_ratio: float) -> Tu
 
 
 def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_ns: int) -> Tuple[int, bool]:
-    """Runs until two consecutive windows agree. Returns the number of runs and whether it became steady.
+    """Run until two consecutive windows agree; return the number of runs and whether the latency became steady.
 
-    At least ``runs`` calls and ``least_ns`` are spent first; at ``cap_ns`` the warm-up ends, steady or not. Without a
-    cap to reach (0) nothing is compared: of trials that take turns the turns are (``cases.reports``).
+    At least ``runs`` calls and ``least_ns`` are spent first; the warm-up ends at ``cap_ns`` in any case. With a cap of
+    0 nothing is compared; for trials that take turns, the turns are compared (``cases.reports``).
     """
     start = CLOCK()
     latencies, _ = timed(call, max(runs, 1), gap_ns, 0.0)
@@ -64,7 +64,7 @@ def warm_up(call: Callable[[], Any], runs: int, least_ns: int, cap_ns: int, gap_
 
 
 def agree(before: List[int], after: List[int]) -> bool:
-    """Return whether two windows have the same middle: within 2 % (5 % of single runs), or three standard errors."""
+    """Return whether the medians of two windows agree: within 2 % (5 % for single runs), or three standard errors."""
     a, b = median(before), median(after)
     spread = median([abs(x - a) for x in before] + [abs(x - b) for x in after])
     # Noisy runs have to agree within their own noise only, or a warm-up beside a neighbour would never end.
@@ -76,5 +76,5 @@ def agree(before: List[int], after: List[int]) -> bool:
 
 
 def median(values: List[int]) -> int:
-    """Middle value; the lower one of two."""
+    """Return the median; the lower of two middle values."""
     return sorted(values)[(len(values) - 1) // 2]

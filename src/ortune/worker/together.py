@@ -1,7 +1,7 @@
 """Callers at the same time, timed while every one of them is at work.
 
-Each caller is due a number of runs. One that is through goes on until the last is, since those that are left would
-have the machine for themselves; what ends after that does not count.
+Each caller has a number of runs. A caller that finishes continues until the last one has, since the others would
+otherwise have the machine to themselves; runs that end later do not count.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, s
 
 
 class Window:
-    """The time from when all callers start until the last has made the runs that it is due.
+    """The interval from the common start until the last caller has made its runs.
 
     Attributes:
         cpu_ns, wall_ns: CPU time of the process and wall time in it, once it is closed.
-        waited_ns: Time that threads of the process waited for a CPU in it, all together; None if it is not known.
-        end_ns: When it was closed, on the clock of the runs; 0 while it is open.
+        waited_ns: Time in it during which the process's threads waited for a CPU, in total; None if unknown.
+        end_ns: End on the clock of the runs; 0 while it is open.
     """
 
     def __init__(self, callers: int, waits: Optional[CpuWaits] = None) -> None:
@@ -59,13 +59,14 @@ def run(
     unmeasured: int = 0,
     waits: Optional[CpuWaits] = None,
 ) -> Window:
-    """Time a batch of every caller's cases, several callers each in a thread of their own.
+    """Time a batch of every caller's cases, several callers each in their own thread.
 
     Args:
         callers: Each with its cases.
         request: The trial's.
         runs: Runs a case and caller, before the mix's weights.
-        unmeasured: Runs of each case before the clocks start: after a rest caches and clocks are not what they were.
+        unmeasured: Untimed runs of each case before the measurement, since caches and clock speeds change during a
+            rest.
         waits: Counts the time that threads wait for a CPU.
 
     Returns:
@@ -111,7 +112,7 @@ def _due(cases: List[Case], request: Dict[str, Any], runs: int) -> None:
 
 
 def _keep_on(cases: List[Case], request: Dict[str, Any], runs: int, window: Window) -> None:
-    """Runs in the proportions of the mix, one at a time, until the window is closed."""
+    """Run cases in the proportions of the mix, one at a time, until the window is closed."""
     rounds = max(case.due(request, runs) for case in cases)
     ends: List[Tuple[Case, int]] = []
     for chunk in itertools.cycle(range(rounds)):

@@ -1,6 +1,6 @@
-"""The tool process: what must be done by ONNX Runtime itself and is no trial, from one file to another.
+"""The tool process: tasks other than trials that need ONNX Runtime itself, from one file to another.
 
-It is started like a trial (``ortune-worker tool``) and speaks the same JSON lines, one request and one answer.
+It is started like a trial (``ortune-worker tool``) and uses the same JSON lines, one request and one answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEVELS = {
 
 
 def main() -> None:
-    """The tool's top frame."""
+    """Run the tool."""
     link = Link()
     failures.conclude(link, lambda: _run(link))
 
@@ -49,7 +49,7 @@ def _run(link: Link) -> None:
 
 
 def _optimize(ort: Any, request: Dict[str, Any]) -> str:
-    """Create a session for the sake of the graph that it optimises and saves."""
+    """Create a session to save the graph that it optimises."""
     without = request["params"].get("without", "").replace("+", ";")
     applied = list(request["applied"])
     if without:
@@ -84,7 +84,7 @@ def _optimize(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _compile(ort: Any, request: Dict[str, Any]) -> str:
-    """Create a session for the sake of the parts that its provider compiles, which are saved as EPContext nodes."""
+    """Create a session to save the parts compiled by its provider, as EPContext nodes."""
     settings = channels.apply(ort, request["applied"])
     options = settings.session
     for library in request["custom_ops"]:
@@ -109,7 +109,7 @@ def _compile(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str]) -> None:
-    """Leave out what ONNX Runtime's converter leaves out for a platform, where the request names one."""
+    """Set the options of ONNX Runtime's converter for the request's platform, if it has one."""
     from . import ort_format
 
     if "platform" in params:
@@ -117,7 +117,7 @@ def _fit_platform(options: Any, arguments: Dict[str, Any], params: Dict[str, str
 
 
 def _levels(ort: Any, request: Dict[str, Any]) -> str:
-    """Save the graph at each level, in one process: ``output`` is a folder, ``<level>.onnx`` is what goes there."""
+    """Save the graph of each level, in one process, as ``<level>.onnx`` in the folder ``output``."""
     folder, levels = request["output"], request["params"]["levels"]
     # Once for all sessions: ONNX Runtime refuses a second global pool, or a second arena, in one process.
     settings = channels.apply(ort, request["applied"])
@@ -150,7 +150,7 @@ def _levels(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _graphs(ort: Any, request: Dict[str, Any]) -> str:
-    """Save the graphs of several models as a session runs them, as ``<number>.onnx`` in the folder ``output``."""
+    """Save the optimised graphs of several models, as ``<number>.onnx`` in the folder ``output``."""
     models = json.loads(request["params"]["models"])
     options = channels.apply(ort, request["applied"]).session
     for library in request["custom_ops"]:
@@ -162,14 +162,14 @@ def _graphs(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _peaks(ort: Any, request: Dict[str, Any]) -> str:
-    """Return what the machine can do at most; see ``peaks``, which imports numpy."""
+    """Measure the machine's peaks; see ``peaks``, which imports numpy."""
     from . import peaks
 
     return peaks.measure(ort, request)
 
 
 def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Return one of ONNX Runtime's quantizers; ``quantize`` imports it on first use."""
+    """Run one of ONNX Runtime's quantizers; ``quantize`` imports it on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import quantize
@@ -181,14 +181,14 @@ def _quantize(kind: str) -> Callable[[Any, Dict[str, Any]], str]:
 
 
 def _float16(ort: Any, request: Dict[str, Any]) -> str:
-    """Return ONNX Runtime's converter to float16; ``float16`` imports it on first use."""
+    """Run ONNX Runtime's converter to float16; ``float16`` imports it on first use."""
     from . import float16
 
     return float16.convert(ort, request)
 
 
 def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
-    """Return a tool that rewrites a whole graph; ``graph_tools`` imports it on first use."""
+    """Run a tool that rewrites a whole graph; ``graph_tools`` imports it on first use."""
 
     def task(ort: Any, request: Dict[str, Any]) -> str:
         from . import graph_tools
@@ -200,7 +200,7 @@ def _graph_tool(name: str) -> Callable[[Any, Dict[str, Any]], str]:
 
 
 def _metric(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the user's own measure of outputs; see ``metric``, which imports numpy."""
+    """Apply the user's metric to outputs; see ``metric``, which imports numpy."""
     from . import metric
 
     return metric.measure(request)
@@ -214,7 +214,7 @@ def _smooth(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _saturated(ort: Any, request: Dict[str, Any]) -> str:
-    """Write what the model gives on a processor without VNNI; see ``saturation``, which imports numpy."""
+    """Emulate the model on a processor without VNNI; see ``saturation``, which imports numpy."""
     from . import saturation
 
     return saturation.emulate(ort, request)

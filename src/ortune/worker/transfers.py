@@ -1,4 +1,4 @@
-"""Transfer time of a run on a device with memory of its own, from runs that copy values and runs that do not."""
+"""Transfer time of a run on a device with its own memory, from runs with and without copies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from . import timing
 from .cases import Case
 
 LEAST, MOST, MOST_NS = 3, 30, 300_000_000
-"""Turns, each with one run of each kind: the least in any case, the most where they fit in that time."""
+"""Limits of turns with one run of each kind: the minimum, the maximum, and nanoseconds for more than the minimum."""
 
 
 def of_run(case: Case) -> Optional[Dict[str, Any]]:
-    """Times whole runs, runs with their inputs on the device, and runs with their outputs there too, in turns.
+    """Time, in turns, whole runs, runs with inputs on the device, and runs with both inputs and outputs there.
 
-    None if the values cannot be bound to the device's memory.
+    Return None if the values cannot be bound to the device's memory.
     """
     device, feeds = case.device, case.feeds
     if device is None or device.unbindable(feeds):

@@ -1,4 +1,4 @@
-"""A trial turn by turn, whatever it runs: ONNX Runtime here, a framework in the process of one."""
+"""A trial turn by turn, either of ONNX Runtime or of a framework in its own process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .waits import CpuWaits
 
 
 class Trial:
-    """What was measured of a request so far; a subclass loads what is run, and makes the calls.
+    """A trial and its measurements so far; subclasses load the model and make the calls.
 
     Attributes:
-        load_ns: What loading took.
+        load_ns: Nanoseconds of loading.
         base_bytes: Resident memory before.
     """
 
@@ -31,7 +31,7 @@ class Trial:
         self.open_loop = arrivals.OpenLoop(request["arrivals"]) if request["arrivals"] else None
 
     def load(self) -> None:
-        """Load what is run."""
+        """Load the model."""
         raise NotImplementedError
 
     def make_callers(self) -> List[List[cases.Case]]:
@@ -39,7 +39,7 @@ class Trial:
         raise NotImplementedError
 
     def warm(self) -> None:
-        """Run each case once, and warms up."""
+        """Run each case once, and warm up."""
         from . import values  # imports numpy, which must not fail before it can be said
 
         request, link = self.request, self.link
@@ -76,7 +76,7 @@ class Trial:
             self.switches = (self.switches or 0) + _involuntary_switches() - before
 
     def report(self) -> Dict[str, Any]:
-        """Return what was measured, as the message wants it."""
+        """Return the measurements in the form of the message."""
         callers = self.callers
         return {
             "load_ns": self.load_ns, "cases": cases.reports(callers), "cpu_ns": self.cpu_ns, "wall_ns": self.wall_ns,
@@ -87,14 +87,14 @@ class Trial:
         }  # fmt: skip
 
     def releases(self) -> bool:
-        """Return whether what runs can be deleted without a risk to the answer."""
+        """Return whether the model can be deleted safely before the answer is sent."""
         return False
 
     def release(self) -> None:
-        """Delete what runs."""
+        """Delete the model."""
 
     def kept(self, idle: Optional[Dict[str, Optional[int]]]) -> Optional[Dict[str, Optional[int]]]:
-        """Return the memory held while idle, as it was seen before the report, and what stays after the release."""
+        """Return the idle memory measured before the report, and the memory after the release."""
         if idle is None:
             return None
         self.callers = []
@@ -129,7 +129,7 @@ def follow(trial: Trial, link: Link) -> None:
 
 
 def _idle_cpu_ratio() -> float:
-    """Return CPU time over wall time while the process is idle; spinning threads show here."""
+    """Return CPU time over wall time while the process is idle, which shows spinning threads."""
     cpu, wall = time.process_time_ns(), timing.CLOCK()
     time.sleep(0.02)
     return (time.process_time_ns() - cpu) / (timing.CLOCK() - wall)

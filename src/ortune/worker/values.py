@@ -26,14 +26,14 @@ BIT_TYPES = {
 
 
 def read_feeds(folder: str) -> Tuple[Dict[str, Any], bool]:
-    """Read one case's feeds. The flag says whether a value needs ONNX Runtime's own value type."""
+    """Read the feeds of one case; the flag is whether a value needs ONNX Runtime's own value type."""
     entries = _index(folder, "feeds")
     needs_ort_values = any(e["kind"] == "tensor" and e["onnx_type"] in BIT_TYPES for e in entries)
     return {entry["name"]: _value(folder, entry) for entry in entries}, needs_ort_values
 
 
 def read_outputs(folder: str) -> Dict[str, Any]:
-    """Read what ``write_outputs`` wrote: arrays, lists of arrays, and maps as they are."""
+    """Read the outputs of ``write_outputs``: arrays, lists of arrays, and maps."""
     return {entry["name"]: _value(folder, entry) for entry in _index(folder, "outputs")}
 
 
@@ -55,7 +55,7 @@ def _value(folder: str, entry: Dict[str, Any]) -> Any:
 
 
 def bit_types(folder: str) -> Dict[str, int]:
-    """Return input name -> ONNX element type number, for the inputs that travel as bits."""
+    """Return the ONNX element type numbers by input name, for inputs that are stored as bits."""
     entries = _index(folder, "feeds")
     return {e["name"]: BIT_TYPES[e["onnx_type"]] for e in entries if e["onnx_type"] in BIT_TYPES}
 
@@ -67,12 +67,12 @@ def _load(path: str, entry: Dict[str, Any]) -> Any:
 
 
 def shifted(feeds: Dict[str, Any]) -> Dict[str, Any]:
-    """Return other feeds of the same shapes, types and ranges: each value where its neighbour was."""
+    """Return other feeds of the same shapes, types and ranges, by shifting the elements."""
     return {name: np.ascontiguousarray(np.roll(value, 1)) for name, value in feeds.items()}
 
 
 def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict[str, Any]:
-    """Return the feeds as OrtValues, for models with inputs that numpy cannot hold."""
+    """Return the feeds as OrtValues, for models with inputs of types that numpy lacks."""
     values: Dict[str, Any] = {}
     for name, value in feeds.items():
         if name in bits:
@@ -91,7 +91,7 @@ def as_ort_values(ort: Any, feeds: Dict[str, Any], bits: Dict[str, int]) -> Dict
 
 
 def shapes(outputs: List[Any]) -> List[List[int]]:
-    """Return shape of every output; a sequence or map counts as one dimension, its length."""
+    """Return the shape of every output; a sequence or map has one dimension, its length."""
     sizes = []
     for value in outputs:
         value = _plain(value)
@@ -129,7 +129,7 @@ def write_outputs(folder: str, names: List[str], types: List[str], outputs: List
 
 
 def _plain(value: Any) -> Any:
-    """Return an OrtValue as numpy; numpy scalars as arrays; the rest as it is."""
+    """Return OrtValues and numpy scalars as numpy arrays; other values unchanged."""
     if hasattr(value, "numpy") and hasattr(value, "is_tensor"):
         return value.numpy() if value.is_tensor() else value
     if isinstance(value, np.generic):
@@ -140,7 +140,7 @@ def _plain(value: Any) -> Any:
 
 
 def _element(onnx_type: str) -> str:
-    """Return the innermost type: ``tensor(float)`` gives float, ``seq(tensor(int64))`` gives int64."""
+    """Return the innermost element type: ``tensor(float)`` gives float, ``seq(tensor(int64))`` gives int64."""
     return onnx_type.rstrip(")").rsplit("(", 1)[-1]
 
 

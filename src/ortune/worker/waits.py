@@ -1,4 +1,4 @@
-"""How long threads of this process waited for a CPU, as Linux counts it."""
+"""Time that threads of this process waited for a CPU, from Linux."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _BYTES = 96  # three numbers of 64 bits
 
 
 class CpuWaits:
-    """Counts the time that threads of this process were ready to run and had no CPU.
+    """Counts the time that threads of this process were runnable without a CPU.
 
-    The files of threads that are known stay open: a reading takes some microseconds a thread.
+    Files of known threads stay open, so a reading takes a few microseconds per thread.
     """
 
     def __init__(self) -> None:
         self._files: Dict[str, int] = {}
 
     def read_ns(self) -> Optional[int]:
-        """Return the nanoseconds that the living threads waited since they began; None if the system does not tell."""
+        """Return the nanoseconds that the living threads have waited since their start; None if unknown."""
         try:
             threads = os.listdir(_TASKS)
             for ended in self._files.keys() - set(threads):
@@ -32,7 +32,7 @@ class CpuWaits:
         return self._total_ns()
 
     def since_ns(self, before: Optional[int]) -> Optional[int]:
-        """Return what they waited since a reading, threads that began after it left out."""
+        """Return the nanoseconds waited since a reading, without threads that started later."""
         if before is None:
             return None
         now = self._total_ns()

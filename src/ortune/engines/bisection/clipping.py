@@ -15,9 +15,9 @@ from ortune.graph.nodes import is_op
 from ortune.records import ClippedActivation
 
 EXPLAINS = 0.25
-"""Share of a difference that clipping has to make up: ordinary calibration leaves out a few values too."""
+"""Share of a difference that clipping must explain; ordinary calibration also clips a few values."""
 MUCH = 0.1
-"""Share of the norm of an activation whose loss is named where no difference is to be explained."""
+"""Least lost share of an activation's norm to report it when there is no difference to explain."""
 
 
 def clipped(
@@ -27,14 +27,14 @@ def clipped(
     feeds: Mapping[str, object],
     least: float,
 ) -> Iterator[ClippedActivation]:
-    """Find the activations that these nodes clip.
+    """Yield the activations that these nodes clip.
 
     Args:
         nodes: The nodes of one side between values that are equal and values that differ.
         side: The side.
-        seen: The values of that side, by name.
-        feeds: Its inputs.
-        least: Share of an activation's L2 norm that clipping takes away from it, from which on it is found.
+        seen: Values of that side, by name.
+        feeds: Input values of the side, by name.
+        least: Least share of an activation's L2 norm that clipping must remove for a finding.
     """
     for node in nodes:
         value = node.inputs[0] if is_op(node, "QuantizeLinear") else None
@@ -62,7 +62,7 @@ def clipped(
 
 
 def range_of(node: ir.Node) -> tuple[float, float] | None:
-    """Return the least and the largest number that a node can represent; None if it has several ranges, or unknown."""
+    """Return the smallest and largest number that a node represents; None if it has several ranges, or if unknown."""
     scale, zero = scalar(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)
     if scale is None or (zero is not None and (tensor is None or tensor.size != 1)):

@@ -1,4 +1,4 @@
-"""How far the two values of each pair are apart, and how much of that rounding explains."""
+"""Differences between the two values of each pair, and how much of them rounding explains."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from ortune.records import GridSteps, SliceError, ValuePair
 SHOWN = 0.05
 """Relative L2 from which a difference counts as a break, or a slice is reported in addition to the whole."""
 OWN_MOVES = 32.0
-"""Times as far as a value moves when what goes in moves by one step: every sum along the way is rounded too."""
+"""Factor on a value's own response to one rounding step in its inputs, since every sum on the way is rounded too."""
 GRID_MOVES = 4.0
-"""The same behind a quantization, where what moves a value is a few elements that were rounded to the next step."""
+"""The same factor after a quantization, where the response comes from a few elements rounded to the next step."""
 MOST_MOVES = 0.1
-"""Relative L2 that is taken for rounding at the most, where a value does not move nearly as far by itself."""
+"""Limit of the relative L2 attributed to rounding, unless a value responds nearly as much to one rounding step."""
 STEPS_ONCE, STEPS_EACH = 0.25, 0.75
-"""Root of the mean square, in steps of a grid, that rounding makes of values on it: at all, and by each quantization on
-the way. A processor whose products of 8 bits saturate is a little below; a bias that is read wrong is far above."""
+"""RMS error of values on a grid that rounding causes, in steps of it: a constant, and a part for each quantization on
+the way. A processor with saturating 8-bit products is slightly below; a misread bias is far above."""
 WORST_STEPS = 4.0
 """Times as many, of the worst slice."""
 DIFFERING_SHARE = 0.01
-"""Of the elements of integers inside a graph, those that may have been rounded the other way."""
+"""Share of elements of integers inside a graph that may have been rounded the other way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Every pair with what is known of it.
+    """Every pair with its comparison.
 
     Attributes:
-        values: By the name in A.
-        moves: How far a value of A moves when what goes in moves by one step of rounding; relative L2.
-        steps: Of values on one grid that are not the same.
+        values: Comparison of each pair, by the name in A.
+        moves: Relative L2 by which a value of A responds to one rounding step in its inputs.
+        steps: Difference in steps of pairs on one grid that are not equal.
     """
 
     values: dict[str, ValuePair] = field(default_factory=dict)
@@ -65,16 +65,16 @@ def compare_pairs(
     moved: Mapping[str, ValueStatistics],
     exact: Collection[str] = (),
 ) -> Compared:
-    """Measure the difference of every pair, and how much rounding explains.
+    """Measure the difference of every pair, and how much of it rounding explains.
 
     Args:
         a: The base.
         b: The side compared with it.
-        pairs: By the name in A.
+        pairs: Pairs by the name in A.
         seen_a: Values of A.
         seen_b: Values of B.
-        moved: Those of A with inputs and small weights one step away.
-        exact: Values whose integers must all be equal: outputs that are known to differ.
+        moved: Values of A with inputs and small weights moved by one rounding step.
+        exact: Values with integers that must all be equal: outputs that are known to differ.
     """
     makers = {str(v.name): node for node in a.nodes for v in node.outputs}
     scales = grids(a.graph), grids(b.graph)
@@ -139,9 +139,9 @@ def compare_pairs(
 
 
 def _explained(own: float, *, behind_grid: bool) -> float:
-    """Return relative L2 that rounding explains of a value that moves so far by itself.
+    """Return the relative L2 that rounding explains for a value with a given response to one rounding step.
 
-    It is never so far that nothing could be found: what moves far by itself is given three times as much.
+    It is limited, so faults remain detectable: a value with a large response gets at most three times as much.
     """
     if own >= FARTHEST:
         return 0.0  # of zeros, which have no measure of their own
@@ -151,7 +151,7 @@ def _explained(own: float, *, behind_grid: bool) -> float:
 
 
 def _zeros_that_move(mine: ValueStatistics, theirs: ValueStatistics, moved: ValueStatistics | None) -> bool:
-    """Return whether nothing but zeros became as much as they do where what goes in is rounded otherwise."""
+    """Return whether a value of only zeros in A differs in B by no more than rounding of the inputs explains."""
     # Zeros have no relative distance: how much they become is compared instead.
     if moved is None or mine.figures[0] or theirs.n_nan + theirs.n_inf:
         return False
@@ -161,7 +161,7 @@ def _zeros_that_move(mine: ValueStatistics, theirs: ValueStatistics, moved: Valu
 def _steps(
     mine: ValueStatistics, theirs: ValueStatistics, grid: Grid | None, other: Grid | None
 ) -> Steps | None:
-    """Return the difference in steps, where both lie on one grid."""
+    """Return the difference in steps if both values are on one grid; None otherwise."""
     step = step_of(grid)
     moved = zero_of(grid, mine.onnx_type) - zero_of(other, theirs.onnx_type)
     integers = mine.onnx_type in INTEGERS and theirs.onnx_type in INTEGERS
@@ -171,7 +171,7 @@ def _steps(
 
 
 def explained_by_rounding(steps: Steps, quantizations: int) -> bool:
-    """Return whether rounding explains so many steps behind so many quantizations."""
+    """Return whether rounding explains a difference in steps after a number of quantizations."""
     limit = STEPS_ONCE + STEPS_EACH * max(1, quantizations)
     return steps.typical <= limit and steps.worst <= WORST_STEPS * limit
 

@@ -1,4 +1,4 @@
-"""From two sides whose outputs differ to the places where their values part."""
+"""Locates where the values of two sides diverge, given that their outputs differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OFF = "disable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A side with the feed for which its outputs differ most."""
+    """A side with the feed that shows the largest difference of outputs."""
 
     name: Literal["A", "B"]
     resolved: Resolved
@@ -37,7 +37,7 @@ class Side:
 
     @property
     def runtime(self) -> Runtime:
-        """What runs its plan."""
+        """Runtime of its plan."""
         return self.resolved.runtime_of(self.resolved.plan)
 
     @property
@@ -48,18 +48,18 @@ class Side:
 
     @property
     def optimised(self) -> bool:
-        """Whether its plan lets ONNX Runtime change the graph."""
+        """Whether its plan enables ONNX Runtime's optimiser."""
         return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
 
     def as_file(self) -> Running:
-        """Run the model as stored in its file."""
+        """Return the graph as stored in its file, ready to run."""
         return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
     def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
-        """Run the graph that ONNX Runtime optimised.
+        """Return the graph that ONNX Runtime optimised, ready to run.
 
         Raises:
-            ToolFailed: It cannot be saved: a provider compiled parts of it, say.
+            ToolFailed: The graph cannot be saved, for example because a provider compiled parts of it.
         """
         if not self.optimised:
             return self.as_file()
@@ -87,15 +87,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BisectionFindings:
-    """What was found.
+    """Result of a bisection.
 
     Attributes:
-        partings: The decisive one in front.
-        first: The first in the order of A's nodes, where that is another one.
+        partings: Places of divergence, the decisive one first.
+        first: The first place in the order of A's nodes, if it is not the decisive one.
         stepped: Values on one grid are steps of it apart.
         values: Every pair, in the order of A's nodes.
-        n_values_a, n_values_b: Values that were looked at.
-        bodies: Some nodes have graphs of their own.
+        n_values_a, n_values_b: Numbers of compared values.
+        bodies: Whether some nodes contain subgraphs.
     """
 
     partings: tuple[Parting, ...]
@@ -124,12 +124,12 @@ def find(
     Args:
         a: The base with its feed.
         b: The side compared with it.
-        joined: Inputs and outputs of B by those of A that they stand for.
-        executor: Whose processes run them.
-        folder: To be made for models and samples.
-        seed: Of the directions in which inputs are moved.
+        joined: Names of B's inputs and outputs by the corresponding names of A.
+        executor: Executor of the runs.
+        folder: New folder for models and samples.
+        seed: Seed of the input perturbations.
         line: Callback for progress messages.
-        differ: The outputs differ by more than rounding, so one integer of an output counts.
+        differ: Whether outputs differ by more than rounding, so that a single differing integer of an output counts.
     """
     eyes = Eyes(executor, folder, line)
     seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")

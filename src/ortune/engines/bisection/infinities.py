@@ -1,6 +1,6 @@
-"""Which node made the infinities behind a NaN: one that overflows, or divides by zero, and not a mask.
+"""Finds the node that made the infinities that lead to a NaN, by overflow or division by zero, as opposed to a mask.
 
-An infinity is followed from a result to the operands that hold it: element by element through elementwise operators,
+An infinity is traced from a result to the operands that contain it: element by element through elementwise operators,
 by its sign through the others. This excludes a mask of minus infinity that is added to a score which overflows.
 """
 
@@ -38,20 +38,20 @@ _KEEPS_SIGN = frozenset({
     "ReduceMean", "ReduceMin", "ReduceSum", "Reshape", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth",
     "Split", "Squeeze", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze",
 })  # fmt: skip
-"""An infinity that comes out went in with the same sign, or was made here."""
+"""Operators that preserve the sign of an infinity: an infinite result had an input of that sign, or was made there."""
 _LOGARITHMS = frozenset({"Log", "ReduceLogSum"})
 _DIVISOR = {"Div": 1, "Pow": 0, "Reciprocal": 0}
-"""Input that is zero where these divide by zero."""
+"""Index of the input that is zero if the operator divides by zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A node whose result holds infinities, and none of its computed operands does.
+    """A node with infinities in its result and in none of its computed operands.
 
     Attributes:
-        value: Its result.
-        kind: "" if it reads them from a stored value or an input, or how it makes them is not known.
-        given: They are in a stored value or an input.
+        value: The node's result.
+        kind: How it makes infinities; "" if it reads them from a stored value or an input, or if unknown.
+        given: Whether the infinities come from a stored value or an input.
     """
 
     value: ir.Value
@@ -62,7 +62,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Numbers:
-    """What is known of a value: signs of its infinities, and elements in the order of a sample."""
+    """Signs of a value's infinities, and its elements in the order of a sample."""
 
     shape: tuple[int, ...]
     onnx_type: str
@@ -72,11 +72,11 @@ class _Numbers:
 
 
 class Infinities:
-    """Follows infinities of one run from results to operands.
+    """Traces the infinities of one run from results to operands.
 
     Args:
         side: The graph with its inputs.
-        values: What its nodes returned.
+        values: Statistics of the values that its nodes returned.
     """
 
     def __init__(self, side: Running, values: Mapping[str, ValueStatistics]) -> None:
@@ -86,10 +86,10 @@ class Infinities:
         self._feeds: dict[str, Array] | None = None
 
     def first(self, values: Iterable[ir.Value]) -> Origin | None:
-        """The first node that makes infinities behind these values; one that computes them comes before a given one.
+        """Return the first node that makes the infinities of these values; computed ones are preferred to given ones.
 
         Args:
-            values: Of NaN where they hold some, else of infinities.
+            values: Values with NaN if there are any, else with infinities.
         """
         return min(
             (origin for value in values for origin in self._origins(value)),
@@ -98,7 +98,7 @@ class Infinities:
         )
 
     def unlike_a_mask(self, value: ir.Value) -> bool:
-        """Return whether a value holds infinities that are not minus infinity among finite numbers."""
+        """Return whether a value has infinities that are not minus infinity among finite numbers."""
         numbers, data = self._numbers(value), self._values.get(str(value.name))
         return (
             data is not None and numbers is not None and (1 in numbers.signs or 0 < data.n_inf == data.size)
@@ -122,7 +122,7 @@ class Infinities:
                 yield Origin(value=value, node=node, kind=kind, given=bool(behind))
 
     def _wanted(self, value: ir.Value) -> Signs | None:
-        """Signs of the infinities to be followed; None for NaN."""
+        """Return the signs of the infinities to trace; None for NaN."""
         data, numbers = self._values.get(str(value.name)), self._numbers(value)
         if data is not None and data.n_nan:
             return None
@@ -131,7 +131,7 @@ class Infinities:
         return signs & {1} or signs
 
     def _behind(self, node: ir.Node, value: ir.Value, signs: Signs | None) -> list[tuple[ir.Value, Signs]]:
-        """Return operands whose infinities are behind those of a result, with their signs."""
+        """Return the operands that cause the infinities of a result, with the signs of theirs."""
         operands = [
             (v, numbers)
             for v in dict.fromkeys(node.inputs)
@@ -149,7 +149,7 @@ class Infinities:
     def _at_its_places(
         self, value: ir.Value, signs: Signs | None, operands: Iterable[tuple[ir.Value, _Numbers]]
     ) -> list[tuple[ir.Value, Signs]] | None:
-        """Operands that are infinite at the places of a result's NaN or infinities; None if that is not known."""
+        """Return operands that are infinite at the positions of a result's NaN or infinities; None if unknown."""
         result = self._numbers(value)
         if result is None or not (places := _places(result, signs)).size:
             return None
@@ -163,7 +163,7 @@ class Infinities:
         return behind
 
     def _kind(self, node: ir.Node, value: ir.Value) -> InfinityKind:
-        """Return how a node makes infinities of finite operands; "" if that is not known."""
+        """Return how a node makes infinities of finite operands; "" if unknown."""
         operands = [(v, self._numbers(v)) for v in node.inputs if v is not None]
         unknown = any(numbers is None and stored(v) is None for v, numbers in operands)
         if unknown or node.domain not in PUBLIC_DOMAINS or any(True for _ in subgraphs(node)):
@@ -185,7 +185,7 @@ class Infinities:
         return "" if elements is None else "division-by-zero" if (elements == 0).any() else "overflow"
 
     def _numbers(self, value: ir.Value | None) -> _Numbers | None:
-        """Return what is known of a value; None if nothing is."""
+        """Return the numbers of a value; None if there are none."""
         if value is None:
             return None
         if value not in self._known:
@@ -220,7 +220,7 @@ class Infinities:
 
     @property
     def feeds(self) -> dict[str, Array]:
-        """The tensors that the model is fed."""
+        """Input tensors of the model, by name."""
         if self._feeds is None:
             feeds = feed_files.read_feeds(Path(self._side.feed.path))
             self._feeds = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
@@ -232,7 +232,7 @@ def _signs(elements: Array) -> Signs:
 
 
 def _places(result: _Numbers, signs: Signs | None) -> Array:
-    """Return elements of a result's sample that are NaN (None), or infinite with one of these signs."""
+    """Return the positions in a result's sample that are NaN if ``signs`` is None, else infinite with such a sign."""
     elements = result.elements()
     if signs is None:
         return np.flatnonzero(np.isnan(elements))
@@ -240,7 +240,7 @@ def _places(result: _Numbers, signs: Signs | None) -> Array:
 
 
 def _aligned(operand: _Numbers, result: _Numbers, places: Array) -> Array | None:
-    """Return elements of an operand that go into those of a result; None if the samples have no elements in common."""
+    """Return the operand's elements at the given positions of a result; None if the samples do not overlap."""
     if operand.shape == result.shape and operand.whole == result.whole:
         return operand.elements()[places]
     if not operand.whole:

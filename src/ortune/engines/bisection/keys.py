@@ -1,8 +1,8 @@
-"""What each value of a graph is computed of, as a key: equal keys are written alike, whatever things are called.
+"""Structural keys: values of two graphs that are computed in the same way have equal keys, regardless of names.
 
-The opset is in no key, so that a model and its conversion are held together node by node; the few operators that do
-something else there (Softmax before 13) part at the values. Nor is what is drawn: random nodes that are given the same
-have one key, and other values.
+The opset is not part of a key, so a model and its conversion can be matched node by node; operators with changed
+semantics (Softmax before 13) differ in their values. Random draws are not part of it either: random nodes with equal
+inputs have one key and different values.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ortune.graph.randomness import is_random
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of a graph's values by their names.
+    """Structural keys of a graph's values.
 
     Attributes:
-        of: Key by name; none for what cannot be told: what nodes with bodies or of functions make, and all behind it.
-        fixed: Names of what is stored, or computed of that alone without drawing at random.
+        of: Key by name; without values of nodes with subgraphs or functions, and those computed from them.
+        fixed: Names of stored values, and of values computed only from those without random draws.
     """
 
     of: dict[str, str] = field(default_factory=dict)
@@ -41,8 +41,8 @@ class Keying:
     """Computes structural keys for the values of one side.
 
     Args:
-        side: Its graph.
-        inputs: What each of its inputs is called in both sides' keys.
+        side: The graph of the side.
+        inputs: Common names of its inputs in both sides' keys.
     """
 
     def __init__(self, side: Running, inputs: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ class Keying:
         self._tensors: dict[int, str] = {}  # by identity: the graph keeps them alive
 
     def keys(self, paired: Mapping[str, str]) -> Keys:
-        """Return the keys, with values that are taken for those of the other side: these have one key for both."""
+        """Return the keys, given values that are treated as equal to the other side's and share their keys."""
         keys, prints = Keys(), Fingerprints(self._tensor, commutes=True)
         graph = self._side.graph.graph
         for value in graph.inputs:
@@ -77,7 +77,7 @@ class Keying:
         return keys
 
     def _is_untold(self, node: ir.Node) -> bool:
-        """Return whether more decides what a node computes than its operator and attributes."""
+        """Return whether a node's result depends on more than its operator and attributes."""
         functions = self._side.graph.functions
         return node.op_identifier() in functions or has_parameters(node) or any(subgraphs(node))
 

@@ -1,8 +1,8 @@
-"""What a verb asks of one side alone: which node ONNX Runtime's optimiser breaks, or makes wrong, or a NaN does.
+"""Diagnoses of a single side: the node that ONNX Runtime's optimiser breaks, or that makes wrong values or NaN.
 
-The functions are given what every measuring verb holds: the side, one of its feeds, and an executor. Those for wrong
-values run the model several times with all of its values as outputs, so they are for what was seen to be wrong, not for
-asking whether it is. A verb imports them; what is in ``trials`` is given them.
+The arguments are available in every measuring verb: the side, one of its feeds, and an executor. The functions for
+wrong values run the model several times with all values as outputs, so they should be called only after outputs were
+found wrong. Verbs import them; modules in ``trials`` receive them as arguments.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def first_decisive(
     seed: int = 0,
     line: Callable[[str], None] = lambda text: None,
 ) -> GraphNode | None:
-    """Return the first node of the model from which on its plan's level parts from level none for good.
+    """Return the first node from which values at the plan's optimisation level diverge from those at level none.
 
     Args:
         side: The model with its plan and its runtime.
         feed: Inputs for which its outputs are wrong.
-        executor: Whose processes run it.
-        folder: To be made for models and samples; it may go afterwards.
+        executor: Executor of the runs.
+        folder: New folder for models and samples; it may be deleted afterwards.
         custom_ops: Libraries with operators of the model.
-        seed: Of the directions in which inputs are moved.
+        seed: Seed of the input perturbations.
         line: Callback for progress messages.
 
     Returns:
-        None if no value parts beyond rounding, or where the values cannot be looked at.
+        None if no value diverges beyond rounding, or the values cannot be observed.
     """
     if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
@@ -75,17 +75,17 @@ def first_not_finite(
     *,
     line: Callable[[str], None] = lambda text: None,
 ) -> NotFinite | None:
-    """The node of the model, at level none, from which its NaN or infinities come, and the weight that they are from.
+    """Return the node, at level none, that causes NaN or infinities in the model, and the weight they come from.
 
     Args:
         side: The model with its plan and its runtime.
         feed: Inputs for which an output is not finite.
-        executor: Whose processes run it.
-        folder: To be made for models and samples; it may go afterwards.
+        executor: Executor of the runs.
+        folder: New folder for models and samples; it may be deleted afterwards.
         line: Callback for progress messages.
 
     Returns:
-        None if every value is finite, or where the values cannot be looked at.
+        None if every value is finite, or the values cannot be observed.
     """
     try:
         running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
@@ -111,12 +111,12 @@ def clipped_activations(
     Args:
         side: The model with its plan and its runtime.
         feed: The inputs.
-        executor: Its processes run the model, at level none.
-        folder: To be made for models and samples; it may go afterwards.
+        executor: Executor of the runs, which are at level none.
+        folder: New folder for models and samples; it may be deleted afterwards.
         line: Callback for progress messages.
 
     Returns:
-        The activation that loses most first; () if there is none, or where the values cannot be looked at.
+        The activation with the largest loss first; () if there is none, or the values cannot be observed.
     """
     quantizing = [node for node in with_operator(side.model.ir, "QuantizeLinear") if range_of(node)]
     wanted = {str(node.inputs[0].name) for node in quantizing if node.inputs[0] is not None}
@@ -148,14 +148,14 @@ def made_from(
 
     Args:
         side: The model with its runtime.
-        plan: With the level of optimisation that makes the node.
-        node: As an error names it.
-        executor: Has the limits of a process.
-        folder: To be made for the optimised model; it may go afterwards.
+        plan: Plan with the optimisation level that creates the node.
+        node: The node named by an error.
+        executor: Executor with the limits of a process.
+        folder: New folder for the optimised model; it may be deleted afterwards.
         custom_ops: Libraries with operators of the model.
 
     Returns:
-        By names alone where the optimised graph cannot be saved, which it cannot if it does not load.
+        If the optimised graph cannot be saved, as when it does not load, only names are used.
     """
     model = _model(side)
     try:

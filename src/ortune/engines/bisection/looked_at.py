@@ -1,4 +1,4 @@
-"""Looking at every value of a graph's top level while it runs: in parts, each in a process of its own."""
+"""Reads every top-level value of a graph during a run, in parts that each run in their own process."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ PART_BYTES = 256 << 20
 UNKNOWN_BYTES = 16 << 20
 MOST_AT_ONCE = 256
 MOST_FAILURES = 40
-"""Parts that fail, as they do where a value cannot be an output, before the graph is given up."""
+"""Number of failing parts, as when a value cannot be an output, after which the graph is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A graph as it is run to be looked at.
+    """A graph prepared for observing its values.
 
     Attributes:
-        graph: Its nodes and weights; changed in clones alone.
-        plan: With the optimiser off: values that are fused away are not there to be seen.
-        names: The user's nodes behind each node, where the graph is ONNX Runtime's own.
+        graph: Nodes and weights; only copies are changed.
+        plan: Plan without the optimiser, since fused values cannot be observed.
+        names: The user's nodes by node name, if the graph was made by ONNX Runtime.
     """
 
     graph: ir.Model
@@ -49,17 +49,17 @@ class Running:
 
     @property
     def nodes(self) -> list[ir.Node]:
-        """The nodes of the top level, in the order in which they can run."""
+        """Nodes of the top level, in topological order."""
         return [node for node in self.graph.graph if not is_op(node, "Constant")]
 
     @property
     def bodies(self) -> bool:
-        """Whether nodes have graphs of their own, which are not looked into."""
+        """Whether nodes contain subgraphs, which are not observed."""
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
 
 
 def described(node: ir.Node, side: Running) -> GraphNode:
-    """Return a node as documents have it."""
+    """Return the record of a node for documents."""
     return GraphNode(
         name=node.name or "",
         operator=operator(node),
@@ -73,8 +73,8 @@ class Eyes:
     """Runs graphs with their values as outputs and samples them.
 
     Args:
-        executor: Whose processes run them.
-        folder: For models and samples; what is in it may go.
+        executor: Executor of the runs.
+        folder: Folder for models and samples; its contents may be deleted.
         line: Callback for progress messages.
     """
 
@@ -86,7 +86,7 @@ class Eyes:
     def look(
         self, running: Running, what: str, wanted: Collection[str] | None = None
     ) -> dict[str, ValueStatistics]:
-        """Return a sample of every value that can be an output, or of those that are wanted, by name."""
+        """Return a sample of every value that can be an output, or of the wanted ones, by name."""
         values: dict[str, ValueStatistics] = {}
         parts = _parts(running, wanted)
         for i, names in enumerate(parts):
@@ -130,13 +130,13 @@ class Eyes:
 
 
 def nudged(running: Running, folder: Path, seed: int) -> Running:
-    """Perturbs inputs and small weights by one rounding step, to estimate rounding errors."""
+    """Return the graph with inputs and small weights moved by one rounding step, to estimate rounding errors."""
     graph = rounding.nudged(running.graph, seed) or running.graph
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 
 
 def _values(running: Running, wanted: Collection[str] | None) -> list[tuple[ir.Node, list[str]]]:
-    """Return values to look at, node by node."""
+    """Yield each node with the names of its values to observe."""
     values = []
     for node in running.nodes:
         names = [str(v.name) for v in node.outputs if v.name and not _no_tensor(v)]
@@ -151,7 +151,7 @@ def _no_tensor(value: ir.Value) -> bool:
 
 
 def _parts(running: Running, wanted: Collection[str] | None) -> list[list[str]]:
-    """Return the values, in order, in parts that memory holds."""
+    """Return the names of the values, in order, in parts that fit in memory."""
     sizes = _sizes(running)
     parts: list[list[str]] = []
     room = 0
@@ -166,7 +166,7 @@ def _parts(running: Running, wanted: Collection[str] | None) -> list[list[str]]:
 
 
 def _sizes(running: Running) -> dict[ir.Node, int]:
-    """Return bytes that each node makes, as far as its shapes are known."""
+    """Return the bytes that each node produces, if its shapes are known."""
     feeds = feed_files.read_feeds(Path(running.feed.path))
     shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}
     whole = {
@@ -188,7 +188,7 @@ def _sizes(running: Running) -> dict[ir.Node, int]:
 
 
 def _tapped(model: ir.Model, names: Sequence[str]) -> ir.Model:
-    """Return a copy whose outputs are these values and no others."""
+    """Return a copy with exactly these values as outputs."""
     copy = model.clone()
     wanted = set(names)
     values = [v for node in copy.graph for v in node.outputs if v.name in wanted]

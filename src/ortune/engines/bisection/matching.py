@@ -1,6 +1,6 @@
-"""Which value of one graph is which of another: by what it is computed of, by name where that holds, by its elements.
+"""Matches the values of two graphs: by structure, by name if the values agree, and by their elements.
 
-What is left is matched by what makes it of what: the same operator on values that belong together.
+The remaining values are matched by the operator that computes them and its matched inputs.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ortune.outputs.files import family
 from ortune.records import MatchedBy
 
 CARRIERS = op_set("Cast DequantizeLinear Identity QuantizeLinear")
-"""Operators whose output is their input in another type."""
+"""Operators that convert their input to another type."""
 NEAR = 1e-2
 """Relative L2 below which two values are the same but for some error; unrelated ones are about 1.4 apart."""
 NEAR_ENOUGH = 0.2
-"""The same where nothing else comes as near: what goes through a coarser type on its way, say."""
+"""The same limit if no other candidate is close, for example after a conversion to a coarser type."""
 RIVAL = 3.0
-"""Times as far: what is nearer than that could be meant as well."""
+"""Ratio of distances below which a second candidate is too close for a unique match."""
 NAMED_NEAR = 0.5
-"""The same of two values with one name: exporters that count give one name to different values."""
+"""The same limit for equal names, which exporters with numbered names may give to different values."""
 SORTED_NEAR = 1e-4
 FIGURES_NEAR = 1e-5
 FEWEST = 16
 """Elements below which values are too often the same by chance: lengths, axes, flags."""
 MOST_COMPARED = 64
-"""Candidates for one value whose elements are compared."""
+"""Number of candidates for one value with an element-wise comparison."""
 MOST_ROUNDS = 32
-"""Nodes that differ, behind each of which the keys of all values are made anew."""
+"""Limit of rounds; in each, keys are recomputed after nodes that differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ def match(
     seen_b: Mapping[str, ValueStatistics],
     outputs: Mapping[str, str],
 ) -> dict[str, Pair]:
-    """Pair the values of two graphs, by the name in A, in the order of A's nodes.
+    """Return the matched values of two graphs by the name in A, in the order of A's nodes.
 
     Args:
         a: The base.
         b: The side compared with it.
         seen_a: Values of the base.
         seen_b: Values of the other.
-        outputs: B's outputs and inputs by those of A that they stand for.
+        outputs: Names of B's outputs and inputs by the corresponding names of A.
     """
     # The surest ways come first, since a pair is never undone: what the interfaces tie, what is computed alike, equal
     # names, equal elements. Only then what must be concluded: from the nodes around it, and from how near it lies.
@@ -103,7 +103,7 @@ def match(
 
 
 class _Matching:
-    """Pairs so far."""
+    """The matched pairs so far."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class _Matching:
             self._by_size[value.size].append(name)
 
     def take(self, mine: str, theirs: str, by: MatchedBy, *, any_order: bool = False) -> None:
-        """Two values belong together."""
+        """Match two values, unless either is matched already."""
         if mine not in self.pairs and theirs not in self.taken:
             self.pairs[mine] = Pair(a=mine, b=theirs, by=by, sorted=any_order)
             self.taken.add(theirs)
@@ -135,7 +135,7 @@ class _Matching:
         return a.shape == b.shape and family(a.onnx_type) == family(b.onnx_type)
 
     def comparable(self, mine: str, theirs: str) -> bool:
-        """Return whether two values could stand for each other, but for their lengths, which may depend on values."""
+        """Return whether two values can be matched by rank and type; sizes may depend on values."""
         a, b = self.seen_a.get(mine), self.seen_b.get(theirs)
         if a is None or b is None:
             return False
@@ -144,15 +144,16 @@ class _Matching:
     def by_key(
         self, names: Iterable[str], sides: tuple[Keying, Keying], keys_before: tuple[Keys, Keys] | None = None
     ) -> tuple[Keys, Keys]:
-        """Return values that are computed in one way of the same; of several that of the same name, or the next.
+        """Match values with equal keys, preferring equal names, and return the keys of both sides.
 
         Args:
-            names: Of A's values in the order of its nodes.
-            sides: What gives both their keys.
-            keys_before: The keys so far: pairs that they do not explain are taken for the same from here on.
+            names: Names of A's values in the order of its nodes.
+            sides: Computes the keys of each side.
+            keys_before: Keys of the previous round; matched pairs that they do not explain are treated as equal from
+                here on.
 
         Returns:
-            The keys that were used.
+            The keys of both sides.
         """
         if keys_before is not None:
             mine, others = (keys.of for keys in keys_before)
@@ -176,12 +177,12 @@ class _Matching:
         return keys_a, keys_b
 
     def by_equal_name(self, name: str, near: float = NEAR) -> None:
-        """A name that both have, of values that are alike: exporters that count give one name to different values."""
+        """Match two values of the same name if they are close, since numbered names may denote different values."""
         if self.fits(name, name) and relative_l2(self.seen_a[name], self.seen_b[name]) <= near:
             self.take(name, name, "name")
 
     def by_elements(self, name: str) -> None:
-        """A value of B with the same elements, whatever it is called and however it is laid out."""
+        """Match a value with one of B that has the same elements, regardless of name and layout."""
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
             return
@@ -204,11 +205,11 @@ class _Matching:
             self.take(name, best, "values", any_order=not self.fits(name, best))
 
     def by_nearest(self, name: str, roots: Mapping[str, str]) -> bool:
-        """Return the value of B that is much nearer than all others; of those that only carry one on, the nearest.
+        """Match a value with the much nearest of B, preferring a source to its conversions; return whether it matched.
 
         Args:
-            name: In A.
-            roots: What values of B carry on in another type.
+            name: Name of the value in A.
+            roots: Source of each value of B that is a type conversion of another.
         """
         mine = self.seen_a[name]
         if name in self.pairs or mine.size < FEWEST or _flat(mine):
@@ -232,7 +233,7 @@ class _Matching:
         return True
 
     def _distance(self, name: str, other: str) -> float | None:
-        """Return how far two values are apart; None if they are two."""
+        """Return the distance of two values; None if they are different values."""
         mine, theirs = self.seen_a[name], self.seen_b[other]
         if self.fits(name, other):
             distance = relative_l2(mine, theirs)
@@ -244,12 +245,12 @@ class _Matching:
 
 
 def _makers(side: Running) -> dict[str, str]:
-    """Return the operator that makes each value."""
+    """Return the operator that computes each value."""
     return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
 
 
 def _carried_from(side: Running) -> dict[str, str]:
-    """Return, for each value that is another one in a different type, the name of that other value."""
+    """Return, for each value that is a type conversion, the name of its source."""
     roots: dict[str, str] = {}
     for node in side.nodes:
         if node.op_type in CARRIERS and node.inputs and node.inputs[0] is not None:
@@ -259,7 +260,7 @@ def _carried_from(side: Running) -> dict[str, str]:
 
 
 def _flat(value: ValueStatistics) -> bool:
-    """Return one number over and over, which many values are."""
+    """Return whether all elements are equal, in which case matching by elements is ambiguous."""
     least, largest = value.figures[3:5]
     return least == largest
 
@@ -272,7 +273,7 @@ def _by_structure(
     keys: tuple[Keys, Keys],
     most: int | None = None,
 ) -> bool:
-    """Match the same operator on values that belong together, else what has the same name in both.
+    """Match values of the same operator on matched inputs, else of the same name in both graphs.
 
     Args:
         a: The base.
@@ -283,7 +284,7 @@ def _by_structure(
         most: Nodes after which to stop.
 
     Returns:
-        Whether any were found.
+        Whether any were matched.
     """
     roots_a, roots_b = _carried_from(a), _carried_from(b)
     readers: dict[str, list[ir.Node]] = defaultdict(list)
@@ -318,7 +319,7 @@ def _by_structure(
         return swapped and all(map(same_input, node.inputs, reversed(other.inputs)))
 
     def unlike(node: ir.Node, other: ir.Node) -> tuple[int, int, int]:
-        """Return how much of two nodes is not the same: sizes of what they make, stored inputs, attributes."""
+        """Return how much two nodes differ: in sizes of results, stored inputs, and attributes."""
         outputs = zip(node.outputs, other.outputs, strict=False)
         stored = zip(node.inputs, other.inputs, strict=False)
         return (
@@ -328,7 +329,7 @@ def _by_structure(
         )
 
     def partner(node: ir.Node, *, same: bool) -> ir.Node | None:
-        """The node of B on the counterparts of this one's inputs that is most like it: the same operator, or any."""
+        """Return the most similar unmatched node of B on the same inputs, of the same operator or of any."""
         # Only readers of one counterpart are looked at, so that a pass takes as long as the graph has edges.
         starts = [name for v in node.inputs if (name := counterpart(v)) is not None]
         fitting = []
@@ -371,7 +372,7 @@ def _by_structure(
 
 
 def _is_stored(value: ir.Value, keys: Keys | None = None) -> bool:
-    """Return whether a value is in the file; with keys, whether it is computed of such alone too."""
+    """Return whether a value is stored in the file, or, with keys, computed only from such values."""
     if keys is not None and str(value.name) in keys.fixed:
         return True
     return stored(value) is not None

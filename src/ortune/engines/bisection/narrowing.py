@@ -1,4 +1,4 @@
-"""The nodes of a place where values part: fewer than its whole neighbourhood, and the one that a reader looks for."""
+"""Reduces the nodes at a place of divergence, and selects the one to report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.engines.bisection.seen import ValueStatistics, relative_l2
 from ortune.records import GraphNode, ValuePair
 
 GROWTH = 8.0
-"""Times as far as what goes in: less is a difference that grows on its way, and begins elsewhere."""
+"""Factor over the inputs' difference; below it, the difference only grows here and begins elsewhere."""
 _PRODUCTS = ("Attention", "Conv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul", "RNN")
 
 
@@ -25,16 +25,16 @@ def narrowed(
     seen_b: Mapping[str, ValueStatistics],
     apart: float,
 ) -> tuple[list[ir.Node], list[ir.Node]]:
-    """Return the nodes of both sides without those that still make, or no longer get, what the other side has.
+    """Return the nodes of both sides without those that still compute, or already lack, the other side's values.
 
     Args:
         ours: Nodes of A between values that were paired.
         others: Those of B.
-        pair: What comes out of them.
-        inputs: What goes in.
+        pair: Result of the nodes.
+        inputs: Inputs of the nodes.
         seen_a: Values of A.
         seen_b: Values of B.
-        apart: How far the values of ``pair`` are apart; relative L2.
+        apart: Relative L2 distance of the values of ``pair``.
     """
     # B first: where B still makes A's value on the way, what is between that and its own result is the whole
     # difference; and the other way round.
@@ -50,7 +50,7 @@ def narrowed(
 def _behind(
     nodes: list[ir.Node], values: Mapping[str, ValueStatistics], wanted: ValueStatistics, limit: float
 ) -> list[ir.Node]:
-    """Return the nodes behind the one that makes this value; none if none does."""
+    """Return the nodes after the one that computes this value; [] if none does."""
     # The last node makes the result itself.
     for node in nodes[:-1]:
         if any(distance <= limit for distance in _distances(node, values, wanted)):
@@ -65,9 +65,9 @@ def _spoiling(
     inputs: Sequence[tuple[ValueStatistics, float]],
     apart: float,
 ) -> list[ir.Node]:
-    """Return the first node, if any, that makes of an input that input again, but for an error: a conversion, say.
+    """Return the first node that reproduces an input with an error, such as a conversion; [] if there is none.
 
-    The error is such that it explains how far the result is apart.
+    The error must be large enough to explain the distance of the result.
     """
     for node in nodes[:-1]:
         for wanted, limit in inputs:
@@ -83,7 +83,7 @@ def _distances(node: ir.Node, values: Mapping[str, ValueStatistics], wanted: Val
 
 
 def node_of(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Running) -> GraphNode:
-    """Return the node that a reader looks for: A's own that does the work, or B's where A has none."""
+    """Return the node to report: A's node that does the work, or B's if A has none."""
     if not ours:
         return described(max(others, key=work_of), b)
     behind = b.names.get(max(others, key=work_of).name or "", ()) if others else ()
@@ -93,7 +93,7 @@ def node_of(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: R
 
 
 def work_of(node: ir.Node) -> int:
-    """How much of the work of its neighbourhood a node does, by its kind: products, what is computed, what is moved."""
+    """Return a node's share of the work by its kind: 2 for products, 1 for other computations, 0 for moves."""
     if node.op_type in CARRIERS:
         return 0
     return 2 if any(kind in node.op_type for kind in _PRODUCTS) else 1

@@ -1,4 +1,4 @@
-"""What two nodes have that is not the same: the operator, attributes, weights."""
+"""Differences between two nodes: the operator, attributes, weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 200  # of an attribute, as text
 
 
 def node_changes(a: ir.Node, b: ir.Node) -> list[NodeChange]:
-    """Return what two nodes have that is not the same: the operator, attributes, weights."""
+    """Return the differences between two nodes: the operator, attributes, weights."""
     changes = []
     if operator(a) != operator(b):
         changes.append(NodeChange(part="operator", was=operator(a), now=operator(b)))

@@ -1,4 +1,4 @@
-"""Where NaN and infinities of a side come from: the node that makes the first of them, and the weight behind it."""
+"""Origin of a side's NaN and infinities: the first node that makes them, and the weight they come from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ortune.records import InfinityKind, NotFinite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """A stored value or an input that holds some."""
+    """A stored value or an input with NaN or infinities."""
 
     name: str
     onnx_type: str
@@ -31,13 +31,12 @@ class _Given:
 
 
 def first_of(side: Running, values: Mapping[str, ValueStatistics], letter: str) -> NotFinite | None:
-    """Return where the values of a side that are not finite begin; None if all are finite.
+    """Return where the non-finite values of a side begin; None if all are finite.
 
-    NaN of an output is followed back through the values that hold NaN to the first node that makes it of others. Where
-    those hold infinities that a node computed from finite numbers, by an overflow or a division by zero, that node is
-    the cause. Infinities of stored values and inputs may be meant: a mask of minus infinity. Without NaN in an output,
-    its infinities are followed in the same way. Where no output holds any, it is the first value in the order in which
-    nodes run.
+    NaN of an output is traced back through values with NaN to the first node that makes it of others. If those contain
+    infinities that a node computed from finite numbers, by overflow or division by zero, that node is the cause.
+    Infinities of stored values and inputs may be intended, as a mask of minus infinity. Without NaN in an output, its
+    infinities are traced in the same way. If no output has any, the first value in execution order is used.
     """
     order = {node: i for i, node in enumerate(side.graph.graph)}
     infinities = Infinities(side, values)
@@ -99,7 +98,7 @@ def first_of(side: Running, values: Mapping[str, ValueStatistics], letter: str) 
 
 
 def _begins(reached: Iterable[ir.Value], bad: Callable[[ir.Value], bool]) -> list[ir.Value]:
-    """Return values that are bad and made of others that are not, behind those that are reached."""
+    """Return the bad values computed from good ones, upstream of the reached values."""
     waiting = list(reached)
     met, begins = set(waiting), list[ir.Value]()
     while waiting:
@@ -119,10 +118,10 @@ def _given_behind(
     """Return the nearest non-finite stored value or input that feeds a node through non-finite values.
 
     Args:
-        node: The node from which the search goes back.
-        values: What nodes returned.
+        node: The node from which the search starts.
+        values: Statistics of the values that nodes returned.
         feeds: The model's inputs.
-        nan_alone: Skip values that hold infinities and no NaN.
+        nan_alone: Skip values that have infinities but no NaN.
     """
     waiting, met = list(_read_by(node)), set[ir.Value]()
     while waiting:
@@ -151,7 +150,7 @@ def _given_behind(
 
 
 def _read_by(node: ir.Node) -> Iterator[ir.Value]:
-    """What a node reads, and what the nodes in its bodies read: of an If or a Loop, the values inside were not seen."""
+    """Yield the values that a node and its subgraphs read, since values inside an If or Loop are not observed."""
     yield from (value for value in node.inputs if value is not None)
     for body in subgraphs(node):
         for inner in body:

@@ -1,4 +1,4 @@
-"""Where values part: what comes out of a node is farther apart than what goes in explains."""
+"""Places of divergence: nodes with a larger difference in the result than their inputs explain."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ortune.outputs.files import family
 from ortune.records import GridDifference, Parting, ValuePair, WeightFault
 
 BREAK = 4.0
-"""Times as far as what goes in, where that is not equal: the least of a break, and only of one that shows."""
+"""Least factor over the inputs' difference for a break, if the inputs differ; the break must also be visible."""
 FAULTY_BREAK = 2.0
-"""The same where a weight of the node is at fault on one side."""
+"""The same factor if a weight of the node is faulty on one side."""
 DECISIVE_SHARE = 0.25
-"""Of the farthest of all partings: the first that is so far is the answer, not the first that trembles."""
+"""Share of the largest divergence: the first place that reaches it is the answer."""
 _JUMPING = op_set("ArgMax ArgMin Ceil Floor NonMaxSuppression Round Sign TopK")
-"""A little before these is much behind them, or nothing."""
+"""Discontinuous operators: a small difference in their inputs can be large after them, or vanish."""
 
 
 def _whole(pair: ValuePair) -> float:
@@ -36,7 +36,7 @@ def _whole(pair: ValuePair) -> float:
 
 
 def _worst(pair: ValuePair) -> float:
-    """Return the distance of a whole value, or of its worst slice where that shows."""
+    """Return the relative L2 distance of a value, or of its worst slice if that is notable."""
     worst = 0.0 if pair.slice is None else pair.slice.relative_l2
     return max(_whole(pair), worst if worst >= SHOWN else 0.0)
 
@@ -48,7 +48,7 @@ def partings(
     seen_a: Mapping[str, ValueStatistics],
     seen_b: Mapping[str, ValueStatistics],
 ) -> tuple[Parting, ...]:
-    """Find every place where values diverge, in the order of A's nodes."""
+    """Return every place where values diverge, in the order of A's nodes."""
     values = compared.values
     by_b = {pair.b: pair for pair in values.values()}
     makers = {str(v.name): node for node in b.nodes for v in node.outputs}
@@ -110,11 +110,11 @@ def _parts(
     faulty: bool,
     quantizations: int,
 ) -> bool:
-    """Return whether what comes out is farther apart than what goes in explains.
+    """Return whether a result differs by more than its inputs explain.
 
-    Where what goes in is equal, it is by eight times. Where it is not, a difference that was there before grows, or is
-    rounded to the next step: then it is a break only if it shows, and no value of the same place grows so by itself
-    when what goes in is moved by one step of rounding. Less is enough where a weight is at fault.
+    With equal inputs, the limit is eight times what rounding explains. With unequal inputs, an earlier difference grows
+    or is rounded to the next step, so it is a break only if it is notable and exceeds the response of the value to one
+    rounding step in its inputs. A faulty weight lowers the limit.
     """
     steps = compared.steps.get(pair.a)
     if steps is not None and explained_by_rounding(steps, quantizations):
@@ -138,12 +138,12 @@ def _parts(
 
 
 def _quantizations(nodes: Sequence[ir.Node]) -> int:
-    """Return how many of these nodes round to a grid."""
+    """Return the number of nodes that round to a grid."""
     return sum(map(quantizes, nodes))
 
 
 def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
-    """Return the places with the decisive one in front, and the first of them where it is another one.
+    """Return the places with the decisive one first, and the first place if it is another one.
 
     It is the first that is nearly as far apart as the farthest; of these one with a weight at fault or clipped values.
     """
@@ -162,7 +162,7 @@ def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | N
 
 
 def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None:
-    """Find the node from which on values on one grid are a step or more apart, and how much of them at most."""
+    """Return the first node from which values on one grid differ, with the largest difference; None without any."""
     values = compared.values
     apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
     if not apart:
@@ -175,7 +175,7 @@ def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None
 
 
 def _carried(node: ir.Node, values: Mapping[str, ValuePair]) -> set[str]:
-    """Return the values that are only carried on to a node that quantizes: what computes them is the place."""
+    """Return the inputs that are only converted for a quantizing node; the place is the node that computes them."""
     if node.op_type not in CARRIERS:
         return set()
     return {str(value.name) for value in node.inputs[:1] if value is not None}
@@ -193,7 +193,7 @@ def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[Weight
 
 
 def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
-    """Return whether all that is next made of a value is equal: the two get there on different ways."""
+    """Return whether all values computed next are equal, so the two graphs only compute them differently."""
     waiting, visited, met = list(results), set[ir.Value](), False
     while waiting:
         value = waiting.pop()

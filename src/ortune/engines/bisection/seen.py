@@ -1,4 +1,4 @@
-"""One value of a run: figures over all of it, and a sample of its elements that stays on the disk."""
+"""Statistics of one value of a run, and a sample of its elements on disk."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ortune.inputs.value_files import StoredValue
 from ortune.outputs.files import Array, decode, family, load_array, pieces
 
 KEPT = 1 << 18
-"""Elements of a value that are kept; of a larger one, evenly spaced."""
+"""Number of elements in a sample; evenly spaced for larger values."""
 
 FARTHEST = 1e9
-"""Relative L2 of what has no common measure: against nothing but zeros, or values that are not finite elsewhere."""
+"""Relative L2 of incomparable values: one is all zeros, or they are not finite in the same positions."""
 
 LONGEST_AXIS = 512
 SLICE_FLOOR = 1e-3
 
 _PRECISION = {"float16": 2.0**-7, "bfloat16": 2.0**-4, "double": 2.0**-46}
-"""Eight steps of the coarse types, 64 of the others: what a few sums in another order amount to."""
+"""Precision by type: eight rounding steps of coarse types, 64 of others, for a few reordered sums."""
 _USUAL_PRECISION = 2.0**-17
 
 
@@ -30,10 +30,10 @@ class ValueStatistics:
     """Statistics and a sample of one value.
 
     Attributes:
-        sample: ``.npy`` with at most ``KEPT`` elements, as they are stored.
-        n_nan, n_inf: Elements that are not finite.
-        n_minus_inf: Of the infinities, those below 0.
-        figures: Norm, sum of sizes, sum, least and largest, over the finite elements.
+        sample: ``.npy`` file with at most ``KEPT`` elements, in their stored type.
+        n_nan, n_inf: Numbers of NaN and infinite elements.
+        n_minus_inf: Number of negative infinities.
+        figures: Norm, sum of magnitudes, sum, minimum and maximum of the finite elements.
     """
 
     onnx_type: str
@@ -51,7 +51,7 @@ class ValueStatistics:
 
     @property
     def whole(self) -> bool:
-        """Whether the sample holds every element."""
+        """Whether the sample contains every element."""
         return self.size <= KEPT
 
     def values(self) -> Array:
@@ -96,7 +96,7 @@ def see(value: StoredValue, sample: Path) -> ValueStatistics | None:
 
 
 def precision(a: ValueStatistics, b: ValueStatistics) -> float:
-    """Return relative L2 that rounding alone explains anywhere, for the finer of two types: a conversion must show."""
+    """Return the relative L2 that rounding alone explains, for the finer type, so that conversions are noticed."""
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
 
@@ -113,9 +113,9 @@ def relative_l2(
     Args:
         a: The reference.
         b: The values compared with it.
-        any_order: Compare them sorted: what is the same in another layout.
+        any_order: Compare sorted elements, for values in different layouts.
         zero: The integer that represents zero.
-        zero_b: The one of B; the same where not given.
+        zero_b: The integer that represents zero in B; the same as ``zero`` if None.
     """
     # B's integers as if its zero were A's.
     old, new = a.values(), b.values() + (0.0 if zero_b is None else zero - zero_b)
@@ -141,7 +141,7 @@ def relative_l2(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorstSlice:
-    """The slice across one axis that is farthest from its reference: a channel, a row."""
+    """The slice along one axis, such as a channel or a row, with the largest difference."""
 
     relative_l2: float
     axis: int
@@ -149,7 +149,7 @@ class WorstSlice:
 
 
 def worst_slice(a: ValueStatistics, b: ValueStatistics) -> WorstSlice | None:
-    """The worst of all slices along axes of moderate length; None if there are none, or not every element is kept.
+    """Return the worst slice along axes of moderate length; None if there are none, or a sample is incomplete.
 
     The error of a slice that is nearly zero is relative to a thousandth of the norm of the others.
     """
@@ -178,13 +178,13 @@ def worst_slice(a: ValueStatistics, b: ValueStatistics) -> WorstSlice | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """How far two values on one quantization grid are apart, in its steps.
+    """Difference of two values on one quantization grid, in steps.
 
     Attributes:
         most: Largest difference.
-        typical: Root of the mean of their squares.
-        worst: The same of the slice that is farthest apart, across any axis of moderate length.
-        share: Of the elements, those that are half a step apart or more.
+        typical: RMS of the differences.
+        worst: RMS of the worst slice, along any axis of moderate length.
+        share: Share of elements with a difference of half a step or more.
     """
 
     most: float
@@ -194,12 +194,12 @@ class Steps:
 
 
 def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float = 0.0) -> Steps | None:
-    """Return the difference in steps of a grid; None if there is none to tell.
+    """Return the difference in steps of a grid; None if the values cannot be compared.
 
     Args:
         a: The reference.
         b: The values compared with it.
-        step: Of the grid.
+        step: Step of the grid.
         moved: Difference of the integers that represent zero, A minus B.
     """
     old, new = a.values(), b.values() + moved
@@ -225,13 +225,13 @@ def in_steps(a: ValueStatistics, b: ValueStatistics, step: float, moved: float =
 
 
 def differing_share(a: ValueStatistics, b: ValueStatistics) -> float:
-    """Return share of the elements of integers that are not the same."""
+    """Return the share of differing elements of integers."""
     old, new = a.values(), b.values()
     return float((old != new).mean()) if old.size else 0.0
 
 
 def alike(a: ValueStatistics, b: ValueStatistics, limit: float) -> bool:
-    """Return whether two values may be equal by their statistics, whatever their element order."""
+    """Return whether two values may be equal by their statistics, regardless of element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False
     if family(a.onnx_type) != family(b.onnx_type):

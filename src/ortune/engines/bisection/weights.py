@@ -1,4 +1,4 @@
-"""Stored values that cannot hold what they should: not finite, at the ends of their type, or too coarse a grid."""
+"""Faults of stored values: not finite, saturated at the limits of their type, or on a too coarse grid."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ortune.graph.model.tensors import not_finite
 from ortune.records import WeightFault
 
 MOST_AT_ENDS = 0.05
-"""Of int8 weights: one or two of a channel are at an end of their type, by the choice of the scale."""
+"""Share of int8 weights at the limits of their type that is normal, given how scales are chosen."""
 FEW_STEPS = 2
-"""Largest step of a channel of which next to nothing is left."""
+"""Largest magnitude, in steps, of a channel that has lost nearly all of its precision."""
 FEWEST_CHANNELS = 2
 
 
 def faults(nodes: Iterable[ir.Node], side: Literal["A", "B"]) -> Iterator[WeightFault]:
-    """Yield what is wrong with the stored values that go into these nodes, each once."""
+    """Yield the faults of the stored values that these nodes read, each once."""
     met: set[int] = set()
     for node in nodes:
         for value in node.inputs:
@@ -68,7 +68,7 @@ def _reads_quantized(node: ir.Node) -> bool:
 
 
 def _coarse_channels(array: np.ndarray, node: ir.Node) -> tuple[int, int]:
-    """Channels of a weight that use next to no step of the scale that all share, where others use most of them."""
+    """Return the number of channels that use almost no step of a shared scale, and that of all channels."""
     if node.op_type == "DequantizeLinear":
         scale = stored(node.inputs[1])
         if scale is None or scale.size > 1:

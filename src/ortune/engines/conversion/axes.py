@@ -1,4 +1,4 @@
-"""The axes of a source that are to stay open: as the user names them, as the source has them, as the model came out."""
+"""Axes of a source that must stay dynamic: as named by the user, in the source, and in the exported model."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _WRITTEN = {
     "Keras model": "create it with None for that size: keras.Input((None, 64))",
     "TFLite file": "convert it again from a model whose signature has None there",
 }
-"""How sources are written whose sizes are fixed with them, by their kind."""
+"""How to write a source with dynamic sizes, by kind of source with fixed sizes."""
 _IMAGE = {"height": -2, "width": -1}
 
 
 def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
-    """Return what ``--dynamic batch,seq`` means for these inputs.
+    """Return the axes that ``--dynamic batch,seq`` selects, by input.
 
-    ``batch`` is the first axis of every input, ``seq`` and its like the second, ``height`` and ``width`` the last two
-    of inputs with four; any other is said in full: ``INPUT:AXIS=NAME``.
+    ``batch`` is the first axis of every input, ``seq`` and similar names the second, ``height`` and ``width`` the last
+    two of inputs with four; others are written in full: ``INPUT:AXIS=NAME``.
 
     Raises:
-        UsageError: A name or place is none of these inputs'.
+        UsageError: A name or place matches no input.
     """
     axes_of_inputs: dict[str, dict[int, str]] = {}
     names = ", ".join(source.name for source in inputs)
@@ -69,10 +69,10 @@ def _axes_of(name: str, rank: int) -> Iterator[int]:
 
 
 def require_open(wanted: Axes, source: SourceOpened) -> None:
-    """Refuse to open an axis of a source whose sizes were fixed when it was written.
+    """Check that each requested axis is dynamic in the source.
 
     Raises:
-        UsageError: Says how the source is written with that axis open.
+        UsageError: An axis is fixed; the error explains how to write the source with that axis dynamic.
     """
     how = _WRITTEN.get(source.kind, "")
     already = open_in_source(source.inputs)
@@ -87,7 +87,7 @@ def require_open(wanted: Axes, source: SourceOpened) -> None:
 
 
 def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
-    """Return the axes that the source itself leaves open."""
+    """Return the axes that are dynamic in the source."""
     return {
         source.name: {
             axis: _unnamed(source.name, axis) for axis, size in enumerate(source.shape) if size is None
@@ -98,7 +98,7 @@ def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
 
 
 def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
-    """Return every open size of a model's inputs by name, with where it is."""
+    """Return every dynamic dimension of a model's inputs by name, with its places."""
     open_places: dict[str, list[tuple[str, int]]] = {}
     for value in feedable(model):
         for axis, size in enumerate(value.shape or ()):
@@ -110,12 +110,12 @@ def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
 
 
 def _unnamed(value: str, axis: int) -> str:
-    """Return what an open size without a name is called: a first axis is nearly always the batch."""
+    """Return the name of an unnamed dynamic dimension: "batch" for the first axis, which it nearly always is."""
     return f"{value}_{axis}" if axis else "batch"
 
 
 def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
-    """Return axes that were to be open and that the model declares to be of one size: name, with input, axis, size."""
+    """Return axes that should be dynamic but are fixed in the model: by name, with input, axis, size."""
     shapes = {str(value.name): value.shape for value in feedable(model)}
     fixed_axes: dict[str, list[tuple[str, int, int]]] = {}
     for name, axes in expected.items():
@@ -128,7 +128,7 @@ def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int
 
 
 def other_sizes(size: int) -> tuple[int, ...]:
-    """Return sizes that an open axis is tried at besides its own, the most telling first: twice as long, and half."""
+    """Return further sizes to try for a dynamic axis, the most informative first: twice as long, and half."""
     # Odd and even ones: of 8 these are 17, 4, 10 and 9, which no stride of a model divides all.
     wanted = (2 * size + 1, size // 2, size + 2, size + 1)
     return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))

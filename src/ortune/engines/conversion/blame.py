@@ -21,14 +21,14 @@ def node_at_fault(
     folder: Path,
     line: Callable[[str], None],
 ) -> tuple[Parting | None, NotFinite | None]:
-    """Find where a wrong model's values diverge from a right one's, and become non-finite; None if neither is found.
+    """Find where a wrong model's values diverge from a correct one's and become non-finite; None if not found.
 
     Args:
-        right: A conversion of the same source whose outputs are the source's.
+        right: A conversion of the same source with correct outputs.
         wrong: The model at fault.
-        feed: Inputs that show it, of the wrong model.
-        baseline: Of either, whose processes run both.
-        folder: To be made for models and samples.
+        feed: Inputs of the wrong model that show the fault.
+        baseline: Baseline of either model; its processes run both.
+        folder: New folder for models and samples.
         line: Callback for progress messages.
     """
     try:

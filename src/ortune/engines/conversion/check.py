@@ -29,23 +29,23 @@ INVENTED: tuple[MadeUp, ...] = (
     ("zeros", 0, "zeros"),
     ("largest", 0, "extreme"),
 )
-"""Values that are made up where the user brings none."""
+"""Generated inputs, used if the user provides none."""
 ROWS = 16
-"""Of an input whose first size nobody knows."""
+"""Rows of an input with an unknown first size."""
 MOST_SIZES = 2
 """Other sizes of each open axis."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
-    """What the check of one model saw.
+    """Result of the check of one model.
 
     Attributes:
         cases: Every set of inputs, at both levels.
         axes: Every open size.
-        fault: The first thing that is wrong; None if nothing is.
-        feed: The inputs that show it.
-        notes: What could not be looked at.
+        fault: The first fault; None if the model is correct.
+        feed: The inputs that show the fault.
+        notes: Notes on what could not be checked.
     """
 
     cases: tuple[CheckedCase, ...] = ()
@@ -56,18 +56,18 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether the outputs are the source's."""
+        """Whether the outputs equal the source's."""
         return self.fault is None
 
 
 class Check:
-    """Holds ONNX models against one source.
+    """Compares ONNX models with one source.
 
     Args:
         opened: The experiment.
         source: The source, opened by its framework.
-        folder: For what it is run on, which its process may read.
-        feeds: What the user says of inputs.
+        folder: Folder for inputs, which the source's process may read.
+        feeds: The user's input options.
     """
 
     def __init__(
@@ -86,7 +86,8 @@ class Check:
 
         Args:
             side: The model.
-            inputs: The source's inputs by the model's, as the exporter told; the rest is joined by name and order.
+            inputs: Names of the source's inputs by the model's, as reported by the exporter; others are matched by name
+                and order.
             expected: Axes of the source's inputs that are to be open.
         """
         self._runs.notes = []
@@ -135,7 +136,7 @@ class Check:
         )
 
     def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
-        """Return shapes of the model's inputs as the source's own have them; the user's count more."""
+        """Return the shapes of the model's inputs from the source; the user's shapes have precedence."""
         theirs = {source.name: source for source in self.source.inputs}
         shapes = {}
         for mine, name in pairs.items():
@@ -160,7 +161,7 @@ class Check:
     def _groups(
         self, base: Mapping[str, tuple[int, ...]], pairs: Mapping[str, str]
     ) -> Iterator[tuple[InputOptions, tuple[MadeUp, ...]]]:
-        """Yield what is fed: the user's own inputs, the source's own, and some that are made up."""
+        """Yield the input groups: the user's inputs, the source's example, and generated ones."""
         for path in (self.feeds.inputs, self.feeds.data):
             if path is not None:
                 yield (
@@ -192,7 +193,7 @@ class Check:
         wanted: axes.Axes,
         cases: list[CheckedCase],
     ) -> tuple[tuple[DynamicAxis, ...], CaseGroup | ConversionFault | None]:
-        """Return every open size at others than its own, and what that shows first."""
+        """Return every dynamic dimension checked at other sizes, and the first fault that this shows."""
         dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
         for name, where in axes.fixed(side.model.ir, wanted).items():
@@ -219,7 +220,7 @@ class Check:
         spots: Sequence[tuple[str, int]],
         cases: list[CheckedCase],
     ) -> tuple[DynamicAxis, CaseGroup | None]:
-        """Return one open size at others than its own; the group of inputs that shows a fault, if one does."""
+        """Return one dynamic dimension checked at other sizes, and the group of inputs that shows a fault or None."""
         places = tuple(f"{value} axis {axis}" for value, axis in spots)
         untested = DynamicAxis(name=name, places=places, status="untested")
         if any(value not in base for value, _ in spots):

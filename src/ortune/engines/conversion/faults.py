@@ -1,4 +1,4 @@
-"""What kind of fault two sets of outputs show, and in which output first."""
+"""Kinds of faults, determined from two sets of outputs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ortune.records import CheckedCase, ConversionFault, FaultKind, OutputDiffer
 
 MOST_AXES = 5
 _NEAR = 1e-3
-"""Relative L2 of what is the same but for the order of its axes."""
+"""Relative L2 below which values are equal up to the order of their axes."""
 
 
 def fault_of(
     case: CheckedCase, source: Path, model: Path | None, *, frozen: bool, right: int, of: int
 ) -> ConversionFault:
-    """Return what is wrong in a case.
+    """Return the fault of a case.
 
     Args:
-        case: Whose outputs differ, or which did not run.
+        case: A case with different outputs, or that did not run.
         source: Folder of the source's outputs.
-        model: Folder of the model's; None if it gave none.
-        frozen: The same model gives the source's outputs at the sizes that it was exported with.
+        model: Folder of the model's outputs; None if there are none.
+        frozen: Whether the model is correct at the sizes of its export.
         right: Sets of inputs with the source's outputs.
         of: All of them.
     """
@@ -49,11 +49,11 @@ def fault_of(
 
 
 def not_compared(cases: Sequence[CheckedCase], notes: Sequence[str]) -> ConversionFault | None:
-    """Return the fault of a model none of whose outputs was compared with the source's; None if one was.
+    """Return the fault of a model without any compared outputs; None if some were compared.
 
     Args:
-        cases: What ran.
-        notes: The inputs that the source did not take, in words.
+        cases: Cases that ran.
+        notes: Notes on inputs that the source rejected.
     """
     if any(case.outputs is not None for case in cases):
         return None
@@ -70,7 +70,7 @@ def _at(case: CheckedCase, what: str) -> str:
 
 
 def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str, FaultKind, str]:
-    """Return the first output that differs, how, and in words."""
+    """Return the first output that differs, the kind of fault, and its description."""
     ours, theirs = read_outputs(model), read_outputs(source)
     if len(theirs) != len(ours):
         return "", "output-count", f"the source has {len(theirs)} outputs, and the model {len(ours)}"
@@ -102,7 +102,7 @@ def _first(difference: OutputDifference, source: Path, model: Path) -> tuple[str
 
 
 def _turned(old: Array, new: Array) -> tuple[int, ...] | None:
-    """Return the order of axes that makes one of the other; None if they are the same, or none does."""
+    """Return the permutation of axes that makes the outputs equal; None if they are equal or there is none."""
     if (
         old.dtype.kind != "f"
         or not 2 <= old.ndim == new.ndim <= MOST_AXES

@@ -32,12 +32,12 @@ LIMIT_S = 300.0
 
 
 MadeUp = tuple[str, int, Kind]
-"""Values that are made up: their name, what is added to the seed, and their kind."""
+"""Generated inputs: their name, an offset of the seed, and their kind."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CaseGroup:
-    """One group of inputs, run by both."""
+    """One group of inputs, run by the source and the model."""
 
     cases: list[CheckedCase]
     refs: dict[str, FeedRef]
@@ -46,7 +46,7 @@ class CaseGroup:
 
     @property
     def wrong(self) -> CheckedCase | None:
-        """The first case whose outputs are others, that of level none in front."""
+        """The first wrong case, preferring optimisation level none; None if all are correct."""
         bad = [
             case for case in self.cases if case.failed or (case.outputs is not None and not case.outputs.ok)
         ]
@@ -54,20 +54,20 @@ class CaseGroup:
 
 
 class SourceRefuses(Exception):
-    """The source itself takes no inputs of that size."""
+    """The source rejects inputs of that size."""
 
 
 class GroupRuns:
     """Runs groups of inputs through the source and through a model.
 
     Attributes:
-        notes: Inputs that the source did not take, in words.
+        notes: Notes on inputs that the source rejected.
 
     Args:
         opened: The experiment.
-        process: The framework's, with the source opened.
-        place: Where it may read what it is run on.
-        tolerance: Of the comparison; None for the usual one.
+        process: Process of the framework, with the source opened.
+        place: Folder of inputs, which that process may read.
+        tolerance: Tolerance of the comparison; None for the default.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class GroupRuns:
         kinds: Sequence[MadeUp],
         sizes: Mapping[str, int] | None = None,
     ) -> CaseGroup:
-        """Return one group of inputs through the source, and through the model at both levels."""
+        """Run one group of inputs through the source, and through the model at both levels."""
         folder = self.folder()
         baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
         first_kind = kinds[0][0] if kinds else "inputs"
@@ -109,7 +109,7 @@ class GroupRuns:
     def _refs(
         self, baseline: Measuring, kinds: Sequence[MadeUp], folder: Path, *, at_sizes: bool
     ) -> tuple[list[FeedRef], str]:
-        """Return the inputs, and why the model does not run on them, "" if it does."""
+        """Return the inputs, and the error if the model does not run on them, else ""."""
         trouble = ""
         try:
             baseline.settle(LIMIT_S)
@@ -129,7 +129,7 @@ class GroupRuns:
     def _source_runs(
         self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
     ) -> bool:
-        """Compute the source's outputs; False, with a note, where it takes no such inputs."""
+        """Compute the source's outputs; return False, with a note, if it rejects the inputs."""
         try:
             ran = self.process.ask(RunSource(feeds=(ref,), inputs=dict(pairs), output=str(folder)), SourceRan)
         except SourceProcessFailed as error:
@@ -146,7 +146,7 @@ class GroupRuns:
     def _level(
         self, baseline: Measuring, level: Level, source: Path, at: dict[str, Path]
     ) -> Iterator[CheckedCase]:
-        """Yield the cases at one level of the optimiser."""
+        """Yield the checked cases at one optimisation level."""
         if baseline.lowered is not None:  # it is said once: at the level of users
             broken = baseline.lowered.level
             what = (
@@ -199,7 +199,7 @@ class GroupRuns:
             yield CheckedCase(name=name, level=level, outputs=difference)
 
     def folder(self) -> Path:
-        """Return a new folder for what a group needs."""
+        """Create and return a new folder for a group."""
         folder = self.place / f"check-{next(self._numbers)}"
         folder.mkdir()
         return folder

@@ -1,4 +1,4 @@
-"""What a SOURCE is, told from its name and its first bytes; never opened here."""
+"""Detects the kind of a source from its name and first bytes, without opening it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 
 FACTORY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 FRAMEWORKS = {"pytorch": TORCH, "tensorflow": TENSORFLOW, "sklearn": SKLEARN}
-"""What ``--framework`` may say of a function."""
+"""Values of ``--framework`` for a function."""
 _IMPORTS = {
     "torch": TORCH, "torchvision": TORCH, "timm": TORCH, "transformers": TORCH,
     "tensorflow": TENSORFLOW, "keras": TENSORFLOW,
@@ -51,13 +51,13 @@ _BY_FUNCTION = "name the function that creates the model: ortune convert module:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceKind:
-    """What a source is.
+    """Kind of a source.
 
     Attributes:
-        text: As it was written.
-        kind: What opens it.
-        converter: Its framework with its converter.
-        factory: It is ``module:function``.
+        text: Name of the source, as the user wrote it.
+        kind: Format that determines how it is opened.
+        converter: Framework and converter.
+        factory: Whether it is ``module:function``.
     """
 
     text: str
@@ -67,12 +67,12 @@ class SourceKind:
 
     @property
     def stem(self) -> str:
-        """What the ONNX model is called."""
+        """Stem of the ONNX file's name."""
         return self.text.rpartition(":")[2] if self.factory else Path(self.text).stem
 
 
 def is_source(text: str) -> bool:
-    """Return whether a side of a comparison is a source, or what would be one and is refused; never a model."""
+    """Return whether a text is a source, including refused formats, rather than an ONNX model."""
     path = Path(text)
     if FACTORY.fullmatch(text) and not files.exists(path):
         return True
@@ -81,14 +81,14 @@ def is_source(text: str) -> bool:
 
 
 def kind_of(text: str, framework: str | None = None) -> SourceKind:
-    """Return what a source is.
+    """Return the kind of a source.
 
     Args:
         text: A file, a folder or ``module:function``.
-        framework: As ``--framework`` has it.
+        framework: Value of ``--framework``.
 
     Raises:
-        UsageError, ModelError: It is nothing that can be converted, or would run code that nobody named.
+        UsageError, ModelError: The format cannot be converted, or would run code that the user did not name.
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise UsageError(
@@ -128,7 +128,7 @@ def kind_of(text: str, framework: str | None = None) -> SourceKind:
 
 
 def module_files(factory: str) -> tuple[Path, ...]:
-    """Return the files of a function's module, as far as it lies in the current folder."""
+    """Return the files of a function's module in the current folder."""
     module = Path(factory.partition(":")[0].replace(".", "/"))
     return tuple(
         place for place in (module.with_suffix(".py"), module / "__init__.py") if files.is_file(place)
@@ -141,10 +141,10 @@ def _is_zip(path: Path) -> bool:
 
 
 def _require_function(factory: str) -> None:
-    """Require that a module of the current folder defines the function, before anything is installed for it.
+    """Check that a module of the current folder defines the function, before anything is installed for it.
 
     Raises:
-        UsageError: It does not.
+        UsageError: The module does not define the function.
     """
     name = factory.rpartition(":")[2]
     for place in module_files(factory):
@@ -162,7 +162,7 @@ def _require_function(factory: str) -> None:
 
 
 def _defined(tree: ast.Module) -> set[str] | None:
-    """Name that a module may define, whatever branches it takes; None if another module's names are all taken."""
+    """Return all names that a module may define; None if that is unknown, as with a star import or ``__getattr__``."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -184,7 +184,7 @@ def _parsed(place: Path) -> ast.Module:
 
 
 def _imported_by(factory: str) -> Converter:
-    """Return the framework that a module of the current folder imports: at its top, or inside the function."""
+    """Return the framework that a function imports, or else its module; raise UsageError if it is not a single one."""
     places = module_files(factory)
     found: set[str] = set()
     for place in places:
@@ -210,7 +210,7 @@ def _imported_by(factory: str) -> Converter:
 
 
 def _function(tree: ast.Module, factory: str) -> ast.AST:
-    """Return the definition that is named; an empty module where it is none of the module's own."""
+    """Return the named definition; an empty module if the function is not defined there."""
     name = factory.rpartition(":")[2]
     kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
     return next((n for n in tree.body if isinstance(n, kinds) and n.name == name), ast.Module([], []))

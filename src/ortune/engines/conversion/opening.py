@@ -1,4 +1,4 @@
-"""Opens a source: finds the interpreter that has its framework, and reads the source in a process of it."""
+"""Opens a source: finds an interpreter with its framework, and reads the source in such a process."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ortune.worker import fence
 
 
 def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) -> str:
-    """Return the interpreter that has the framework: the user's, or that of the environment that is made once.
+    """Return the interpreter with the framework: the user's, or that of an environment that is installed once.
 
     Args:
-        kind: What the source is.
-        named: The user's interpreter or environment; None takes the one that is made.
-        option: What named it, as errors say.
+        kind: Kind of the source.
+        named: The user's interpreter or environment; None for the installed one.
+        option: Option with its name, for errors.
         watch: Progress and cancellation callbacks.
 
     Raises:
-        RuntimeNotFound: There is none, or it cannot be made.
+        RuntimeNotFound: There is no interpreter, or the environment cannot be installed.
     """
     if named is None:
         with watch.clock.stopped():
@@ -42,7 +42,7 @@ def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) 
 
 
 def require_fence(kind: SourceKind, *, trusted: bool) -> None:
-    """Stop before anything is opened, or installed, if this system cannot confine the source.
+    """Check, before anything is opened or installed, that this system can confine the source.
 
     Raises:
         UsageError: It cannot, and the user does not trust the source.
@@ -62,10 +62,10 @@ class OpenedSource:
     """A source in the process of its framework.
 
     Attributes:
-        process: Its process.
-        request: What opened it.
-        told: What the process said of it.
-        example: The source's own inputs; {} if it has none.
+        process: The process.
+        request: Request that opened it.
+        told: The process's description of the source.
+        example: The source's example inputs; {} if it has none.
     """
 
     process: SourceProcess
@@ -87,15 +87,15 @@ def opened_source(
     """Open a source in a process of its framework, confined unless the user trusts the source.
 
     Args:
-        kind: What the source is.
-        python: The interpreter that has its framework.
-        folder: The process's own folder, all that it may write to.
-        shapes: Of inputs, if the source has none of its own.
-        trusted: It is not confined.
-        feeds: Folder of the inputs that the process will run on.
+        kind: Kind of the source.
+        python: Interpreter with the framework.
+        folder: Folder of the process, the only one that it may write to.
+        shapes: Shapes of inputs, for a source without its own.
+        trusted: Whether the process is not confined.
+        feeds: Folder of the inputs for the runs.
 
     Raises:
-        OrtuneError: It cannot be opened.
+        OrtuneError: The source cannot be opened.
     """
     example = folder / "example.npz"
     # A function may read its own folder: its module imports others from there.

@@ -1,4 +1,4 @@
-"""Which input of an ONNX model is which of its source's: as the exporter told, by name, then by order."""
+"""Matches the inputs of an ONNX model with its source's: by the exporter's report, by name, then by order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_AXES = 6
 
 
 class NotPaired(Exception):
-    """An input of the model is none of the source's; says which."""
+    """An input of the model matches no input of the source."""
 
 
 def pair_inputs(
@@ -26,13 +26,13 @@ def pair_inputs(
     exported: Mapping[str, str],
     example: Mapping[str, np.ndarray],
 ) -> dict[str, str]:
-    """Return the model's input -> the source's.
+    """Return the names of the source's inputs by the model's.
 
     Args:
         model: The ONNX model.
         inputs: The source's, in order.
-        exported: Some of them, as the exporter has it: the source's -> the model's.
-        example: The source's own values, which tell sizes that it leaves open.
+        exported: Names of the model's inputs by the source's, as reported by the exporter.
+        example: The source's example values, which determine its dynamic sizes.
 
     Raises:
         NotPaired: An input of the model has no partner, or one of another shape.

@@ -23,11 +23,11 @@ from ortune.records import Plan, Runtime, SourceOpened, SourceSide
 
 @dataclass(frozen=True, kw_only=True)
 class SourceModel(OpenModel):
-    """A source under the graph of the ONNX model that it is joined with; its files are known as far as can be."""
+    """A source with the graph of its ONNX model; its own files are only partly known."""
 
     @cached_property
     def sha256(self) -> str:
-        """The sha256 of its own files; "" of a function whose module is not in this folder."""
+        """The sha256 of its files; "" for a function with a module outside of the current folder."""
         if not self.stamps:
             return ""
         digest = hashlib.sha256()
@@ -40,21 +40,21 @@ class SourceModel(OpenModel):
 def sides_of(
     kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan, *, trusted: bool
 ) -> tuple[list[Resolved], str]:
-    """Return a source as its framework runs it, a side for each way, the usual one first.
+    """Return a source as sides run by its framework, one for each way, the usual one first.
 
     Args:
-        kind: What the source is.
-        python: The interpreter that has its framework.
-        opened: What is measured.
-        onnx: The ONNX model that it is joined with, whose inputs it is fed.
-        plan: Its threads, which are all that a framework takes.
-        trusted: Its processes are not confined.
+        kind: Kind of the source.
+        python: Interpreter with the framework.
+        opened: The open experiment.
+        onnx: The ONNX model of the source, which determines its inputs.
+        plan: Plan with the number of threads, the only setting that a framework has.
+        trusted: Whether its processes are not confined.
 
     Returns:
-        The sides, and why another way is left out, "" if none is.
+        The sides, and why another way is omitted, else "".
 
     Raises:
-        OrtuneError: It cannot be opened, or takes other inputs.
+        OrtuneError: The source cannot be opened, or has other inputs.
     """
     folder = Path(tempfile.mkdtemp(prefix="source-", dir=opened.scratch))
     opened.watch.line(f"opening {kind.text} with {kind.converter.framework}")

@@ -1,1 +1,1 @@
-"""What ONNX Runtime makes of a model, kept in a file and compared with it later, without a clock."""
+"""Stores what ONNX Runtime makes of a model in a file, and compares with it later, without timing."""

@@ -1,4 +1,4 @@
-"""The lock of a recorded application: what an update must not add."""
+"""Lock of a recorded application, which limits what an update may add."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ORDER = (MODEL, SESSIONS, COPIES, USED_THREADS, SHAPE, NOT_COMPARED, PACKAGE, V
 
 
 def snapshot_of(recording: Recording) -> AppSnapshot:
-    """Return what a lock keeps of a recording."""
+    """Return the contents of a recording that a lock stores."""
     groups: dict[str, list[RecordedSession]] = {}
     for session in recording.sessions:
         if not session.error and not session.inherited:
@@ -84,7 +84,7 @@ def _shape(calls: RecordedCalls) -> str:
 
 
 def app_differences(was: AppSnapshot, now: AppSnapshot, *, strict: bool) -> tuple[LockChange, ...]:
-    """Compare a recording with its lock; what was added fails, and with ``strict`` every difference does.
+    """Compare a recording with its lock; additions fail, and with ``strict`` every difference does.
 
     Args:
         was: The lock.

@@ -12,8 +12,8 @@ from ortune.outputs.ways import DEFAULT_LIMITS, LIMITS
 from ortune.records import GraphSnapshot, LockChange, OutputSnapshot, Snapshot, Uncompared, Value
 
 ELSEWHERE = 0.01
-"""Of the outputs' figures on another kind of processor or another onnxruntime, whose kernels round elsewhere: far above
-reassociation, far below what a wrong kernel does. On the same ones, as closely as outputs are compared elsewhere."""
+"""Limit for output figures on another kind of processor or another onnxruntime, with different rounding: far above
+reassociation, far below a wrong kernel. Otherwise the usual limit applies."""
 
 PEAK_WORTH_SAYING = 0.01
 
@@ -30,8 +30,8 @@ class Differences:
 
     Attributes:
         changes: Most important first.
-        uncompared: What was compared only in part, or not at all.
-        tolerance_ratio: How far figures of floating-point outputs could be apart.
+        uncompared: Parts that were compared only partly, or not at all.
+        tolerance_ratio: Accepted relative difference of floating-point figures.
     """
 
     changes: tuple[LockChange, ...]
@@ -40,14 +40,14 @@ class Differences:
 
     @property
     def not_compared(self) -> tuple[str, ...]:
-        """The parts that were not compared at all."""
+        """Parts that were not compared at all."""
         return tuple(item.part for item in self.uncompared if item.part)
 
 
 def differences(
     was: Snapshot, now: Snapshot, *, tolerance: float | None = None, strict: bool = False
 ) -> Differences:
-    """Compare two snapshots: changes, and what could not be compared."""
+    """Compare two snapshots; return the changes, and the parts that could not be compared."""
     alike = same_processor(was, now) and (was.ort_version, was.ort_web) == (now.ort_version, now.ort_web)
     usual = DEFAULT_LIMITS[0] if alike else ELSEWHERE
     uncompared: list[Uncompared] = []
@@ -75,7 +75,7 @@ def differences(
 
 
 def same_processor(was: Snapshot, now: Snapshot) -> bool:
-    """Return whether what depends on the processor can be compared."""
+    """Return whether both snapshots have the same processor, so processor-dependent parts can be compared."""
     return (was.hardware.machine, was.hardware.features) == (now.hardware.machine, now.hardware.features)
 
 
@@ -109,7 +109,7 @@ def _value(value: Value | None) -> int | float | str:
 
 
 def _graphs(was: Snapshot, now: Snapshot, uncompared: list[Uncompared]) -> Iterator[LockChange]:
-    """Yield the graph as run first; other levels only where that one shows nothing."""
+    """Yield changes of the graph that ran; of other levels only if that graph has none."""
     old, new = _levels(was), _levels(now)
     comparable = set(LEVEL.choices) if same_processor(was, now) else was.levels.keys() & now.levels.keys()
     pair = (was.run.level, now.run.level)
@@ -177,7 +177,7 @@ def _model(was: Snapshot, now: Snapshot) -> Iterator[LockChange]:
 
 
 def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockChange]:
-    """Tensors with other values; one that has another name alone is none of them."""
+    """Yield tensors with changed values; a tensor that was only renamed is skipped."""
     for name in dict.fromkeys((*was, *now)):
         before, after = was.get(name), now.get(name)
         moved = after in was.values() if before is None else after is None and before in now.values()
@@ -186,7 +186,7 @@ def _weights(was: Mapping[str, str], now: Mapping[str, str]) -> Iterator[LockCha
 
 
 def _file(was: Snapshot, now: Snapshot, changes: list[LockChange]) -> Iterator[LockChange]:
-    """Another file whose weights are the same: in names or order alone where its contents are, and nothing differs."""
+    """Yield a change for another file with the same weights, and whether only names or order differ."""
     old, new = was.model, now.model
     if old.sha256 == new.sha256 or old.weights != new.weights:
         return
@@ -221,7 +221,7 @@ def _plain(kind: str | None) -> str | None:
 
 
 def _without_symbols(text: str) -> str:
-    """Return the interface without the names of its dynamic dimensions, which are an exporter's taste."""
+    """Return the interface without the names of its dynamic dimensions, which depend on the exporter."""
     name, kind = _named(text)
     head, bracket, dims = kind.partition("[")
     if not bracket or dims == "...]":
@@ -299,7 +299,7 @@ def _outputs(
 
 
 def _declared(was: Snapshot, now: Snapshot, old: OutputSnapshot, new: OutputSnapshot) -> bool:
-    """Return whether the interface says it: another rank, or type and sizes that differ declared as they came out."""
+    """Return whether the interface declares the change: another rank, or the types and sizes of the actual outputs."""
     before, after = (_parts(dict(map(_named, s.model.outputs)).get(old.name, "")) for s in (was, now))
     a, b = _parts(_kind(old)), _parts(_kind(new))
     if (len(before), len(after)) != (len(a), len(b)):
@@ -319,7 +319,7 @@ def _parts(kind: str) -> list[str]:
 def _differs(
     was: OutputSnapshot, now: OutputSnapshot, tolerance: float, *, exact: bool
 ) -> tuple[str, float | str, float | str] | None:
-    """Return the first figure that is apart, with both values."""
+    """Return the first figure that differs, with both values."""
     if None not in (was.mean, was.l2, was.sketch, now.mean, now.l2, now.sketch):
         assert was.mean is not None and was.l2 is not None and was.sketch is not None
         assert now.mean is not None and now.l2 is not None and now.sketch is not None

@@ -1,4 +1,4 @@
-"""The lock file: where it lies, written so that a person can compare two of them, and read."""
+"""Lock files: their default path, and reading and writing them in a form that people can compare."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def default_path(model: str) -> Path:
 
 
 def encoded(snapshot: Snapshot) -> str:
-    """Return the lock file's text: sorted, one fact a line, the same for the same snapshot."""
+    """Return the lock file's text: sorted, one fact per line, equal for equal snapshots."""
     text = json.dumps(msgspec.to_builtins(snapshot), indent=2, sort_keys=True)
     # A shape on one line is what a person compares.
     shapes = re.compile(r"\[\n\s+-?\d+(?:,\n\s+-?\d+)*\n\s+\]")
@@ -35,10 +35,10 @@ def encoded(snapshot: Snapshot) -> str:
 
 
 def write(path: Path, snapshot: Snapshot, *, typed: bool) -> None:
-    """Write a lock file; a link in the place that it has by default is replaced, since nobody named that.
+    """Write a lock file; a link at the default path is replaced, since the user did not name it.
 
     Raises:
-        UsageError: It cannot be written.
+        UsageError: The file cannot be written.
     """
     write_text(path, encoded(snapshot), typed=typed)
 

@@ -1,4 +1,4 @@
-"""Outputs as a few figures that another machine gives too: rounded, so that the order of sums does not show."""
+"""Figures of outputs that are equal on other machines: rounded, so the order of sums has no effect."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.outputs.files import Array, decode, family, load_array, load_json, p
 from ortune.records import OutputSnapshot
 
 DIGITS = 6
-"""Of a figure's unit: another order of sums moves the last one, and every tolerance worth asking for is far above."""
+"""Digits of a figure's unit: reordered sums change only the last one, and useful tolerances are far above."""
 
 
 def output_snapshots(folder: Path, random: bool) -> tuple[OutputSnapshot, ...]:
-    """Return every output that a worker left in a folder, in the model's order.
+    """Return a snapshot of every output in a worker's folder, in the model's order.
 
     Raises:
         OrtuneError: A file is missing or damaged.
@@ -77,7 +77,7 @@ def _of_numbers(
 
 
 def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
-    """List of maps: the numbers in the order of their keys, and a digest of keys and text."""
+    """Return the numbers of a list of maps in the order of their keys, and a digest of keys and text."""
     leaf_of = dict(leaves(values))
     if random:
         return OutputSnapshot(name=name, dtype="maps", shape=(-1,))
@@ -89,26 +89,26 @@ def _of_maps(name: str, values: object, random: bool) -> OutputSnapshot:
 
 
 def _weights(start: int, count: int) -> Array:
-    """Numbers between -1 and 1, the same for the same place on every machine (Knuth's multiplicative hash)."""
+    """Return pseudo-random numbers between -1 and 1 that depend only on the position (Knuth's multiplicative hash)."""
     places = np.arange(start, start + count, dtype=np.uint64)
     return np.asarray(((places + 1) * 2654435761 % 2**32).astype(np.float64) / 2**31 - 1.0)
 
 
 def step(unit: float) -> float:
-    """Return what figures of that unit are rounded to; 0 if the unit is none."""
+    """Return the rounding step of figures with that unit; 0 if the unit is not positive and finite."""
     if not math.isfinite(unit) or unit <= 0.0:
         return 0.0
     return float(10.0 ** -_decimals(unit))
 
 
 def _decimals(unit: float) -> int:
-    """Decimal places that are kept; negative ones are before the point."""
+    """Return the number of decimal places; negative for places before the point."""
     # Of a unit of 123.4, whose first digit stands for hundreds, 6 - 1 - 2 = 3 decimal places.
     return DIGITS - 1 - math.floor(math.log10(unit))
 
 
 def _to_digits(value: float, unit: float) -> float:
-    """Return rounded to so many digits of the unit: what cancels to nearly nothing is noise below that."""
+    """Round a value to the digits of its unit, below which cancellation leaves only noise."""
     if not math.isfinite(value):
         return math.copysign(1e308, value)  # JSON has no infinity
     if not math.isfinite(unit) or unit == 0.0:

@@ -1,4 +1,4 @@
-"""A snapshot taken: the optimised graphs by level, one run with its outputs, and the model as it was exported."""
+"""Takes a snapshot: the optimised graphs by level, one run with its outputs, and the model as exported."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from ortune.trace.ort_profile import read_profile
 
 SCHEMA = "ortune/snapshot/1"
 BOUND_LEVELS = ("layout", "all")
-"""Levels at which the processor decides what comes out: blocks as wide as its vectors, layouts for its kernels."""
+"""Levels with results that depend on the processor: block sizes and layouts of its kernels."""
 
 
 SAVED = "as-run.onnx"
 """The graph that ran, in the run's folder."""
 
 LIMIT_S = 600.0
-"""Of a load, and of a run."""
+"""Time limit of a load or a run, in seconds."""
 
 _LIMITS = Limits(load_s=LIMIT_S, run_s=LIMIT_S)
 _EXTERNAL = "session.optimized_model_external_initializers"
@@ -77,11 +77,11 @@ def take(
 
     Args:
         side: The model, its plan and the runtime.
-        inputs: What it is fed.
+        inputs: Input options.
         scratch: Folder of this invocation.
         watch: Progress and cancellation callbacks.
-        machine: Where it runs.
-        stored: The plan as the snapshot keeps it: a bundle's with its thread counts as they fit any machine.
+        machine: Machine of the run.
+        stored: Plan to store in the snapshot: a bundle's with its portable thread counts.
         overrides: Settings passed in addition to a bundle's plan; None for a model.
 
     Raises:
@@ -140,7 +140,7 @@ def take(
 def _fed(
     side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
-    """Run the model once on inputs that it takes: those inputs, and the run."""
+    """Run the model once on suitable inputs; return their workload and files, and the run."""
 
     def arm(refs: tuple[FeedRef, ...]) -> Arm:
         return Arm(name="lock", plan=side.plan, model=side.runs, runtime=side.runtime, feeds=refs)
@@ -165,9 +165,9 @@ def _fed(
 def _run(
     side: Resolved, work: Workload, refs: tuple[FeedRef, ...], scratch: Path, machine: Machine
 ) -> Outcome:
-    """Return one run, profiled, in a session that saves the graph that it runs.
+    """Run the model once under the profiler, in a session that saves its optimised graph.
 
-    Both from one session: names that ONNX Runtime makes up are another node's in the next one.
+    Both must come from one session, since ONNX Runtime may reuse generated names for other nodes in the next.
     """
     folder = scratch / "run"
     shutil.rmtree(folder, ignore_errors=True)
@@ -214,7 +214,7 @@ def _levels(
     profile: Path | None,
     scratch: Path,
 ) -> dict[str, GraphSnapshot]:
-    """Return the optimised graph by level."""
+    """Return the snapshots of the optimised graphs by level."""
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     names = [name for name in LEVEL.choices if name not in (level, "layout")]
     folder = scratch / "levels"
@@ -246,7 +246,7 @@ def _levels(
 
 
 def _digest(refs: tuple[FeedRef, ...]) -> str:
-    """Return a digest of the values fed."""
+    """Return a digest of the input values."""
     digest = hashlib.sha256()
     for file in sorted(Path(refs[0].path).iterdir()):
         digest.update(f"{file.name} {file.stat().st_size} ".encode())

@@ -1,7 +1,7 @@
-"""Provider-aware files: nodes that a provider takes stay plain ONNX, all others are optimised for the CPU.
+"""Provider-aware files: supported nodes stay plain ONNX, all others are optimised for the CPU.
 
-ONNX Runtime's own way to such a file is a build with that provider. Here its optimiser is given the model without the
-nodes that are kept, and what it makes of the rest is put back between them.
+ONNX Runtime itself needs a build with that provider for such a file. Here its optimiser gets the model without the kept
+nodes, and the optimised rest is put back between them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ortune.records import AwareFile
 from ortune.rewrites import Tool, mend, stamp_model
 
 Takes = Callable[[ir.Model], Collection[ir.Node]]
-"""The nodes of a model's main graph that a provider takes."""
+"""Returns the nodes of a model's main graph that a provider supports."""
 
 
 def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> ir.Model:
-    """Return the model as the level basic leaves it, every value with its type.
+    """Return the model after level basic, with the type of every value.
 
     Raises:
-        OrtuneError: ONNX Runtime does not load it.
+        OrtuneError: ONNX Runtime does not load the model.
     """
     plain, typed = folder / "basic.onnx", folder / "basic.ort"
     params = {"level": "basic", "platform": platform}
@@ -46,22 +46,22 @@ def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> i
 def aware_model(
     basic: ir.Model, provider: str, takes: Takes, folder: Path, tool: Tool, *, level: str, platform: str
 ) -> tuple[ir.Model | None, AwareFile]:
-    """Return the model with plain nodes where the provider takes them, and others optimised to a level.
+    """Return the model with plain nodes for the provider, and the others optimised to a level.
 
     Args:
-        basic: As the level basic leaves it.
-        provider: Its target.
-        takes: Which nodes it takes.
-        folder: Where files lie meanwhile.
-        tool: Does what needs ONNX Runtime.
+        basic: The model after level basic.
+        provider: Target of the provider.
+        takes: Selects the nodes that it supports.
+        folder: Folder for temporary files.
+        tool: Callback for operations that need ONNX Runtime.
         level: ``extended`` or ``all``.
         platform: ``any``, ``arm`` or ``amd64``.
 
     Returns:
-        The model, None if it gains nothing; and what it keeps.
+        The model, None if it gains nothing; and the record of the kept nodes.
 
     Raises:
-        OrtuneError: The rest cannot be optimised alone, or not be put back.
+        OrtuneError: The rest cannot be optimised separately, or cannot be put back.
     """
     order = list(basic.graph)
     taken = {node for node in takes(basic) if node.domain in STANDARD and not list(subgraphs(node))}

@@ -1,4 +1,4 @@
-"""A model into ORT format for a stated place, with what each optimisation level does to it."""
+"""Converts a model to ORT format for a given place, and compares the optimisation levels."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from ortune.records import AwareFile, LevelComparison, OrtConversion
 from ortune.rewrites import Tool, stamp_model
 
 CONFIG = ".config"
-"""What the name of the list of needed operators ends in, after that of the model."""
+"""Suffix of the list of needed operators, after the model's name."""
 _INPUTS_ARE_CONSTANTS = 3
 """The newest IR version in which every initializer is a graph input too."""
 LARGEST_BYTES = 1 << 31
-"""A flatbuffer's offsets hold no more."""
+"""Limit of a flatbuffer's offsets, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converted:
-    """A file that was written, and what is to be said of it.
+    """A written file, and its record.
 
     Attributes:
         path: The file; None if a provider-aware one gains nothing.
-        record: What documents hold of it; None then too.
-        aware: What a provider-aware file keeps.
+        record: Record for documents; None if ``path`` is None.
+        aware: Nodes kept in a provider-aware file; None for others.
     """
 
     path: Path | None
@@ -52,17 +52,17 @@ def convert(
     """Write a model in ORT format.
 
     Args:
-        source: An .onnx.
-        choice: How it is written.
-        folder: Folder of the file; its other files are kept.
-        tool: Does what needs ONNX Runtime.
-        name: Of the file that is written, without its ending.
-        takes: Which nodes the place's provider takes: a provider-aware file keeps these plain.
-        levels: What each level does to the model, where that is known already.
+        source: An .onnx model.
+        choice: Level, style and place of the file.
+        folder: Folder of the file; other files in it are kept.
+        tool: Callback for operations that need ONNX Runtime.
+        name: Name of the file, without its extension.
+        takes: Selects the nodes that the place's provider supports, which a provider-aware file keeps plain.
+        levels: Comparison of the levels, if it was made already.
 
     Raises:
         ModelError: The model is in ORT format, or too large for it.
-        OrtuneError: ONNX Runtime does not load it, or cannot write it.
+        OrtuneError: ONNX Runtime cannot load the model or write the file.
     """
     require_convertible(source)
     source = _without_constant_inputs(source, folder)
@@ -102,7 +102,7 @@ def convert(
 
 
 def require_convertible(source: OpenModel) -> None:
-    """Refuse what ORT format cannot hold, before anything is done.
+    """Check that ORT format can represent the model, before any work is done.
 
     Raises:
         ModelError: The model is in ORT format, or too large for it.
@@ -126,7 +126,7 @@ def require_convertible(source: OpenModel) -> None:
 def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
     """Return the model without the inputs that IR version 3 lists for each initializer.
 
-    ONNX Runtime treats these as constants. In ORT format, an input whose initializer was folded away must be fed.
+    ONNX Runtime treats these as constants. In ORT format, an input would have to be fed if its initializer was folded.
     """
     if source.ir.ir_version > _INPUTS_ARE_CONSTANTS:
         return source
@@ -139,16 +139,16 @@ def _without_constant_inputs(source: OpenModel, folder: Path) -> OpenModel:
 
 
 def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> LevelComparison:
-    """Return what each level does to a model.
+    """Return the effect of each level on a model.
 
     Args:
-        source: An .onnx.
-        folder: Where the graphs are saved meanwhile.
-        tool: Does what needs ONNX Runtime.
+        source: An .onnx model.
+        folder: Folder for the saved graphs.
+        tool: Callback for operations that need ONNX Runtime.
         platform: ``any``, ``arm`` or ``amd64``.
 
     Raises:
-        OrtuneError: ONNX Runtime does not load it.
+        OrtuneError: ONNX Runtime does not load the model.
     """
     graphs = folder / "levels"
     graphs.mkdir(exist_ok=True)
@@ -165,6 +165,6 @@ def levels_of(source: OpenModel, folder: Path, tool: Tool, platform: str) -> Lev
 
 
 def _lines(path: Path) -> tuple[str, ...]:
-    """Return the list of needed operators without comments."""
+    """Return the lines of the list of needed operators, without comments."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(line for line in lines if line.strip() and not line.startswith("#"))

@@ -1,4 +1,4 @@
-"""The set of files that is worth measuring at a place: by the CPU alone, by the provider, and provider-aware."""
+"""Set of files worth measuring at a place: for the CPU, for the provider, and provider-aware."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def staged(place: Path, *, replace: bool) -> Iterator[Path]:
     """Yield a temporary folder next to a set's place; files that were not delivered are removed with it.
 
     Args:
-        place: Where the set is to be.
-        replace: A set that is there may be replaced; another folder never is.
+        place: Path of the set.
+        replace: Whether an existing set may be replaced; another folder never is.
 
     Raises:
-        UsageError: It cannot be written there.
+        UsageError: The path is not writable.
     """
     if not replace:
         require_free(place)
@@ -60,14 +60,14 @@ def staged(place: Path, *, replace: bool) -> Iterator[Path]:
 
 
 def deliver(folder: Path, place: Path) -> None:
-    """Put a set in its place."""
+    """Move a set to its destination."""
     if files.exists(place):
         shutil.rmtree(place)
     folder.rename(place)
 
 
 def require_phone(place: Place) -> None:
-    """Refuse a place without a bench.
+    """Raise UsageError for a place without a bench.
 
     Raises:
         UsageError: There is none.
@@ -92,16 +92,16 @@ def make(
     """Write the files of a set.
 
     Args:
-        source: An .onnx.
-        place: Where its provider is.
-        folder: Where they are written.
-        scratch: Where others lie meanwhile.
-        tool: Does what needs ONNX Runtime.
-        takes: Which nodes the provider takes.
+        source: An .onnx model.
+        place: The place, with its provider.
+        folder: Folder of the files.
+        scratch: Folder for temporary files.
+        tool: Callback for operations that need ONNX Runtime.
+        takes: Selects the nodes that the provider supports.
         line: Callback for progress messages.
 
     Returns:
-        The entries with how each was made, the CPU's first; and what was left out, with the reason.
+        The entries with their conversions, the CPU's first; and what was omitted, with the reason.
 
     Raises:
         OrtuneError: The model cannot be converted.
@@ -140,10 +140,10 @@ def inputs_of(values: Sequence[StoredValue], folder: Path) -> tuple[MatrixInput,
 
     Args:
         values: The inputs of one run.
-        folder: Where they are written.
+        folder: Folder of the files.
 
     Raises:
-        ModelError: One is no tensor of numbers.
+        ModelError: An input is not a tensor of numbers.
     """
     inputs = []
     for number, value in enumerate(values):
@@ -170,7 +170,7 @@ def matrix_of(
     folder: Path,
     left_out: Sequence[str],
 ) -> Matrix:
-    """Return the set's description."""
+    """Return the manifest of a set."""
     digest = hashlib.sha256("".join(entry.sha256 for entry in entries).encode())
     for value in inputs:
         digest.update((folder / value.file).read_bytes())

@@ -1,4 +1,4 @@
-"""Where a file in ORT format is to run, and what of ONNX Runtime's optimisation fits there."""
+"""Places where a file in ORT format can run, and the optimisations that fit there."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NEEDED = ("operators", "types")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A place where a file is to run.
+    """A place where a file can run.
 
     Attributes:
-        name: As ``--for`` has it.
-        target: Of the provider that runs it; "cpu" for ONNX Runtime's own kernels.
-        platform: What the converter calls the processor.
-        note: What else is to be known of ORT format there; "" for nothing.
+        name: Value of ``--for``.
+        target: Target of its provider; "cpu" for ONNX Runtime's own kernels.
+        platform: The converter's name of the processor.
+        note: Note on ORT format at this place; "" for none.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Place:
 
     @property
     def takes_fusions(self) -> bool:
-        """Whether operators that ONNX Runtime's optimiser makes for the CPU run there as on the CPU."""
+        """Whether operators that the optimiser makes for the CPU run there as on the CPU."""
         return self.provider.cpu_kernels
 
 
@@ -68,15 +68,15 @@ PLACES = {place.name: place for place in _PLACES}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """How a file is written.
+    """Level, style and place of a file.
 
     Attributes:
-        place: Where it is to run.
+        place: Place where it runs.
         level: ``basic``, ``extended`` or ``all``.
-        style: ``fixed``, or ``runtime``: what the CPU may fuse is stored, and fused when the file is loaded.
-        platform: What the converter calls the processor.
-        needed: The list of what a reduced build needs: "" for none, ``operators``, or ``types`` with their types.
-        against: Why this is wrong for the place, where it was forced.
+        style: ``fixed``, or ``runtime``: possible CPU fusions are stored, and applied when the file is loaded.
+        platform: The converter's name of the processor.
+        needed: Requirements list of a reduced build: "" for none, ``operators``, or ``types`` with their types.
+        against: Why the choice is wrong for the place, if it was forced; else "".
     """
 
     place: Place
@@ -91,7 +91,7 @@ def find(name: str) -> Place:
     """Return a place by its name.
 
     Raises:
-        UsageError: There is none.
+        UsageError: No place has this name.
     """
     if name not in PLACES:
         raise UsageError(f"{name!r} is not a known place", where="--for", do=f"one of {', '.join(PLACES)}")
@@ -107,18 +107,18 @@ def choose(
     aware: bool = False,
     force: bool = False,
 ) -> Choice:
-    """Return the choice that fits a place, unless options say otherwise.
+    """Return the choice that fits a place, unless options override it.
 
     Args:
-        place: Where the file is to run.
+        place: Place where the file runs.
         level: ``--level``; "" for the level that fits.
         style: ``--style``; "" for the style that fits.
-        needed: The list of what a reduced build needs.
-        aware: The nodes that its provider takes are kept plain; the level is that of all others.
-        force: A wrong combination is taken, and said to be one.
+        needed: Requirements list of a reduced build.
+        aware: Whether supported nodes are kept plain; the level then applies to all others.
+        force: Whether a wrong combination is accepted; it is noted in ``against``.
 
     Raises:
-        UsageError: A word is not known, or the combination is wrong for the place.
+        UsageError: A value is unknown, or the combination is wrong for the place.
     """
     for option, text, words in (
         ("--level", level, LEVELS),

@@ -1,4 +1,4 @@
-"""A model cut in two: the nodes that a provider takes, and the rest, which is optimised alone and put back."""
+"""Splits a model into the nodes that a provider supports and the rest, which is optimised separately and put back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.rewrites import release
 
 
 def with_types(model: ir.Model, typed: ir.Model) -> None:
-    """Give the values of the main graph the types and shapes that another model has for the same names."""
+    """Set missing types and shapes of the main graph's values from the values of the same names in another model."""
     twins = {v.name: v for node in typed.graph for v in node.outputs}
     for node in model.graph:
         for value in node.outputs:
@@ -21,10 +21,10 @@ def with_types(model: ir.Model, typed: ir.Model) -> None:
 
 
 def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
-    """Return the model without the nodes that are kept: what they give is an input, what they read an output.
+    """Return the model without the kept nodes: their results become inputs, their operands outputs.
 
     Args:
-        model: Is not changed. The types of values between both parts are known.
+        model: Unchanged model with known types of the values between both parts.
         kept: Places of nodes in the main graph.
     """
     rest = model.clone()
@@ -55,15 +55,15 @@ def rest_of(model: ir.Model, kept: Collection[int]) -> ir.Model:
 
 
 def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.Model:
-    """Return the model with its kept nodes as they are, and in the place of all others what they were optimised to.
+    """Return the model with its kept nodes, and the optimised rest in place of all others.
 
     Args:
-        model: Is not changed.
+        model: The model; it is not changed.
         kept: Places of nodes in the main graph.
-        optimised: The rest of that model after its optimisation; it is used up.
+        optimised: The rest after its optimisation; this model is consumed.
 
     Raises:
-        OrtuneError: Two nodes would need each other's results.
+        OrtuneError: Two nodes would depend on each other's results.
     """
     whole = model.clone()
     graph, new = whole.graph, optimised.graph
@@ -117,7 +117,7 @@ def put_back(model: ir.Model, kept: Collection[int], optimised: ir.Model) -> ir.
 def _stored(
     graph: ir.Graph, initializers: Collection[ir.Value], present: dict[str | None, ir.Value]
 ) -> dict[ir.Value, ir.Value]:
-    """Take the optimised part's initializers over; each to the value that holds it now."""
+    """Move the initializers of the optimised part over; return the new value of each."""
     now: dict[ir.Value, ir.Value] = {}
     for value in initializers:
         twin = graph.initializers.get(value.name or "")
@@ -150,7 +150,7 @@ def _free(name: str | None, present: dict[str | None, ir.Value]) -> str:
 
 
 def _drop_unused(graph: ir.Graph) -> None:
-    """Take out initializers that nothing reads and that are no inputs."""
+    """Remove initializers that nothing reads and that are not inputs."""
     for name, value in list(graph.initializers.items()):
         if not (value.uses() or value.is_graph_output() or value.is_graph_input()):
             del graph.initializers[name]

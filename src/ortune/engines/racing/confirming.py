@@ -18,14 +18,14 @@ from ortune.search.state import Search
 
 
 def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
-    """Fresh blocks of default, winner and current, their number fixed beforehand; then the controls once more.
+    """Confirm the winner in a fixed number of fresh blocks with default and current, then repeat the controls.
 
     Args:
-        run: Whose race is over.
-        others: Plans that are to be confirmed in the same blocks, the first of them if not all fit.
+        run: The tuning, after its race.
+        others: Plans to confirm in the same blocks; the first of them if not all fit.
 
     Raises:
-        MeasurementError: The machine turned bad on the way.
+        MeasurementError: The machine became too noisy, or every trial failed.
     """
     search = run.search
     if search.winner is not None and (search.winner.plan != search.default or search.race.with_current):
@@ -86,7 +86,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
 
 
 def _rest(run: Tuning, winner: Entry) -> Entry | None:
-    """Return the winner without what it gains next to other programs alone; None on a quiet machine."""
+    """Return the winner without settings that only help next to other programs; None on a quiet machine."""
     search = run.search
     if search.host is None or BUSY in search.race.allowed:
         return None
@@ -101,7 +101,7 @@ def _rest(run: Tuning, winner: Entry) -> Entry | None:
 
 
 def _other_package(run: Tuning, winner: Entry) -> Entry | None:
-    """Return the fastest plan with another package, or without one where the winner needs it; None if none gains."""
+    """Return the fastest plan with another package, or without one if the winner needs it; None if none gains."""
     other = packages.alternative(run.search, run.search.ranked(), winner)
     if other is not None:
         _see_outputs(run, other)
@@ -109,7 +109,7 @@ def _other_package(run: Tuning, winner: Entry) -> Entry | None:
 
 
 def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
-    """Make the rest of a winner the winner, unless what the left out settings add is more than the load explains."""
+    """Replace the winner by its rest, unless the omitted settings gain more than the load explains."""
     if rest not in search.others:
         return winner
     part, added = search.comparison(rest.arm, search.base), search.comparison(winner.arm, rest.arm)
@@ -123,7 +123,7 @@ def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
 
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
-    """As many blocks as can tell what the race saw from nothing; trials as long as the noise says, if time is left."""
+    """Return the number of blocks that can confirm the race's gain; trials are shortened to the budget."""
     n = max(run.search.blocks_to_tell(), trial_counts.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
@@ -135,7 +135,7 @@ def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
 
 
 def _see_outputs(run: Tuning, winner: Entry) -> None:
-    """A plan that ablation made has not run yet: its outputs are checked before it may win."""
+    """Check the outputs of a plan that ablation created, since it has not run yet."""
     if winner.outputs is not None:
         return
     run.plan_runs.ready([winner.arm])

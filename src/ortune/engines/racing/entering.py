@@ -1,4 +1,4 @@
-"""Which of the proposed plans a budget holds, and their place in the race."""
+"""Enters the proposed plans that fit in the budget into the race."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ortune.search.proposals.plans import PlanProposal
 from ortune.search.proposals.settings import FIRST
 
 LONG_EXPLORATION_NS = 60e9
-"""Without a confirmation there is no answer; from here on, time is not spent on what cannot end in one."""
+"""Budget from which time is not spent on an exploration that cannot be confirmed."""
 
 
 def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str], *, required: Plan) -> bool:
-    """Enter as many of the plans as the budget holds, and says so before it is spent; False: not even one.
+    """Enter the plans that fit in the budget, and report their number first; return False if not even one fits.
 
-    The answer is then what the pilot saw of the default, undecided, with the budget that a search needs. Where it
-    holds no confirmation, ``exploring`` is set, and the plans are those that can be seen.
+    In that case the answer is the pilot's figures of the default, undecided, with the budget that a search needs. If
+    the budget fits no confirmation, ``exploring`` is set, and the plans that can be measured are entered.
     """
     run.search.required, run.refused = required, tuple(refused)
     run.entries = _entries(run, proposed)
@@ -68,7 +68,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
 
 
 def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
-    """Enter the plans that can be seen where none can be confirmed; False: not even one."""
+    """Enter the plans that can be measured without a confirmation; return False if not even one can."""
     race = run.search.race
     # The shortest trials: more plans, and more blocks of each.
     run.baseline.shorten(0.0)
@@ -94,7 +94,7 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
 
 
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:
-    """Enter plans with their models made, and the default that is only timed."""
+    """Enter plans after creating their models, and the default that is only timed."""
     only_timed = run.search.race.timed_only
     for entry in [*([only_timed] if only_timed is not None else []), *entries]:
         run.plan_runs.ready([run.search.race.add(entry).arm])

@@ -1,4 +1,4 @@
-"""The code to paste where the model is loaded today: what installs the winner's runtime, and what loads the winner."""
+"""Code to paste into the user's program: installing the winner's runtime, and loading the winner."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ortune.runtimes import made
 
 
 def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
-    """Return the lines where the place of a bundle is not known.
+    """Return the lines for a plan without a bundle.
 
     Args:
-        baseline: Of the model.
-        plan: What is shipped.
-        rewritten: What the plan runs, the model itself where its rewrites changed nothing; None if it has none.
+        baseline: Baseline of the model.
+        plan: The shipped plan.
+        rewritten: The rewritten model, or the model itself if its rewrites changed nothing; None without rewrites.
     """
     model = baseline.side.model.path
     if rewritten in (None, model):
@@ -28,7 +28,7 @@ def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> s
 
 
 def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Return the lines for a rewritten model at that place, which is named as what it is."""
+    """Return the lines for a rewritten model at a path, with a comment that names the rewrites."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
     if plan.is_web or plan.is_node:
@@ -37,7 +37,7 @@ def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
 
 
 def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Return the lines that load the winner, in the language of where it runs."""
+    """Return the lines that load the winner, in the language of its runtime."""
     if plan.is_web:
         return javascript_lines(plan, model)
     if plan.is_node:

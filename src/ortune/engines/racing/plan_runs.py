@@ -24,7 +24,7 @@ from ortune.search.state import Search
 from ortune.targets.task import Limits
 
 NUMERICS_TOLERANCE = Tolerance(text="0.05", number=0.05)
-"""Relative L2 distance of what --allow numerics lets through where no --tolerance is given."""
+"""Relative L2 tolerance of --allow numerics without --tolerance."""
 
 
 def lowers_precision(plan: Plan) -> bool:
@@ -36,13 +36,13 @@ def lowers_precision(plan: Plan) -> bool:
 
 
 class PlanRuns:
-    """Runs the plans of a race: the executor of its blocks.
+    """Runs the plans of a race, as the executor of its blocks.
 
     Args:
         baseline: The default, and the means to run plans.
-        search: Whose plans they are.
+        search: The search with the plans.
         models: Makes the models of plans with rewrites.
-        replay: What an interrupted session measured.
+        replay: Measurements of an interrupted session.
         budget: Returns the budget of the race.
         whole_budget: The budget of the command.
     """
@@ -62,11 +62,11 @@ class PlanRuns:
 
     @property
     def most_alive(self) -> int:
-        """How many trials memory holds at once."""
+        """Number of trials that fit in memory at once."""
         return self.baseline.executor.most_alive
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
-        """Return the outcomes of a group, with the outputs of plans that were not checked yet; None when stopped."""
+        """Run a group and return its outcomes, with outputs of plans not checked yet; None if stopped."""
         entries = (self.search.race.entries.get(arm) for arm in arms)
         self.baseline.limits.expect(self.typical_ns, self._budget().left_ns)
         keep = [e.arm for e in entries if e is not None and e.outputs is None]
@@ -74,11 +74,11 @@ class PlanRuns:
 
     @property
     def typical_ns(self) -> float:
-        """What a trial takes: as the pilot said, or more where the race has become slower."""
+        """Expected time of a trial: the pilot's, or the race's if that is longer."""
         return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
 
     def ready(self, arms: Sequence[str]) -> bool:
-        """Make the models of plans that did not run yet; False if there were any, which took time."""
+        """Create the models of plans that did not run yet; return False if there were any, which took time."""
         missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
         for arm in missing:
             entry = self.search.race.entries[arm]
@@ -92,7 +92,7 @@ class PlanRuns:
         return not missing
 
     def check_outputs(self, block: Block) -> None:
-        """Check the outputs of plans that ran for the first time; a plan with wrong ones leaves the race."""
+        """Check the outputs of plans that ran for the first time; plans with wrong ones leave the race."""
         if any(trial.arm == BASE and isinstance(trial.outcome, Failed) for trial in block.trials):
             return
         for trial in block.trials:
@@ -104,7 +104,7 @@ class PlanRuns:
                 entry.eliminate("wrong-output", Reason(code="wrong-outputs", text=entry.outputs.what))
 
     def check(self, entry: Entry, trial: Measured) -> OutputDifference:
-        """Compare a plan's outputs with the default's, and removes them."""
+        """Compare a plan's outputs with the default's, and delete them."""
         arm = self.baseline.executor.arms[entry.arm]
         tolerance = self.tolerance_of(entry.plan)
         difference = output_check.difference(
@@ -116,7 +116,7 @@ class PlanRuns:
         return difference
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:
-        """Return the model that a plan runs; None and why where it cannot be made: that costs its plan alone."""
+        """Return the model of a plan; None and the reason if it cannot be created, which affects only that plan."""
         key = self.models.key(plan)
         failed = self.replay.no_models.get(key, "")
         try:
@@ -130,7 +130,7 @@ class PlanRuns:
         return None, failed
 
     def tolerance_of(self, plan: Plan) -> Tolerance | None:
-        """How far a plan's outputs may be away: what the user said; else only lower precision has a tolerance."""
+        """Return the tolerance of a plan's outputs: the user's, else a default for a lower precision, else None."""
         tolerance = self.baseline.options.tolerance
         if tolerance is None and lowers_precision(plan):
             return NUMERICS_TOLERANCE

@@ -1,4 +1,4 @@
-"""What running on another execution provider costs, from the race's trials: device, creating the session, memory."""
+"""Costs of another execution provider from the race's trials: device, load time, memory."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def provider_costs(
 ) -> tuple[ProviderCost, ...]:
     """Return the costs of each other execution provider in the race, from its fastest plan.
 
-    Those of the shipped plan are its figures and the default's, whose sessions were created alone. The others were
-    created in the race, where all processes of a block load at once, and are compared with the default of those blocks.
+    Those of the shipped plan are its figures and the default's, with sessions created one at a time. The other sessions
+    were created in the race, where all processes of a block load at once, and are compared with the default of those
+    blocks.
     """
     race, statistic = run.search.race, run.search.judgement.statistic
     best: dict[str, Entry] = {}
@@ -50,7 +51,7 @@ def provider_costs(
 
 
 def device_of(plan: Plan, trial: Measured) -> str:
-    """Return what a plan ran on, with its maker where the provider takes no other: "NVIDIA GPU", "CPU"."""
+    """Return the device that a plan ran on, with its vendor if that is unique: "NVIDIA GPU", "CPU"."""
     name = plan.provider_names[0]
     provider = providers.find(name)
     asked = dict(options_of(plan, resolve(plan)))[name].get("device_type", "")

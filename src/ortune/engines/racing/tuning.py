@@ -1,4 +1,4 @@
-"""A search fed with real trials: its plans as processes, within the time that a budget leaves."""
+"""Runs a search with real trials of its plans, in processes, within a budget."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ from ortune.search.schedule import Steps
 from ortune.search.state import Search
 
 WHY_PROCESSES = 3
-"""Profiled processes that tell why the winner won."""
+"""Number of profiled processes that explain the winner's gain."""
 EXPLORED_SCALE = 0.05
-"""Scatter of blocks in log units if there was no calibration: that of a machine with other programs."""
+"""Scatter of blocks in log units without a calibration: that of a machine with other programs."""
 
 
 T = TypeVar("T")
 
 
 class Tuning:
-    """One tuning while it runs: plans are entered, then ``calibrate`` and ``race``, or ``explore``; then confirmed.
+    """A running tuning: enter plans, then call ``calibrate`` and ``race``, or ``explore``; then confirm.
 
     Attributes:
-        search: What was measured.
-        entries: What was proposed, with what is part of every plan in it.
-        refused: What was not, and why; ``untested`` are targets that are not compared, or not by their default.
-        precision: The models of fewer bits that were tried; ``calibration`` is what they were made with.
-        whole_budget: The budget of the command; ``budget`` is without the time reserved for reason and answer.
-        answer_s, why_s: Seconds that are reserved for the answer, and for the profiles that explain it.
-        forecast: How many configurations the budget was said to hold.
-        enough_s: A budget for what this one did not hold; 0 if it held all.
-        exploring: Plans are seen, and none is confirmed.
+        search: The search with its measurements.
+        entries: The proposed plans, including the common part of every plan.
+        refused: Plans not proposed, with the reason; ``untested`` are targets not compared, or not by their default.
+        precision: Results of the quantized models; ``calibration`` describes their calibration data.
+        whole_budget: The budget of the command; ``budget`` excludes the time reserved for explanation and answer.
+        answer_s, why_s: Seconds reserved for the answer, and for the profiles that explain it.
+        forecast: The announced number of configurations that fit in the budget, in words.
+        enough_s: A sufficient budget in seconds for what did not fit; 0 if everything did.
+        exploring: Whether plans are measured without a confirmation.
         spent: Nanoseconds by phase.
-        stopped: By hand, with something left undone.
-        skipped: Checks of the model that the budget did not hold; ``checks_s`` is one that does.
+        stopped: Whether the user stopped it before the end.
+        skipped: Skipped checks of the model; ``checks_s`` is a sufficient budget for them.
     """
 
     def __init__(
@@ -73,20 +73,20 @@ class Tuning:
         worth_adopting: float = 0.0,
         models: Models | None = None,
     ) -> None:
-        """Take a baseline that was not run yet.
+        """Prepare a tuning; nothing runs yet.
 
         Args:
             baseline: The default, and the means to run plans.
-            replay: What an interrupted session measured, and the clock.
+            replay: Measurements of an interrupted session, and the clock.
             watch: Progress and cancellation callbacks.
-            objective: Of the race, as are ``worth`` and ``allowed``.
+            objective: Objective of the race; ``worth`` and ``allowed`` apply to it too.
             worth: The smallest gain that is worth a change, as a share.
-            allowed: Safety classes and guards that are let through.
+            allowed: Allowed safety classes and guards.
             budget: The budget of the command, for everything.
-            current: What the user runs today, None for the default where nothing was said.
+            current: The user's current plan; None for the default.
             answer_s: Seconds of it that are reserved for the answer.
             worth_adopting: The smallest gain that justifies another build of ONNX Runtime, as a share; 0 for any.
-            models: Makes those that rewrites change, where that says less of it.
+            models: Creates the models of plans with rewrites; None for the usual way.
         """
         self.baseline, self.replay, self.watch = baseline, replay, watch
         self.whole_budget = budget
@@ -133,7 +133,7 @@ class Tuning:
     # --- before the race
 
     def keep_for_why(self, objective: Objective) -> None:
-        """Keep time for the processes that tell why the winner won; none that a search would miss."""
+        """Reserve time for the processes that explain the winner's gain, without reducing what the search needs."""
         each_s = 1e-9 * PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns
         if objective in TIMES:
             spare_s = 1e-9 * self.spare_ns(WHY_SHARE) - self.map_s
@@ -142,28 +142,28 @@ class Tuning:
 
     @property
     def map_s(self) -> float:
-        """What it takes to find the user's nodes in profiles: work of the answer's kind."""
+        """Seconds for mapping profiles to the user's nodes; about as long as the answer."""
         return self.answer_s
 
     def pace(self, share: float) -> Pace:
-        """Return a pace for work between trials, which may take a share of the time that is left before the race."""
+        """Return a pace for work between trials, limited to a share of the time that remains before the race."""
         end_s = self.budget.running.spent_s + share * self.budget.left_s
         return Pace(lambda: end_s - self.budget.running.spent_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def answer_pace(self) -> Pace:
-        """Return a pace for work after the race, which has all but the time reserved for reason and answer."""
+        """Return a pace for work after the race, with all time except that reserved for explanation and answer."""
         running = self.budget.running
         return Pace(lambda: running.left_s, LEAST_CHECKS_S, EVERY_RULE)
 
     def skip(self, pace: Pace, share: float = 1.0) -> None:
-        """Keep what was left out for want of time, and a budget that holds it, of which it gets such a share."""
+        """Record what was skipped for lack of time, and the budget that would suffice given its share of it."""
         if pace.left_out:
             self.skipped += pace.left_out
             needed_s = pace.needed_s(self.whole_budget.total_s, share)
             self.checks_s = max(self.checks_s, self.whole_budget.enough_s(needed_s))
 
     def holds(self, trial_ns: float) -> bool:
-        """Return whether the time left holds a block of one plan."""
+        """Return whether a block of one plan fits in the remaining time."""
         trials, references = self.budget.trials(trial_ns), self.search.race.references
         return trial_counts.explored_plans(trials, wanted=1, references=references) > 0
 
@@ -179,25 +179,25 @@ class Tuning:
         return RACE_TIMES * n_blocks * len(self.search.race.only_timed(n_blocks))
 
     def needed_trials(self, plans: int) -> float:
-        """Return the number of trials that a search of so many plans takes from the calibration on."""
+        """Return the number of trials that a search of so many plans needs from the calibration on."""
         return trial_counts.needed_trials(plans, self.search.race.references) + self.only_timed_trials
 
     def spare_ns(self, share: float) -> float:
-        """Return what a step may take that can be left out: so much of the time left, and nothing that a search needs.
+        """Return the nanoseconds for an optional step: a share of the remaining time, without what a search needs.
 
-        Where no search fits there is none to spare: the plans that can be seen have all of it.
+        If no search fits, it is 0 and the remaining time goes to an exploration.
         """
         # A search that lacks time makes its trials shorter, so that the shortest one says what it needs at least.
         beyond_ns = self.budget.left_ns - self.least_trials * self.baseline.pilot.least_trial_ns
         return max(0.0, min(share * self.budget.left_ns, beyond_ns))
 
     def budget_for_s(self, plans: int, trial_ns: float, more_trials: float = 0.0) -> int:
-        """Return the budget to suggest for so many plans and the checks that this one did not hold.
+        """Return a sufficient budget in seconds for so many plans and the skipped checks.
 
         Args:
             plans: The number of plans.
-            trial_ns: The length of a trial.
-            more_trials: Further trials.
+            trial_ns: Duration of a trial in nanoseconds.
+            more_trials: Number of additional trials.
         """
         # Of a race that has begun, or until now.
         before_s = 1e-9 * self.spent["before"] or self.budget.running.spent_s
@@ -205,7 +205,7 @@ class Tuning:
         return max(self.budget.enough_s(needed_s), self.checks_s)
 
     def refuse(self, why: str = "", *, plans: int = 1) -> None:
-        """Says that the budget holds no other plan, and which one holds so many; or why nothing is raced in any."""
+        """Report that no other plan fits in the budget, with one that suffices; or why nothing is raced."""
         trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
         self.forecast = why or nothing_held(trial_ns, self.whole_budget.total_s, self.enough_s)
@@ -219,21 +219,21 @@ class Tuning:
         self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)
 
     def pass_on(self) -> None:
-        """What is no trial has ended: the time that it took is known to all decisions from now on."""
+        """Record the end of a step that is not a trial, so later budget decisions include its time."""
         self.replay.pass_on()
 
     @property
     def budget(self) -> Budget:
-        """The budget of search and confirmation, without the time reserved for reason and answer."""
+        """Budget of search and confirmation, after reserving time for explanation and answer."""
         return self.whole_budget.reserve(self.answer_s + self.why_s)
 
     def calibrate(self) -> None:
-        """The controls, and in the same blocks the first turns of the plans to try.
+        """Run the controls, and in the same blocks the first turns of the plans to try.
 
-        Where trials take so long that the time ends before them, plans are seen and none is confirmed.
+        If trials take so long that the time ends first, plans are explored without a confirmation.
 
         Raises:
-            MeasurementError, Interrupted: As ``controls.calibrate``.
+            MeasurementError, Interrupted: As for ``controls.calibrate``.
         """
         began, search, race = self.now_ns, self.search, self.search.race
         # Beside the references, two places are for the controls.
@@ -280,7 +280,7 @@ class Tuning:
             race.rate(block)
 
     def _cut_short(self) -> None:
-        """Go on without a claim: trials take longer than the pilot let expect, and the controls did not fit."""
+        """Continue without a claim, because trials take longer than expected and the controls did not fit."""
         race, trial_ns = self.search.race, self.plan_runs.typical_ns
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
@@ -294,7 +294,7 @@ class Tuning:
     # --- the race
 
     def race(self, cpus: int) -> None:
-        """Screens, combines what helped, explores numbers near the leader's, and drops what does not pay."""
+        """Screen plans, combine those that helped, explore values near the leader's, and drop what does not pay."""
         began, search, race = self.now_ns, self.search, self.search.race
         self.stage(search.find_winner(self.waiting, cpus), self._raced)
         if search.winner is None and self.waiting and not self.watch.stop():
@@ -311,14 +311,14 @@ class Tuning:
         self.stopped = self.watch.stop()
 
     def rank(self, n_blocks: int) -> None:
-        """Runs so many blocks of all plans alike, where more of them than the fastest are to be told apart."""
+        """Run so many blocks of all plans, if more than the fastest must be ranked."""
         began = self.now_ns
         self.stage(self.search.rank(n_blocks), self._raced)
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     def explore(self) -> None:
-        """Runs as many blocks as the time holds, most of the plans that lead: without controls nothing is claimed."""
+        """Run as many blocks as fit in the time, mostly of the leading plans; without controls nothing is claimed."""
         began = self.now_ns
         self.stage(self.search.screen(self.waiting, followed=False), self._raced)
         self.spent["race"] += self.now_ns - began
@@ -326,16 +326,16 @@ class Tuning:
 
     @property
     def now_ns(self) -> int:
-        """Nanoseconds of the session until now."""
+        """Nanoseconds of the session so far."""
         return self.replay.clock()
 
     @property
     def race_budget(self) -> Budget:
-        """The budget of the race, and then of the confirmation, by the clock that runs."""
+        """Budget of the race, and then of the confirmation, by the running clock."""
         return self.budget.reserve(1e-9 * self.search.race.kept_ns).running
 
     def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
-        """Run the blocks of a stage; what came of it."""
+        """Run the blocks of a stage and return its result."""
         # The driver runs a schedule, which returns nothing: what the stage returns is kept here.
         results: list[T] = []
 
@@ -362,17 +362,17 @@ class Tuning:
 
     @property
     def waiting(self) -> list[Entry]:
-        """What was proposed and has not entered the race."""
+        """Proposed plans that have not entered the race."""
         return [entry for entry in self.entries if entry.arm not in self.search.race.entries]
 
     @property
     def unspent_ns(self) -> float:
-        """The time left of the budget once the last block has ended; nothing if it was stopped by hand."""
+        """Nanoseconds of budget left after the last block; 0 if the user stopped it."""
         return 0.0 if self.stopped else max(0.0, self.budget.running.left_ns)
 
     @property
     def next_ns(self) -> float:
-        """What testing one more of the proposed configurations takes; 0 if all were tested."""
+        """Nanoseconds to test one more proposed configuration; 0 if all were tested."""
         race = self.search.race
         untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
         if not race.costs_ns or not (self.waiting or untested):
@@ -388,7 +388,7 @@ class Tuning:
         self.ended(block, race_status(self.search.race), ranking(self.search.race))
 
     def ended(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
-        """Journal a block that is new, and says what is done and what leads so far."""
+        """Record a new block in the journal, and report the progress and the leaders."""
         self.replay.block(block)
         self.watch.progress(what, self.now_ns / 1e9, self.whole_budget.total_s, leaders)
 

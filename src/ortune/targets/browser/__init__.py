@@ -1,1 +1,1 @@
-"""What all targets in a browser share: the browser, onnxruntime-web, the server between them and the page."""
+"""Code shared by all targets in a browser: the browser, onnxruntime-web, the server, and the page."""

@@ -1,4 +1,4 @@
-"""A certificate for one run, where the user has none: browsers want HTTPS beyond loopback."""
+"""Creates a certificate for one run if the user has none, since browsers require HTTPS beyond loopback."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ CERTIFICATE_S = 30.0
 
 
 def create(address: str, scratch: Path) -> tuple[Path, Path]:
-    """Return a certificate for one address and its key, by the user's openssl.
+    """Create a certificate for one address with the user's openssl; return the certificate and its key.
 
     Raises:
-        UsageError: There is no openssl, or it makes none.
+        UsageError: There is no openssl, or it fails.
     """
     program = launcher.program("openssl")
     if not program:

@@ -1,8 +1,7 @@
 """A browser controlled by the Chrome DevTools Protocol through a pipe, so no port is open to others.
 
-The browser reads messages from its file descriptor 3 and writes its own to 4, JSON with a NUL behind each. A shell in
-front of it makes them of its stdin and stdout, so that it is started like any other process, and ends when that pipe
-does.
+The browser reads messages from its file descriptor 3 and writes its own to 4, as JSON terminated by NUL. A shell maps
+them to its stdin and stdout, so the browser is started like any other process, and ends when the pipe closes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ortune.targets.browser.devtools_messages import (
 from ortune.targets.browser.waiting_scripts import SCRIPTS, Rewrite, WaitingScripts
 
 MOST_MESSAGE = 128 << 20
-"""Bytes of one message that are read: a page may print what it likes."""
+"""Limit of the bytes of one message, since a page controls what it prints."""
 # The pipe becomes 3 and 4 before the browser's own stdin and stdout are turned away from it.
 _PIPED = 'exec "$0" "$@" --remote-debugging-pipe --no-startup-window 3<&0 4>&1 </dev/null >&2'
 
@@ -41,21 +40,21 @@ _NUMBER = re.compile(rb'\{"id":(\d{1,15})')
 
 
 class DevTools:
-    """A browser with one page: no download is kept, no other page stays open, and no question gets more than a no.
+    """A browser with one page: downloads are rejected, popups are closed, and dialogs are dismissed.
 
     Attributes:
-        deadline: By ``monotonic.now_s``, when nothing is waited for any more.
+        deadline: Time by ``monotonic.now_s`` after which all waiting ends.
 
     Args:
         program: The browser.
-        flags: Its arguments, but for the pipe.
-        environment: Its whole environment.
-        folder: Its working directory.
-        log: A file that gets what it prints.
-        happened: Called with each event, from a thread of its own.
+        flags: Its arguments, except for the pipe.
+        environment: The complete environment of its process.
+        folder: Working directory of its process.
+        log: File for its output.
+        happened: Called with each event, from a separate thread.
 
     Raises:
-        RuntimeNotFound: It cannot be started here.
+        RuntimeNotFound: The browser cannot be started.
     """
 
     def __init__(
@@ -90,7 +89,7 @@ class DevTools:
         threading.Thread(target=self._read, daemon=True).start()
 
     def call(self, method: str, limit_s: float = CALL_S, **parameters: object) -> dict[str, Any]:
-        """Ask the page, or the browser where there is no page yet, and waits for the answer.
+        """Call a method of the page, or of the browser if there is no page yet, and wait for the answer.
 
         Raises:
             DevToolsError: It refused, did not answer in time, or ended.
@@ -101,8 +100,8 @@ class DevTools:
         """Open the page without observing it; only its crash is reported.
 
         Args:
-            url: Its address.
-            limit_s: Seconds that each step may take.
+            url: Address of the page.
+            limit_s: Time limit of each step in seconds.
 
         Raises:
             DevToolsError: The browser ended, or did not open a page in time.
@@ -119,16 +118,16 @@ class DevTools:
 
     @property
     def contexts(self) -> list[str]:
-        """The page, and the workers that it started."""
+        """Sessions of the page and of the workers that it started."""
         return [self._session, *self._workers]
 
     def open(self, url: str, *, before: str = "", limit_s: float = CALL_S) -> None:
-        """Open the page, listen to it, and waits until it has loaded what it names itself.
+        """Open the page, observe it, and wait until it has loaded its resources.
 
         Args:
-            url: Its address.
-            before: JavaScript that runs in it before anything of its own does.
-            limit_s: Seconds that each step may take.
+            url: Address of the page.
+            before: JavaScript that runs in it before its own code.
+            limit_s: Time limit of each step in seconds.
 
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
@@ -140,12 +139,12 @@ class DevTools:
             raise DevToolsError(f"{url} did not load within {limit_s:.0f} s")
 
     def attach(self, *, rewrite: Rewrite | None = None, limit_s: float = CALL_S) -> None:
-        """Open an empty page and listen to it.
+        """Open an empty page and observe it.
 
         Args:
-            rewrite: Is called with each document and script before it runs, from a thread each, and gives what runs
-                in its place, or None.
-            limit_s: Seconds that each step may take.
+            rewrite: Called with each document and script before it runs, each from its own thread; returns the
+                replacement, or None.
+            limit_s: Time limit of each step in seconds.
 
         Raises:
             DevToolsError: The browser ended, or did not open it in time.
@@ -162,7 +161,7 @@ class DevTools:
             self.call("Fetch.enable", limit_s, patterns=SCRIPTS)
 
     def navigate(self, url: str, limit_s: float = CALL_S) -> bool:
-        """Load an address in the page that is attached; whether what it names itself came within the limit.
+        """Load an address in the attached page; return whether its resources loaded within the limit.
 
         Raises:
             DevToolsError: The browser ended, or the address cannot be opened in time.
@@ -174,7 +173,7 @@ class DevTools:
         return self._loaded.wait(self._limit(limit_s))
 
     def evaluate(self, expression: str, limit_s: float = CALL_S, *, context: str = "") -> Any:
-        """The value of JavaScript in the page, or in one of its ``contexts``, once it is there; what JSON can hold.
+        """Return the JSON value of a JavaScript expression in the page or one of its ``contexts``, awaiting promises.
 
         Raises:
             DevToolsError: It threw, did not end in time, or the page ended.
@@ -186,7 +185,7 @@ class DevTools:
         return answer["result"].get("value")
 
     def close(self) -> None:
-        """Make sure that nothing of it is left."""
+        """Close the browser and end all of its processes."""
         self._closed = True
         self.child.end()
 
@@ -251,7 +250,7 @@ class DevTools:
             self._happened(PageEvent(kind="gone", text="the browser ended"))
 
     def _message(self, text: bytes, *, whole: bool) -> None:
-        """Dispatch a message; whoever waits for one that cannot be read gets an error."""
+        """Dispatch a message; an unreadable answer becomes an error for its caller."""
         try:
             if not whole:
                 raise ValueError(f"it has more than {MOST_MESSAGE >> 20} MiB")
@@ -297,7 +296,7 @@ class DevTools:
             self._spoken(method, params, session)
 
     def _spoken(self, method: str, params: Mapping[str, Any], session: str) -> None:
-        """What the page, a worker or the browser said."""
+        """Handle an event of the page, a worker or the browser."""
         worker = session in self._workers
         if method == "Runtime.consoleAPICalled":
             text = " ".join(map(shown, params["args"]))
@@ -315,7 +314,7 @@ class DevTools:
             self._happened(PageEvent(kind="log", level=entry["level"], text=text, worker=worker))
 
     def _listen(self, worker: str) -> None:
-        """Hears a new worker, and lets it begin."""
+        """Observe a new worker, and let it start."""
         self._workers.add(worker)
         self._send("Runtime.enable", worker, {})
         if self._scripts is not None:
@@ -327,7 +326,7 @@ class DevTools:
         self._give_up()
 
     def _give_up(self) -> None:
-        """Nobody will answer any more."""
+        """End all pending calls, since the browser has ended."""
         with self._lock:
             self._ended = True
         # A navigation under way ends at once instead of waiting out its limit.

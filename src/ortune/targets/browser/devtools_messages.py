@@ -1,4 +1,4 @@
-"""What the Chrome DevTools Protocol says of a page: its events, its errors, and JSON that may hold half characters."""
+"""Messages of the Chrome DevTools Protocol: events, errors, and JSON that may contain lone surrogates."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 CALL_S = 30.0
-"""Seconds that an answer may take, where nobody says another limit."""
+"""Default time limit of an answer in seconds."""
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?|u[dD][c-fC-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
-"""One escape of JSON; halves of a character come in pairs, or from a page that has no text there."""
+"""One escape of JSON; surrogates come in pairs, or alone in strings of a page that are not text."""
 _HALF = 6  # bytes; two have twice as many, and what is no half is told by two
 
 
@@ -23,15 +23,16 @@ EventKind = Literal["console", "exception", "log", "crash", "gone"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageEvent:
-    """What happened in a page or one of its workers.
+    """An event in a page or one of its workers.
 
     Attributes:
-        kind: ``console`` is what it printed, ``exception`` what nobody caught, ``log`` the browser's own words (a file
-            that does not load), ``crash`` the end of the page, ``gone`` the browser's.
+        kind: ``console`` for printed messages, ``exception`` for uncaught exceptions, ``log`` for the browser's
+            messages (such as a file that does not load), ``crash`` for the end of the page, ``gone`` for that of the
+            browser.
         level: The console's function or the log's severity: ``log``, ``warning``, ``error``, ...
-        text: What was said.
-        worker: Whether a worker said it.
-        context: Which of the page and its workers; "" for the browser's own.
+        text: The message.
+        worker: Whether it comes from a worker.
+        context: The page or worker that it comes from; "" for the browser itself.
     """
 
     kind: EventKind
@@ -42,18 +43,18 @@ class PageEvent:
 
 
 class DevToolsError(Exception):
-    """The browser did not do what it was asked; the words say why."""
+    """The browser could not carry out a command; the message gives the reason."""
 
 
 def without_halves(text: bytes) -> bytes:
-    """JSON without halves of characters, which a page may have in its strings, and which are no text."""
+    """Return JSON with lone surrogates replaced, which a page's strings may contain but which are not text."""
     if b"\\ud" not in text and b"\\uD" not in text:
         return text
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if len(escape[0]) == _HALF else escape[0], text)
 
 
 def shown(value: Mapping[str, Any]) -> str:
-    """Return an argument of the console's, as it would show it."""
+    """Return an argument of the console in the form in which the console displays it."""
     if "value" in value:
         content = value["value"]
         return content if isinstance(content, str) else json.dumps(content)
@@ -61,6 +62,6 @@ def shown(value: Mapping[str, Any]) -> str:
 
 
 def thrown(details: Mapping[str, Any]) -> str:
-    """Return an exception that nobody caught, as the console would show it."""
+    """Return an uncaught exception in the form in which the console displays it."""
     exception = details.get("exception", {})
     return str(exception.get("description") or exception.get("value") or details.get("text", "an exception"))

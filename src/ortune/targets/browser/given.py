@@ -1,4 +1,4 @@
-"""What a page is given of a trial: the files of its model, and its inputs as typed arrays of JavaScript."""
+"""Data that a page receives for a trial: the files of its model, and its inputs as JavaScript typed arrays."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MOST_FILE = 2 << 30  # beyond it Chromium says "Failed to fetch", after half a m
 
 
 class CannotServe(Exception):
-    """A trial that no page can run; the words say why."""
+    """A trial that no page can run; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOutline:
-    """What a page must know of a model before it has it.
+    """Properties of a model that a page needs before loading it.
 
     Attributes:
-        external: Files with its weights, by the names in the model.
-        outputs: As it declares them: element type, "" of what is no tensor, and sizes where all are given. None of what
-            is no ONNX file: onnxruntime-web says what it thinks of it.
+        external: Files with its weights, by their names in the model.
+        outputs: Declared outputs: element type ("" if not a tensor), and the sizes, None unless all are fixed. None if
+            the file is not ONNX; onnxruntime-web then reports the error.
     """
 
     external: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ def model_of(path: Path) -> ModelOutline:
     """Return the contents of a model's file; cached while the file does not change, since every trial needs them.
 
     Raises:
-        CannotServe: A file is larger than a page can fetch, or lies outside of the model's folder.
+        CannotServe: A file is too large for a page, or is outside of the model's folder.
     """
     _require_fetchable(path)
     if path.suffix == ".ort":
@@ -50,10 +50,10 @@ def model_of(path: Path) -> ModelOutline:
 
 
 def inputs_of(folder: Path) -> list[tuple[dict[str, Any], bytes]]:
-    """Return a case's inputs: what each is, and its bytes as a typed array of JavaScript has them.
+    """Return the inputs of a case: the description of each, and its bytes for a JavaScript typed array.
 
     Raises:
-        CannotServe: One has no counterpart in JavaScript.
+        CannotServe: An input has no counterpart in JavaScript.
     """
     inputs = []
     for entry in json.loads((folder / "feeds.json").read_text(encoding="utf-8"))["feeds"]:
@@ -82,7 +82,7 @@ def _require_fetchable(file: Path) -> None:
 
 @lru_cache(maxsize=32)
 def _read(path: Path, changed_ns: int, size: int) -> ModelOutline:
-    """The file's time and size are there for the cache alone."""
+    """Read the outline of a model; the file's time and size are only part of the cache key."""
     import onnx
     from google.protobuf.message import DecodeError
     from onnx.external_data_helper import ExternalDataInfo, uses_external_data

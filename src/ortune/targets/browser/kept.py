@@ -1,11 +1,11 @@
-"""What a browser has compiled of onnxruntime-web, kept from trials for later ones of the same build.
+"""Cache of the code that a browser has compiled of onnxruntime-web, for later trials of the same build.
 
-A trial has a browser and a profile of its own. Each would fetch the build again and run its WebAssembly until V8 has
-compiled what is hot once more, faster, which takes a second: as much as all the rest of a small model's trial. A
-profile that begins with both, from earlier trials, comes to the same speed at once. What one trial compiles is a part
-of what there is: of the default build the first left 4 MB, the fourth 15 and later ones no more, where each had gone
-on compiling while it was timed. Plans share it, so that none begins with less than another. That is for trials in a
-group alone, whose loads belong to no figure; a trial alone always begins with an empty profile.
+Each trial has its own browser and profile. It would fetch the build again and run its WebAssembly until V8 has
+recompiled the hot functions, which takes a second: as long as the rest of a small model's trial. A profile that
+contains both from earlier trials is fast at once. One trial compiles only a part: of the default build the first left 4
+MB, the fourth 15 and later ones no more, and each kept compiling while it was timed. Plans share the cache, so none has
+an advantage. It is only used for trials in a group, which do not measure load times; a separate trial always starts
+with an empty profile.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from ortune.targets.browser.page_job import COMPILING
 _PARTS = ("Default/Cache", "Default/Code Cache")
 _COMPILED = Path("Default/Code Cache/wasm")
 _LEAST_BYTES = 100_000
-"""Of compiled code; a browser that had not yet written any leaves an index alone."""
+"""Least size of compiled code in bytes; a browser that has not written any leaves only an index."""
 
 
 _LOOK_S = 0.1
-"""In which it is seen whether V8 compiles."""
+"""Seconds of observation to determine whether V8 is compiling."""
 _LARGE_S = 2.0
-"""CPU time of that work from which on a page with compiled code has met a function that takes ten times as long; V8
-notes which it has begun."""
+"""CPU time of compiling, in seconds, that shows that a page with compiled code met a function that takes ten times as
+long; V8 records which functions it has begun."""
 _FIRST_S, _WRITTEN_S = 5.0, 2.2
-"""The most that the first page of a build is given to end that work, and what V8 waits after it before it writes: later
-pages are done in 3 s each, where they took 9."""
+"""Longest wait for the first page of a build to finish compiling, and the delay before V8 writes its cache, in seconds:
+later pages then take 3 s each instead of 9."""
 
 
 class CompiledCode:
-    """What is kept of one build: some 30 MB.
+    """Compiled code of one build, about 30 MB.
 
     Args:
         scratch: Folder of this invocation.
-        same: All that must be the same for what was compiled to be of use.
+        same: Everything that must be equal for the compiled code to be usable.
     """
 
     def __init__(self, scratch: Path, same: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class CompiledCode:
         self.folder = scratch / "compiled" / name
 
     def awaited(self) -> bool:
-        """Return whether something was kept, or this was asked before: then nobody need wait for it any more."""
+        """Return whether there is compiled code, or a trial was asked to wait for it before."""
         mark = self.folder.with_suffix(".awaited")
         if self.folder.is_dir() or mark.exists():
             return True
@@ -57,7 +57,7 @@ class CompiledCode:
         return False
 
     def give(self, profile: Path) -> bool:
-        """Put it into a profile that no browser has yet; returns whether there is any."""
+        """Copy the compiled code into a new profile; return whether there is any."""
         if not self.folder.is_dir():
             return False
         for part in _PARTS:
@@ -65,18 +65,18 @@ class CompiledCode:
         return True
 
     def lacks(self, profile: Path) -> bool:
-        """Return whether a browser has compiled more than those before it."""
+        """Return whether a browser has compiled more than the stored code."""
         return _compiled_bytes(profile) > max(_LEAST_BYTES, _compiled_bytes(self.folder))
 
     def gains(self, profile: Path, compiling_s: Callable[[], float], *, began_compiled: bool) -> bool:
-        """Return whether a browser leaves compiled code of use; waits a moment for it to be written.
+        """Return whether a browser leaves useful compiled code; waits briefly for it to be written.
 
-        While V8 is at work, all that begin with what it leaves do that work again.
+        If V8 is still compiling, later trials would repeat that work.
 
         Args:
-            profile: The browser's.
-            compiling_s: Gives the CPU time that V8 has compiled for.
-            began_compiled: Whether the profile began with what was kept.
+            profile: Profile of the browser.
+            compiling_s: Callback that returns V8's CPU time of compiling so far.
+            began_compiled: Whether the profile started with stored code.
         """
         first = not self.awaited()
         if not first and not self.lacks(profile):
@@ -91,7 +91,7 @@ class CompiledCode:
         return quiet
 
     def take(self, profile: Path) -> None:
-        """Keep what a browser leaves that has compiled more than those before it; its profile is not used again."""
+        """Store the compiled code of a browser if it has more than the stored one; its profile cannot be used again."""
         if not self.lacks(profile):
             return
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What a browser offers a page besides WebAssembly: asked of the browser itself, once a session."""
+"""Execution providers of a browser other than WebAssembly, determined once per session from the browser itself."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ortune.targets.browser.devtools_messages import DevToolsError
 def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
     """Return why the browser cannot run an execution provider, by its name; "" if it can.
 
-    Starts the browser.
+    This starts the browser.
 
     Args:
         program: The browser.
-        headful: Whether it has a window, as its trials will.
+        headful: Whether it has a window, as in its trials.
     """
     asked = providers.that(lambda p: p.question)
     with temporary.folder() as folder:

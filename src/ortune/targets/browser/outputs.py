@@ -1,4 +1,4 @@
-"""The outputs that a page sends, which may be a stranger's: what cannot be the model's is refused before it is read."""
+"""Outputs sent by a page, which is untrusted: impossible ones are rejected before they are read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 
 FACTOR = 4
-"""Elements of what the reference has: behind a threshold rows come and go, and random lengths differ."""
+"""Factor on the elements of the reference, since row counts after a threshold and random lengths vary."""
 ROOM = 1 << 16
 MOST_OUTPUTS = 10_000
 MOST_UNKNOWN = 1 << 28
-"""Bytes assumed for an output whose size is in neither the model nor a reference."""
+"""Limit in bytes of an output with a size that neither the model nor a reference determines."""
 DTYPES = {
     "float": "<f4", "double": "<f8", "float16": "<f2", "int8": "i1", "uint8": "u1", "int16": "<i2", "uint16": "<u2",
     "int32": "<i4", "uint32": "<u4", "int64": "<i8", "uint64": "<u8", "bool": "?",
@@ -28,11 +28,11 @@ _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
 
 class Unlike(Exception):
-    """What no page can say of this model; the words say why."""
+    """A page sent an output that is impossible for this model; the message gives the reason."""
 
 
 class _About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page says of an output."""
+    """A page's description of an output."""
 
     case: _Size
     index: _Size
@@ -42,14 +42,14 @@ class _About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outputs:
-    """Where the outputs of one trial are kept, and what they may be.
+    """Storage of the outputs of one trial, with the checks on them.
 
     Args:
-        folder: Gets a folder a case, as the native worker leaves them; None keeps none.
-        cases: Their names, in order.
-        declared: By the model: the element type of each output ("" if that is no tensor's) and its sizes, None
-            where one is left open; None if the file does not tell.
-        reference: Folder of the same cases' outputs by another; None if there is none.
+        folder: Parent of one folder per case, in the native worker's format; None to store nothing.
+        cases: Names of the cases, in order.
+        declared: The model's declared outputs: element type ("" if not a tensor) and sizes, None if any is dynamic;
+            None if the file does not declare them.
+        reference: Folder of reference outputs for the same cases; None if there are none.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class Outputs:
         self._kept: list[dict[int, dict[str, Any]]] = [{} for _ in cases]
 
     def expect(self, about: str, size: int) -> _About:
-        """Return what is said of an output, before its bytes are read.
+        """Return the validated description of an output, before its bytes are read.
 
         Raises:
-            Unlike: It is none of the model's, of another type, or larger than it can be.
+            Unlike: The description is invalid, the output was not requested, or its type or size is impossible.
         """
         try:
             output = msgspec.json.decode(about, type=_About)
@@ -93,11 +93,11 @@ class Outputs:
         return output
 
     def keep(self, about: str, body: bytes) -> None:
-        """Keep an output as the native worker does.
+        """Store an output in the native worker's format.
 
         Raises:
-            Unlike: It is none of the model's, or its bytes are not what is said of them.
-            OSError: It cannot be kept.
+            Unlike: The output is impossible for the model, or its bytes do not match their description.
+            OSError: It cannot be written.
         """
         output = self.expect(about, len(body))
         assert self._folder is not None
@@ -129,7 +129,7 @@ class Outputs:
         return ""
 
     def _most_bytes(self, output: _About) -> int:
-        """Return bytes that an output may have."""
+        """Return the largest number of bytes that an output may have."""
         text = output.onnx_type == "string"
         sizes = self._declared[output.name][1] if self._declared is not None else None
         bounds = [
@@ -148,7 +148,7 @@ class Outputs:
 
 
 def _sizes(folder: Path) -> Mapping[str, tuple[int, int]]:
-    """Return the number of elements of each output in a folder, and of text the characters of the longest."""
+    """Return the number of elements of each stored output, and for text the length of the longest."""
     try:
         listed = json.loads((folder / "outputs.json").read_text(encoding="utf-8"))["outputs"]
     except FileNotFoundError:

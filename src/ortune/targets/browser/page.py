@@ -1,7 +1,7 @@
 """A trial that is a page of a browser: the same messages and the same turns as those of a process.
 
-The browser and all that it starts are one group: stopped between turns, gone at the end. What the page cannot know, its
-CPU time and memory, is read from outside.
+The browser and its processes form one group, which is stopped between turns and ended last. Its CPU time and memory are
+read from outside, since a page cannot measure them.
 """
 
 from __future__ import annotations
@@ -54,27 +54,27 @@ from ortune.targets.worker import LOG, Message
 
 CONSOLE = "console.txt"
 COMPILERS = "ThreadPoolForeg"
-"""Threads of Chromium in which V8 compiles during the runs, as Linux names them."""
+"""Chromium's threads, by their Linux name, in which V8 compiles during runs."""
 _DAY_S = 86_400.0
 _GONE_S = 1.0
 MOST_LINES, MOST_PRINTED = 200_000, 1 << 28
-"""Of a page's console: lines, and characters of all."""
+"""Limits of a page's console: lines, and characters in total."""
 MOST_SAID_WRONG = 2000
-"""Characters of what a page says went wrong."""
+"""Limit of the characters of a page's error message."""
 _TOKEN = secrets.token_urlsafe(24)
-"""Of all pages of this process: what a browser keeps of one is found by the others."""
+"""Token shared by all pages of this process, so that they share the browser's cache."""
 
 
 class Page(Process):
-    """A runner that is a page in a browser of its own, or in the one elsewhere that the machine has.
+    """A runner in the form of a page, in its own browser or in the machine's remote browser.
 
-    The one elsewhere is not stopped between turns: its page waits for the next one, as a page does.
+    A remote browser is not stopped between turns; its page waits for the next one.
 
     Args:
-        task: What it runs.
+        task: The trial.
         settings: The plan's.
-        machine: Where it runs; it knows the browser.
-        group: All that live at the same time, itself included.
+        machine: The machine, with its browser.
+        group: All runners alive at the same time, itself included.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Page(Process):
     # --- what the worker has a process for
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start the server and the browser; where that cannot be, its end says so."""
+        """Start the server and the browser; set ``end`` to the error if that fails."""
         del settings, arguments
         try:
             program = "" if self.machine.remote else setup.program(self.machine.browser)
@@ -191,10 +191,10 @@ class Page(Process):
             self.server.send(msgspec.json.encode(message))
 
     def loaded(self) -> bool:
-        """Wait a moment; whether it has loaded the model, or failed to, and sleeps.
+        """Wait a moment; return whether the page has loaded the model, or failed to, and sleeps.
 
-        Of a group in a browser elsewhere each page is opened once those before it have loaded: it finds their files
-        kept, and does not ask for them at the same time.
+        In a remote browser, each page of a group is opened after the previous ones have loaded, so it finds their files
+        cached instead of requesting them at the same time.
         """
         if self._unopened and self.live:
             before = self.group[: self.group.index(self)]
@@ -207,7 +207,7 @@ class Page(Process):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that the browser holds now, what its processes share counted once."""
+        """Bytes of memory of the browser now, with shared memory counted once."""
         return self._memory.count(self.child.pid) if self.child is not None and self.live else 0
 
     def batch(self, runs: int, unmeasured: int) -> None:
@@ -218,7 +218,7 @@ class Page(Process):
         self._peak_bytes = max(self._peak_bytes, self.held_bytes)
 
     def close(self) -> None:
-        """Make sure that neither browser nor server is left."""
+        """End the browser and the server."""
         leaves = False
         try:
             leaves = self._leaves_code()
@@ -242,11 +242,11 @@ class Page(Process):
                 (self.folder / LOG).write_text("\n".join(self.console) + "\n", encoding="utf-8")
 
     def log(self) -> tuple[str, ...]:
-        """Return the end of what the page printed, or else the browser."""
+        """Return the last lines that the page printed, or else the browser."""
         return tuple(map(self._without_tokens, super().log()))
 
     def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
-        """Return what became of it, with what was seen from outside."""
+        """Return the outcome, including measurements from outside of the page."""
         if isinstance(self.end, TrialDone):
             wrong = untrue(self.end, self.task.request.feeds)
             lacking = self._outputs.missing() if self._outputs is not None else ""
@@ -286,7 +286,7 @@ class Page(Process):
             self.console += [self._without_tokens(line) for line in lines[:room]]
 
     def _without_tokens(self, text: str) -> str:
-        """Return what a browser says of an address that failed names the whole address."""
+        """Return a text without the tokens, which the browser's messages contain as part of failed addresses."""
         for token in self._tokens:
             text = text.replace(token, "…")
         return text
@@ -316,7 +316,7 @@ class Page(Process):
         return self._refused is None
 
     def _refuse(self, reason: FailureReason, what: str) -> None:
-        """The trial ends with this."""
+        """End the trial with this error."""
         self._refused = self._refused or self.error(reason, self._without_tokens(what))
         self._lines.put(None)
 
@@ -324,7 +324,7 @@ class Page(Process):
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0
 
     def _leaves_code(self) -> bool:
-        """Return whether the browser ends with compiled code of use to later trials."""
+        """Return whether the browser leaves compiled code that later trials can use."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
         return self._kept.gains(

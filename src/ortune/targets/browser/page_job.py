@@ -19,26 +19,26 @@ from ortune.targets.browser.server import Served
 from ortune.targets.task import Limits, Task
 
 GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
-"""The graph that ran on a GPU, which the page has at its end, and its most bytes: the page holds it twice more."""
+"""Name of the graph that ran on a GPU, read at the end, and its size limit; the page needs twice that memory."""
 FILES = {
     "jsep": "ort.min.mjs", "asyncify": "ort.webgpu.min.mjs", "jspi": "ort.jspi.min.mjs", "wasm": "ort.wasm.min.mjs",
     "webgl": "ort.webgl.min.mjs",
 }  # fmt: skip
 WARM_MS, AGAIN_MS = 1000, 5000
-"""A page is warmed up for so long, and until V8 has compiled its WebAssembly again for so long at most: what is hottest
-takes half a second on a quiet machine, and up to four on a busy one. What runs less follows function by function, which
-shows in the CPU time of V8's own threads: while they worked a model of 0.9 ms took 10 to 30 ms of CPU a run. A
-page that begins with compiled code does not wait for it: what is left is begun after a thousand runs and more, and one
-function of the default build then takes over 20 s and 2.5 GB."""
+"""Duration of a page's warm-up, and the limit of the wait until V8 has recompiled its WebAssembly, in milliseconds: the
+hottest functions take half a second on a quiet machine, and up to four on a busy one. Others follow one by one, which
+shows in the CPU time of V8's threads: meanwhile a model of 0.9 ms took 10 to 30 ms of CPU per run. A page with stored
+code does not wait: the remaining functions are compiled only after a thousand runs, and one of the default build then
+takes over 20 s and 2.5 GB."""
 COMPILING = 0.2
-"""CPU time of V8's compiling threads, as a share of the time, from which on they are taken to compile."""
+"""Share of CPU time from which on V8's compiling threads count as compiling."""
 HIDDEN_S = 60.0
-"""A trial waits so long for somebody to look at its page, and at most for half of its own limit."""
+"""Longest wait in seconds for a hidden page to be shown, limited to half of the trial's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageJob:
-    """One trial as a page does it.
+    """A trial prepared for a page.
 
     Attributes:
         served: Files that the page may have.
@@ -60,13 +60,13 @@ def prepare(
     alone: bool,
     elsewhere: bool,
 ) -> PageJob:
-    """Read model and inputs, and says what the page is to do with them.
+    """Read the model and the inputs, and return the job of the page.
 
     Args:
         task: The trial.
         settings: The plan's.
         web: The onnxruntime-web that runs it.
-        limits: Of the trial.
+        limits: Limits of the trial.
         alone: Whether no other trial lives at the same time.
         elsewhere: Whether the browser is on another device.
 
@@ -144,10 +144,10 @@ def prepare(
 
 
 def build_name(name: str) -> str:
-    """Return the build that a file shows to be there: its WebAssembly, or the one that has none; "" for other files."""
+    """Return the build that a file belongs to: its WebAssembly, or the build without any; "" for other files."""
     return "webgl" if name == FILES["webgl"] else build_of_file(name)
 
 
 def is_on(value: object) -> bool:
-    """Return whether a switch is on, however a page or a plan writes that."""
+    """Return whether a switch is on, in the spelling of a page or a plan."""
     return value not in (False, 0, "0", "false", "off", "")

@@ -1,6 +1,6 @@
-"""The report of a page on itself and its trial: untrusted data, read within limits.
+"""A page's report on itself and its trial: untrusted data, read within limits.
 
-Also what ONNX Runtime's log on its console says of placement, and which settings it saw in force.
+Also reads placement and applied settings from ONNX Runtime's console log.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ortune.targets.browser.page_job import build_name, is_on
 from ortune.targets.browser.remote import browser_name
 
 _MOST_SEEN = 200
-"""Characters of what a page says of a setting."""
+"""Limit of the characters of a setting reported by a page."""
 _MOST_NS = 10**18
 _Count = Annotated[float, msgspec.Meta(ge=0, le=_MOST_NS)]
 _Words = Annotated[str, msgspec.Meta(max_length=1000)]
@@ -57,7 +57,7 @@ class _GpuRun(msgspec.Struct, kw_only=True):
 
 
 class About(msgspec.Struct, kw_only=True):
-    """A page's report on itself and its trial, in addition to what every worker reports; times in nanoseconds."""
+    """A page's report on itself and its trial, in addition to a worker's report; times in nanoseconds."""
 
     agent: _Words = ""
     isolated: bool = False
@@ -75,13 +75,13 @@ class About(msgspec.Struct, kw_only=True):
 
 
 class PageMessage(msgspec.Struct, kw_only=True):
-    """A message of a page, of which the rest is read as every worker's is."""
+    """The part of a page's message that workers do not send."""
 
     about: About | None = None
 
 
 def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
-    """Return what cannot be in a page's report, which may be a stranger's, and in words; None if nothing is wrong.
+    """Return what is impossible in a page's report, which is untrusted, as reason and message; None if nothing is.
 
     Args:
         done: The report.
@@ -107,7 +107,7 @@ def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, st
 
 
 def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
-    """Return which nodes each execution provider has, out of ONNX Runtime's log; () if it does not tell."""
+    """Return the nodes of each execution provider from ONNX Runtime's log; () if the log does not contain them."""
     placements: dict[str, Placement] = {}
     name = ""
     for line in console:
@@ -128,7 +128,7 @@ def placement_of(console: Sequence[str]) -> tuple[Placement, ...]:
 
 
 def fallbacks_of(console: Sequence[str]) -> tuple[str, ...]:
-    """Return the nodes that the provider has no kernel for, as the log gives the reason."""
+    """Return the nodes without a kernel of the provider, as the log reports them."""
     matches = (_WITHOUT.search(line) for line in console)
     return tuple(dict.fromkeys(f"{match['op']} {match['name']}".strip() for match in matches if match))[
         :MOST_FALLBACKS
@@ -181,7 +181,7 @@ def _same(actual: object, asked: object) -> bool:
 
 
 def read_back(setting: Applied, about: About, sent: Sequence[str]) -> ReadBack:
-    """Return what the page saw of a setting."""
+    """Return how a setting was verified in the page."""
     if setting.channel == "web_env":
         value_seen = about.env.get(setting.key)
         return ReadBack(

@@ -1,7 +1,7 @@
-"""A browser elsewhere that somebody opens by hand: what it can do, and which pages it has open.
+"""A browser on another device, which the user opens by hand: its capabilities and its open pages.
 
-It stays on one page, which has the page of each trial in a frame. That page learns by server-sent events which ones
-should be there; the frames speak for themselves, as in a browser of ours.
+The browser stays on one page, which contains the page of each trial in a frame. Server-sent events list the frames that
+should exist; the frames communicate themselves, as in a local browser.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ BEAT_S = 1.0
 MOST_HELLO = 1 << 16
 MINUTE_S = 60.0
 AWAY_S = 60.0
-"""A trial waits so long for somebody to open the page again."""
+"""Seconds that a trial waits for the user to reopen the page."""
 MOST_PAGES = 2
-"""Pages at a time: their memory is not seen, phones have little, and a browser holds six connections to one site."""
+"""Pages at a time: their memory cannot be observed, phones have little, and browsers limit connections to six per
+site."""
 _VANISHED_MS = 20_000  # of nothing arriving there
 _AGAIN_MS = 1000
 _SYSTEM = re.compile(r"(Android \d+|iPhone|iPad|Android|Windows|Mac OS X|CrOS|Linux)")
@@ -39,14 +40,14 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
     """A browser's report on itself.
 
     Attributes:
-        id: Its own, the same after a reload.
-        page: Of the page as it was loaded, another after a reload.
-        agent: What it sends to every server.
-        secure: Whether the address is one that it takes for secure; WebGPU and threads need that.
+        id: Identifier of the browser, unchanged by a reload.
+        page: Identifier of the loaded page, changed by a reload.
+        agent: Its User-Agent.
+        secure: Whether the address is a secure context; WebGPU and threads require that.
         isolated: Whether the page is cross-origin isolated; threads need that too.
         webgpu: Whether there is WebGPU, with an adapter or without.
         cores: Logical processors, if it reports them.
-        memory_gib: Memory, of which browsers tell at most 8 GiB, and some nothing.
+        memory_gib: Memory in GiB; browsers report at most 8, and some none.
     """
 
     id: str
@@ -61,14 +62,14 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
-    """What one trial there measured of one input shape.
+    """Measurement of one input shape in a trial of a remote browser.
 
     Attributes:
-        plan: Its plan.
+        plan: Id of its plan.
         case: The input shape.
-        start_s: When it began, on the monotonic clock.
-        end_s: When it was over.
-        latency_ns: Of each run, in their order.
+        start_s: Start on the monotonic clock, in seconds.
+        end_s: End on the monotonic clock, in seconds.
+        latency_ns: Latency of each run, in order.
     """
 
     plan: str
@@ -79,7 +80,7 @@ class CaseRun:
 
 
 def described(hello: Hello) -> Host:
-    """Return the browser's machine, as far as it reports it."""
+    """Return the browser's machine as a host, as far as the browser reports it."""
     name = browser_name(hello.agent)
     system = _SYSTEM.search(hello.agent)
     memory_bytes = int(hello.memory_gib * 2**30)
@@ -97,7 +98,7 @@ def described(hello: Hello) -> Host:
 
 
 def browser_name(agent: str) -> str:
-    """Return the browser's name and version, out of what it sends to every server."""
+    """Return the browser's name and version from its User-Agent."""
     for mark, name in (
         ("Edg/", "Edge"),
         ("Firefox/", "Firefox"),
@@ -112,7 +113,7 @@ def browser_name(agent: str) -> str:
 def heat(ran: Sequence[CaseRun]) -> float | None:
     """Return the time of a run in the last minute over that in the first; None if they would overlap.
 
-    Compared within each plan and shape, so that what ran when is not taken for heat.
+    It is compared within each plan and shape, so that the order of trials has no effect.
     """
     if not ran or max(r.end_s for r in ran) - min(r.start_s for r in ran) < 2 * MINUTE_S:
         return None
@@ -128,17 +129,17 @@ def heat(ran: Sequence[CaseRun]) -> float | None:
 
 
 class Remote:
-    """The browser that opens the address first, and no other.
+    """The first browser that opens the address; others are rejected.
 
     Args:
-        site: Where it is opened.
+        site: The site with the address.
         say: Callback for progress messages.
 
     Attributes:
-        site: The same.
-        url: What to open; who has it is let in.
-        hello: What the browser told of itself; None before it came.
-        ran: What its trials measured.
+        site: The site with the address.
+        url: Address to open; it contains the token that grants access.
+        hello: The browser's report on itself; None before it connects.
+        ran: Measurements of its trials.
     """
 
     isolated = True
@@ -157,7 +158,7 @@ class Remote:
         self.url = site.open(self)
 
     def timed(self, plan: str, done: TrialDone, start_s: float, end_s: float) -> None:
-        """Keep what a trial took, and when: a device that grows hot is seen over all trials alone."""
+        """Record the times of a trial, since heating of the device shows only across trials."""
         self.ran += [
             CaseRun(plan=plan, case=case.case, start_s=start_s, end_s=end_s, latency_ns=case.latency_ns)
             for case in done.cases
@@ -165,7 +166,7 @@ class Remote:
         ]
 
     def wait(self, limit_s: float, stop: Callable[[], bool]) -> bool:
-        """Wait until a browser is there; False if none came, or the session was stopped."""
+        """Wait until a browser connects; return False if none did, or the session was stopped."""
         until = monotonic.now_s() + limit_s
         with self._changed:
             while not self._connected and monotonic.now_s() < until and not stop():
@@ -173,7 +174,7 @@ class Remote:
             return self._connected
 
     def show(self, url: str) -> None:
-        """Has it open a page of the site's."""
+        """Register a page for the connected browser to open; if it is disconnected, request that the user reopen it."""
         with self._changed:
             self._pages[_path(url)] = ""
             self._touch()
@@ -182,13 +183,13 @@ class Remote:
             self._say(f"the browser disconnected; open the page there again within {AWAY_S:.0f} s")
 
     def hide(self, url: str) -> None:
-        """Has it close a page."""
+        """Remove a page, so that the browser closes it."""
         with self._changed:
             self._pages.pop(_path(url), None)
             self._touch()
 
     def lost(self, url: str) -> str:
-        """Return why a page is no more, or never was; "" while it may be there."""
+        """Return why a page was lost or never opened; "" while it may be alive."""
         with self._changed:
             had = self._pages.get(_path(url), "")
             if had and self._connected and had != self._loaded:
@@ -207,7 +208,7 @@ class Remote:
         return f"{_path(self.url)}ort/{name}/"
 
     def close(self) -> None:
-        """Tell the browser that this was all."""
+        """Notify the browser that the session has ended."""
         with self._changed:
             self._pages.clear()
             self._over = True
@@ -237,11 +238,11 @@ class Remote:
         return build_of(dist, file) if (dist := self._dists.get(name)) else None
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return whether a browser's report on itself is short."""
+        """Return whether a browser's report on itself is within the size limit."""
         return size <= MOST_HELLO
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Take a browser's report on itself; only the first browser counts."""
+        """Handle a browser's report on itself; only the first browser is accepted."""
         if path != "hello":
             request.answer(404)
             return
@@ -299,5 +300,5 @@ class Remote:
 
 
 def _path(url: str) -> str:
-    """Return a page of the site as the browser has it, whatever it calls the site: a tunnel has a name of its own."""
+    """Return the path of a page's address, without the host, since a tunnel may use another."""
     return urlsplit(url).path

@@ -1,4 +1,4 @@
-"""What a page that runs a trial may have, and the messages between it and ortune."""
+"""Files that a page with a trial may request, and its messages from and to ortune."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNASKED = 3  # messages of a page that are no answer to one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What one page may have.
+    """Files that one page may request.
 
     Attributes:
         model: The model's file.
@@ -37,24 +37,24 @@ class Served:
 
 
 class PageServer:
-    """Hands messages to a page and from it.
+    """Exchanges messages with a page.
 
     Args:
-        served: What it may have.
+        served: Files that it may request.
         said: Is called with each message of the page, from another thread.
-        printed: The same with the lines that it printed.
-        expected: Asked, with what describes an output and with the bytes that it has, whether it may be sent.
-        output: Is called with what describes an output, and its bytes; False if it is not taken.
+        printed: Called with the lines that the page printed, from another thread.
+        expected: Called with the description and size of an output; returns whether it may be sent.
+        output: Called with the description and bytes of an output; returns False if it is not stored.
         used_s: CPU seconds that the browser has used so far, by requested file.
-        site: Where it lies; None opens one on loopback for this page alone. A page of a site that others share is
-            watched by who opened it: browsers hold few connections to one site.
-        token: Lets the page in; what pages with the same one keep of onnxruntime-web has the same address.
+        site: The site; None opens one on loopback for this page only. Pages of a shared site are observed by its owner,
+            because browsers limit the connections to one site.
+        token: Token of the address; pages with equal tokens share the browser's cache of onnxruntime-web.
 
     Attributes:
-        url: Where the page lies.
+        url: Address of the page.
         port: On which it listens.
         missing: Files that the page requested and that do not exist.
-        sent_bytes: Of files, each once: onnxruntime-web's, and the model's.
+        sent_bytes: Bytes of the requested files, each counted once: onnxruntime-web's, and the model's.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PageServer:
 
     @property
     def sent_bytes(self) -> int:
-        """What a page without anything kept downloads."""
+        """Bytes that a page downloads with an empty cache."""
         return sum(self._sent.values())
 
     @property
@@ -95,13 +95,13 @@ class PageServer:
         return tuple(path.name for path in list(self._sent))
 
     def send(self, message: bytes) -> None:
-        """Gives the page its next message."""
+        """Send the page its next message."""
         with self._posted:
             self._outbox.append(message)
             self._posted.notify_all()
 
     def close(self) -> None:
-        """Gives nothing any more; what a page still waits for ends."""
+        """Stop serving the page; its pending requests end."""
         self._closed.set()
         self._site.shut(self.url)
         if self._alone:
@@ -137,7 +137,7 @@ class PageServer:
             request.answer(404)
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Limit an output to what the model can have, words to less; what is sent again must be as long as before."""
+        """Return whether data of a size may be sent: an output within the model's limits, the same if repeated."""
         if path != "output":
             return size <= MOST_SAID
         with self._posting:  # the first may be about to be kept
@@ -146,7 +146,7 @@ class PageServer:
             return self._expected(_about(request), size)
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Take what is sent to a path, once where it is sent again with the same number."""
+        """Handle data sent to a path; a repetition with the same number is ignored."""
         number = _number(request)
         with self._posting:
             if self._closed.is_set():
@@ -162,7 +162,7 @@ class PageServer:
         request.answer(204)
 
     def _take(self, path: str, body: bytes, request: Request) -> int:
-        """Hand on what was sent; the status to answer with."""
+        """Pass on what was sent; return the HTTP status."""
         if path == "say":
             # Of itself a page says that it is there, what it loaded, and what went wrong; else it answers.
             if self._n_said >= len(self._outbox) + UNASKED:
@@ -178,7 +178,7 @@ class PageServer:
         return 204
 
     def _next(self, request: Request, number: int) -> None:
-        """Gives the message of that number; the same again to who did not get it."""
+        """Send the message of that number, repeatedly if requested again."""
         until = monotonic.now_s() + POLL_S
         with self._posted:
             while not self._closed.is_set() and monotonic.now_s() < until and number >= len(self._outbox):
@@ -187,7 +187,7 @@ class PageServer:
         request.answer(200 if message else 204, message, "application/json")
 
     def _alive(self, request: Request) -> None:
-        """Stays open as long as the page: where writing fails, it is gone."""
+        """Keep a response open as long as the page; a failed write shows that the page is gone."""
         if not self._alone:
             request.answer(204)
             return

@@ -1,4 +1,4 @@
-"""Which browser runs which onnxruntime-web: as the user says, else what is here, else a pinned version from npm."""
+"""Selects the browser and onnxruntime-web: those of the user, else the installed ones, else a pinned npm version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ortune.runtimes import npm
 from ortune.runtimes.environment import clean_environment
 
 VERSION = "1.30.0"
-"""Of onnxruntime-web, where the user names none: the one that ortune is tested with."""
+"""Default version of onnxruntime-web, with which ortune is tested."""
 PROGRAMS = (
     "chromium",
     "chromium-browser",
@@ -31,9 +31,10 @@ PROGRAMS = (
     "msedge",
 )
 HOST = "ortune.localhost"
-"""What a browser of ours calls the server of its page, whatever the port: it keeps compiled code by address."""
+"""Host name of a page's server for local browsers, independent of the port, since compiled code is cached by
+address."""
 NO_POPUPS = "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup"
-"""What opens below Chromium's address bar are pages too, and take as long to load as all else of its start."""
+"""Chromium's popups below the address bar are pages, which take as long to load as the rest of the start."""
 _NUMBER = re.compile(r"\d+\.\d+\.\d+(-[\w.]+)?")
 _LONGEST_HOME = 60  # a socket's path has 107 characters at most, of which Chromium takes 43
 _OF_ALL = {"XDG_DATA_DIRS", "XDG_CONFIG_DIRS", "XDG_RUNTIME_DIR"}
@@ -45,9 +46,9 @@ class BrowserSetup:
     """The user's options for the browser.
 
     Attributes:
-        ort_web: A folder of onnxruntime-web (or one that holds ``node_modules``), or a version; "" is ortune's choice.
+        ort_web: A folder with onnxruntime-web or with ``node_modules``, or a version; "" for the default.
         browser: The program; "" looks for one.
-        headful: With a window, where there is a screen: a GPU may be used then that a browser without one has not.
+        headful: Whether it has a window; a GPU may only be available then.
         network_bps: Bits a second at which the pages' users download.
     """
 
@@ -63,7 +64,7 @@ class OrtWeb:
 
     Attributes:
         dist: The folder with its builds.
-        version: As its ``package.json`` has it; "" if there is none.
+        version: Version in its ``package.json``; "" without one.
     """
 
     dist: Path
@@ -71,10 +72,10 @@ class OrtWeb:
 
 
 def program(setup: BrowserSetup) -> str:
-    """Return the browser.
+    """Return the path of the browser.
 
     Raises:
-        RuntimeNotFound: None is here, or not where the user says.
+        RuntimeNotFound: No browser is installed, or the user's does not exist.
     """
     if setup.browser:
         # It is started in a folder of its own, where a path that begins here leads nowhere.
@@ -95,7 +96,7 @@ def program(setup: BrowserSetup) -> str:
 
 
 def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
-    """Return the onnxruntime-web that is measured; fetched from npm into the user's cache where it must be.
+    """Return the onnxruntime-web to measure, fetching it from npm into the user's cache if necessary.
 
     Args:
         setup: The user's options.
@@ -122,7 +123,7 @@ def ort_web(setup: BrowserSetup, *, fetch: bool = True) -> OrtWeb:
 
 
 def of_runtime(runtime: Runtime) -> OrtWeb | None:
-    """Return the onnxruntime-web of one side; None for one that says nothing of it."""
+    """Return the onnxruntime-web of a side's runtime; None if it has none."""
     return OrtWeb(dist=Path(runtime.ort_web_dist), version=runtime.ort_web) if runtime.ort_web_dist else None
 
 
@@ -153,7 +154,7 @@ def _kept(version: str, *, fetch: bool) -> OrtWeb:
 
 
 def _fetch(version: str, folder: Path) -> None:
-    """Npm fetches the package and checks its digest; of its files the builds alone are kept, all at once."""
+    """Fetch the package with npm, which verifies its digest, and move only its builds to the folder, atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         place = Path(scratch)
@@ -193,13 +194,13 @@ def _builds(packed: tarfile.TarFile) -> Iterator[tuple[str, tarfile.TarInfo]]:
 
 
 def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0) -> list[str]:
-    """Return the browser's arguments: a profile of its own, and nothing that fetches or asks by itself.
+    """Return the browser's arguments: its own profile, and no background requests or prompts.
 
     Args:
         wanted: Those without which a provider is not offered.
         headful: Whether it has a window.
         profile: Folder of the profile.
-        port: Where the server of ``HOST`` listens; 0 if it has none.
+        port: Port of the server of ``HOST``; 0 if it has none.
     """
     arguments = [
         "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
@@ -218,7 +219,7 @@ def flags(wanted: Sequence[str], *, headful: bool, profile: Path, port: int = 0)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Return what a browser is started with: nothing of the user's own folders.
+    """Return the environment of a browser, without the user's own folders.
 
     Args:
         home: Takes their place; removed when the browser has ended.

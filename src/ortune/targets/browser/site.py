@@ -1,7 +1,6 @@
-"""A site for pages: on loopback unless asked otherwise, and nothing is given without a token.
+"""An HTTP server for pages: on loopback by default, and accessible only with tokens.
 
-A site listens; rooms are what lies behind its tokens, one for each page, so that a page reaches what it needs and
-nothing of another.
+A site listens; each token leads to the room of one page, so that pages cannot reach each other's data.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ TYPES = {
     ".wasm": "application/wasm",
 }
 KEEPS = "max-age=86400"
-"""Of onnxruntime-web's files; what is measured is never kept."""
+"""Cache header for onnxruntime-web's files; measured files are never cached."""
 ISOLATING = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
@@ -47,7 +46,7 @@ ISOLATING = {
 
 
 class Room(Protocol):
-    """What lies behind one token."""
+    """Resources behind one token."""
 
     @property
     def isolated(self) -> bool:
@@ -55,7 +54,7 @@ class Room(Protocol):
         ...
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return whether so many bytes may be sent to a path; they are read after that."""
+        """Return whether so many bytes may be sent to a path, before they are read."""
         ...
 
     def get(self, path: str, request: Request) -> None:
@@ -63,12 +62,12 @@ class Room(Protocol):
         ...
 
     def post(self, path: str, body: bytes, request: Request) -> None:
-        """Take what is sent to a path."""
+        """Handle data sent to a path."""
         ...
 
 
 class Request(http.server.BaseHTTPRequestHandler):
-    """One connection of a browser's, and how it is answered."""
+    """One connection of a browser, with the methods to answer it."""
 
     protocol_version = "HTTP/1.1"
     # Head and body are written one after the other: else the body waits 40 ms for the head's acknowledgement.
@@ -79,13 +78,13 @@ class Request(http.server.BaseHTTPRequestHandler):
     room: Room | None = None
 
     def do_GET(self) -> None:
-        """Answers."""
+        """Answer a GET request."""
         if (target := self._room()) is not None:
             room, path = target
             room.get(path, self)
 
     def do_POST(self) -> None:
-        """Take."""
+        """Handle a POST request."""
         if (target := self._room()) is None:
             return
         length = self.headers.get("Content-Length", "")
@@ -106,7 +105,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             room.post(path, body, self)
 
     def _body(self, length: int) -> bytes | None:
-        """Return what is sent; None if it was cut off."""
+        """Return the body; None if it was cut off."""
         self.connection.settimeout(STALLED_S)
         try:
             body = self.rfile.read(length)
@@ -116,7 +115,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return body if len(body) == length else None
 
     def _room(self) -> tuple[Room, str] | None:
-        """Return the owner of the token and the path below it; None, and a refusal, without a token."""
+        """Return the room of the token and the path below it; without a valid token, refuse and return None."""
         token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
         self.room = room = self.server.room(token)
         if room is None:
@@ -127,7 +126,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return room, rest
 
     def answer(self, status: int, body: bytes = b"", kind: str = "application/octet-stream") -> None:
-        """Answers at once."""
+        """Send a complete answer."""
         try:
             self.begin(status, kind, len(body))
             self.wfile.write(body)
@@ -135,7 +134,7 @@ class Request(http.server.BaseHTTPRequestHandler):
             self.close_connection = True  # the page is gone
 
     def begin(self, status: int, kind: str, size: int | None = None, *, keeps: str = "no-store") -> None:
-        """Begin an answer; one of no size goes on until its connection ends."""
+        """Begin an answer; without a size it lasts until the connection ends."""
         self.send_response(status)
         for name, value in (ISOLATING if self.room is not None and self.room.isolated else {}).items():
             self.send_header(name, value)
@@ -150,12 +149,12 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def own(self, name: str) -> None:
-        """Answers with a file of ours."""
+        """Answer with a file of this package."""
         data = files(__package__).joinpath(name).read_bytes()
         self.answer(200, data, TYPES[name[name.rindex(".") :]])
 
     def file(self, path: Path, *, keeps: str = "no-store") -> bool:
-        """Answers with a file, and says how long a browser may keep it; False if it is not there."""
+        """Answer with a file, with a cache header; return False if it does not exist."""
         try:
             source = open_file(path)  # a pipe would hold this thread for ever
             size = os.fstat(source.fileno()).st_size
@@ -172,7 +171,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         return True
 
     def log_message(self, *_: object) -> None:
-        """Logs nothing: tokens are in the addresses."""
+        """Log nothing, since addresses contain tokens."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -187,7 +186,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(place, Request)
 
     def server_bind(self) -> None:
-        """Binds without asking the network for this machine's name, as http.server does."""
+        """Bind without resolving this machine's name, unlike http.server."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
@@ -200,13 +199,13 @@ class _Server(http.server.ThreadingHTTPServer):
         return match
 
     def known(self, request: socket.socket) -> None:
-        """Keep a connection that has shown a token that is good."""
+        """Exempt a connection with a valid token from the time limit of strangers."""
         if request in self._open:
             self._open[request] = math.inf
 
     @contextlib.contextmanager
     def held(self, room: Room, size: int) -> Iterator[bool]:
-        """Count a body's bytes once there is room for them; False if there was none until others were cut off."""
+        """Reserve memory for a body, waiting for it; yields False if the room has none in time."""
 
         def fits() -> bool:
             return not self._held[room] or self._held[room] + size <= MOST_HELD
@@ -223,14 +222,14 @@ class _Server(http.server.ThreadingHTTPServer):
                 self._released.notify_all()
 
     def service_actions(self) -> None:
-        """Between two connections, or a tenth of a second: strangers who say nothing are let go."""
+        """Close connections that exceed their time without a valid token; called at least every tenth of a second."""
         now = monotonic.now_s()
         for request, until in list(self._open.items()):
             if now > until:
                 self._cut(request)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own."""
+        """Serve a connection in its own thread, or close it if the connection limit is reached."""
         strangers = [known for known, until in list(self._open.items()) if until < math.inf]
         if len(self._open) >= MOST_CONNECTIONS and not strangers:
             self.shutdown_request(request)
@@ -244,36 +243,36 @@ class _Server(http.server.ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that is over."""
+        """Close a connection and remove it from the open ones."""
         self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Listen no more, and ends what is connected."""
+        """Stop listening, and end open connections."""
         super().server_close()
         for request in list(self._open):
             self._cut(request)
 
     def _cut(self, request: socket.socket) -> None:
-        """End a connection; its thread sees that."""
+        """Shut down a connection, which ends its thread."""
         with contextlib.suppress(OSError):
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
-        """Ignore a browser that drops its connections; the state of the page is known by other means."""
+        """Ignore dropped connections; the page's state is observed in other ways."""
 
 
 class Site:
-    """Listens for browsers.
+    """A site that listens for browsers.
 
     Args:
-        address: Of this machine, where it listens.
-        port: There; 0 takes a free one.
-        name: What browsers call the address.
-        tls: The certificate and its key; None speaks plain http.
+        address: Address of this machine to listen on.
+        port: Port to listen on; 0 for a free one.
+        name: Host name in addresses; "" for the address.
+        tls: TLS context with the certificate; None for plain HTTP.
 
     Raises:
-        OSError: It cannot listen there.
+        OSError: The address cannot be listened on.
     """
 
     def __init__(
@@ -295,13 +294,13 @@ class Site:
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
     def open(self, room: Room, token: str = "") -> str:
-        """Let in who has the token, or a new one; returns the address with it."""
+        """Register a room under a token, a new one by default, and return its address."""
         token = token or secrets.token_urlsafe(24)
         self._http.rooms[token] = room
         return f"{self._start}/{token}/"
 
     def shut(self, url: str) -> None:
-        """Take back a token, which opens nothing any more."""
+        """Revoke the token of an address."""
         self._http.rooms.pop(token_of(url), None)
 
     def close(self) -> None:
@@ -311,12 +310,12 @@ class Site:
 
 
 def token_of(url: str) -> str:
-    """Return what lets in, of an address that a site opened."""
+    """Return the token in an address of a site."""
     return url.rstrip("/").rpartition("/")[2]
 
 
 def build_of(dist: Path, name: str) -> Path | None:
-    """A file of onnxruntime-web that a page may have; None for what else it asks for, and for links elsewhere."""
+    """Return the path of an onnxruntime-web file; None for other names and for links out of the folder."""
     if "/" in name or "\\" in name or "\0" in name or Path(name).suffix not in TYPES:
         return None
     return path if inside(path := dist / name, dist) else None

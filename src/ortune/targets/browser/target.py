@@ -25,7 +25,7 @@ class WebTarget(Target):
     of_runtime = False
 
     def discover(self, runtime: Runtime, browser: setup.BrowserSetup | None = None) -> ProviderReport:
-        """Find whether the browser offers what it needs, and there is an onnxruntime-web, which is not fetched."""
+        """Report whether the browser offers the provider and an onnxruntime-web is available, without fetching it."""
         del runtime
         chosen = browser or setup.BrowserSetup()
         try:
@@ -53,13 +53,13 @@ class WebTarget(Target):
     def runner(
         self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
-        """Return a page in a browser of its own, or in the one elsewhere."""
+        """Return a page in its own browser, or in the remote one."""
         from ortune.targets.browser.page import Page  # an HTTP server: others than browsers need none
 
         return Page(task, settings, machine, group)
 
     def sensors(self, machine: Machine) -> Snapshot:
-        """Read nothing for a browser elsewhere: the sensors of this machine tell nothing of another."""
+        """Return the sensors; empty for a remote browser, since this machine's sensors do not describe it."""
         return Snapshot() if machine.remote else machine.sensors()
 
 

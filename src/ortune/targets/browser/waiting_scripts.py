@@ -18,23 +18,23 @@ MOST_WAITING = 2000
 
 
 ScriptKind = Literal["Document", "Script", "Other"]
-"""What runs: of a worker, the script that it begins with is something else to the browser."""
+"""Kind of a resource; the initial script of a worker is "Other" to the browser."""
 
 SCRIPTS = [{"resourceType": kind, "requestStage": "Response"} for kind in get_args(ScriptKind)]
-"""What ``Fetch.enable`` is to hold back."""
+"""Patterns of the requests that ``Fetch.enable`` pauses."""
 _FOUND = 200
 _OF_THE_BODY = ("content-encoding", "content-length", "transfer-encoding")
 
 Rewrite = Callable[[ScriptKind, bytes], bytes | None]
-"""Gives what runs in the place of a document or script, or None."""
+"""Returns the replacement of a document or script, or None."""
 Ask = Callable[[str, str, float, Mapping[str, object]], dict[str, Any]]
 """Asks a session of the browser (method, session, seconds, parameters) and waits for the answer."""
 Send = Callable[[str, str, Mapping[str, object]], object]
-"""The same, without waiting: the thread that reads the browser's messages may not wait for one."""
+"""Sends a call without waiting, since the thread that reads the browser's messages must not block."""
 
 
 class WaitingScripts:
-    """Hands on what a page and its workers load, as it is or rewritten.
+    """Passes on the scripts that a page and its workers load, unchanged or rewritten.
 
     Args:
         ask: Calls of the protocol that are answered.
@@ -49,7 +49,7 @@ class WaitingScripts:
         self._paused_scripts = deque[tuple[str, Mapping[str, Any]]]()
 
     def paused(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hand on a script that waits: in a thread of its own, as long as those are few, and else when one ends."""
+        """Handle a paused script in its own thread; if too many run, it waits for one of them."""
         with self._lock:
             few = self._n_scripts < MOST_SCRIPTS
             self._n_scripts += few
@@ -62,7 +62,7 @@ class WaitingScripts:
             self._send("Fetch.continueRequest", session, {"requestId": paused["requestId"]})
 
     def _script(self, session: str, paused: Mapping[str, Any]) -> None:
-        """Hand on a script that waits, as it is or rewritten; then the next one."""
+        """Continue a paused script, unchanged or rewritten; then the next one."""
         request = {"requestId": paused["requestId"]}
         try:
             self._hand_on(session, paused, request)
@@ -83,7 +83,7 @@ class WaitingScripts:
                 self._ask("Fetch.fulfillRequest", session, CALL_S, {**request, **answer})
 
     def _rewritten(self, session: str, paused: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the answer that takes the place of a server's; None if that stays."""
+        """Return the answer that replaces a server's; None to keep that."""
         if paused.get("responseStatusCode") != _FOUND:
             return None
         try:

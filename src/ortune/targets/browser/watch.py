@@ -1,8 +1,8 @@
-"""The user's own page, watched: what it asks of onnxruntime-web, and what it gets.
+"""Observes the user's page: its calls of onnxruntime-web, and their results.
 
-The page is loaded as anybody's browser loads it. In its scripts the class InferenceSession is found by a method that no
-bundler renames, and made to report its calls; where a bundler has made something else of the class, nothing
-is found. All that comes from the page is data.
+The page is loaded as in any browser. In its scripts the class InferenceSession is located by a method that no bundler
+renames, and instrumented to report its calls; if a bundler has transformed the class, nothing is found. All reports of
+the page are untrusted data.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _Known = TypeVar("_Known")
 
 @dataclass(frozen=True, kw_only=True)
 class Watched:
-    """A page and the models that it gave.
+    """Record of a watched page, and the models read from it.
 
     Attributes:
         page: All but its findings.
@@ -110,18 +110,18 @@ def watch(
     folder: Path,
     stop: Callable[[], bool],
 ) -> Watched:
-    """Load a page and watches it.
+    """Load a page and observe it.
 
     Args:
-        url: Its address.
-        browser: Which browser.
+        url: Address of the page.
+        browser: The user's options for the browser.
         watch_s: Seconds from its load on.
-        until: By ``monotonic.now_s``, when all must be over; ``BESIDES_S`` beyond the time of watching.
-        folder: Where the browser has its profile and models are put.
-        stop: Asked meanwhile; True ends it.
+        until: Time limit by ``monotonic.now_s``, ``BESIDES_S`` after the observation.
+        folder: Folder for the browser's profile and the models.
+        stop: Callback that is polled; True ends the observation.
 
     Raises:
-        RuntimeNotFound: There is no browser.
+        RuntimeNotFound: No browser is installed.
         UsageError: The address cannot be opened, or its server has no page there.
     """
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
@@ -134,7 +134,7 @@ def watch(
 
 
 class _Watch:
-    """One page while it is watched."""
+    """The observation of one page."""
 
     def __init__(self, folder: Path, until: float) -> None:
         self.folder, self.until = folder, until
@@ -155,7 +155,7 @@ class _Watch:
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
     def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
-        """Watches from the browser's start to its end; the browser alone gets the password of the address."""
+        """Run the browser and observe the page; only the browser receives the password of the address."""
         shown = without_password(url)
         profile = self.folder / "browser"
         flags = setup.flags(WEBGPU.browser_flags, headful=browser.headful, profile=profile)
@@ -212,7 +212,7 @@ class _Watch:
         return changed if n_env + n_class else None
 
     def _env(self, match: re.Match[bytes]) -> bytes:
-        """Return the environment's literal, whose parts are kept where the hook finds them."""
+        """Return the environment's literal with its parts assigned to names that the hook reads."""
         kept = self._kept
         return (
             b"wasm:" + kept + b".wasm={},webgl:{},webgpu:" + kept + b".webgpu={},versions:" + kept
@@ -314,7 +314,7 @@ class _Watch:
         return Watched(page=page, models=models)
 
     def _main_thread(self, tools: DevTools) -> tuple[float, float]:
-        """Return seconds that the page's main thread was at work, and those of them in WebAssembly."""
+        """Return the seconds of activity of the page's main thread, and those in WebAssembly."""
         try:
             return thread_times(tools.call("Profiler.stop", 2 * _ASKED_S)["profile"])
         except (DevToolsError, KeyError):
@@ -336,14 +336,14 @@ class _Watch:
 
 
 def _is_trouble(event: PageEvent) -> bool:
-    """Return whether something went wrong; the requested log also comes as errors, which are none."""
+    """Return whether an event reports an error; the requested log also arrives as errors, which do not count."""
     if event.kind == "console":
         return event.level == "warning" or bool(_WRONG.search(event.text))
     return event.level == "error" and "/favicon.ico" not in event.text
 
 
 def _asked(tools: DevTools, question: str, context: str, limit_s: float, kind: type[_Known]) -> _Known | None:
-    """Return what a context answers; None if it is gone, is at work all the time, or answers with something else."""
+    """Return the answer of a context; None if it is gone, busy, or gives an invalid answer."""
     try:
         return msgspec.convert(tools.evaluate(question, limit_s, context=context), kind)
     except (DevToolsError, msgspec.ValidationError):

@@ -1,4 +1,4 @@
-"""The models of the user's own page: read piece by piece out of its sessions, within the time that is left."""
+"""Reads the models of the user's page piecewise from its sessions, within the remaining time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = 2 << 20
 
 
 class _OpenFile(msgspec.Struct, kw_only=True):
-    """A file that is read out of the page."""
+    """A file that is being read from the page."""
 
     url: Annotated[str, msgspec.Meta(max_length=LONGEST_LINE)]
     size: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
@@ -31,18 +31,18 @@ class PageModels:
 
     Args:
         tools: The browser.
-        kept: The JavaScript expression of what the hook kept.
-        until: By ``monotonic.now_s``, when all must be over.
+        kept: JavaScript expression of the hook's data.
+        until: Time limit by ``monotonic.now_s``.
     """
 
     def __init__(self, tools: DevTools, kept: str, until: float) -> None:
         self._tools, self._kept, self._until = tools, kept, until
 
     def read(self, session: WatchedSession, model: Path) -> PageModel:
-        """The model and its weights, out of the page: what it was given, or fetched again, as the page itself may.
+        """Read a model and its weights from the page: its own bytes, or fetched again by the page.
 
         Args:
-            session: Whose model it is.
+            session: Session of the model.
             model: File for the model, with its weights in the same folder; missing if the model could not be read.
         """
         asked = session.asked
@@ -72,10 +72,10 @@ class PageModels:
     def _read(
         self, session: WatchedSession, part: int, size: int, path: Path, before: int
     ) -> tuple[str, int]:
-        """Return a session's model, or the file of that number with its weights: where it came from, and its bytes.
+        """Read a session's model, or its weights file of that number; return its source and size in bytes.
 
         Raises:
-            DevToolsError: It cannot be read; the words say why.
+            DevToolsError: It cannot be read; the message gives the reason.
         """
         if before + size > MOST_MODEL:
             raise DevToolsError(f"larger than {MOST_MODEL >> 20} MiB, so not read")
@@ -96,7 +96,7 @@ class PageModels:
         return file.url, file.size
 
     def _answer(self, question: str, context: str) -> Any:
-        """What the page answers while its models are read; where it does not, others are left half of the time."""
+        """Return the page's answer while models are read, in at most half of the remaining time."""
         left_s = self._until - monotonic.now_s()
         if left_s <= 0:
             raise DevToolsError("no time left to read it")
@@ -104,7 +104,7 @@ class PageModels:
 
 
 def _beside(model: Path, name: str) -> Path:
-    """Return the place of weights that a page calls so; the model names them by the same name.
+    """Return the path of a weights file from its name in the page, which equals its name in the model.
 
     Raises:
         DevToolsError: The file is not next to the model.

@@ -1,4 +1,4 @@
-"""A session of onnxruntime-web in the user's own page: the reports of the hook, and the record made of them."""
+"""A session of onnxruntime-web in the user's page: the hook's reports, and the record derived from them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _Ms = Annotated[float, msgspec.Meta(ge=0, le=1e8)]
 
 
 class _Weights(PageWeights, frozen=True, kw_only=True):
-    """A file with weights, as a page reports it."""
+    """A weights file reported by a page."""
 
     size_bytes: _Bytes = 0
 
 
 class HookMessage(msgspec.Struct, kw_only=True):
-    """Any report of the hook; it is untrusted, since the page can forge it."""
+    """A report of the hook; it is untrusted, since the page can forge it."""
 
     kind: str
     number: Annotated[int, msgspec.Meta(ge=0, le=1 << 20)]
@@ -62,7 +62,7 @@ class HookMessage(msgspec.Struct, kw_only=True):
 
 
 class BrowserFacts(msgspec.Struct, kw_only=True):
-    """What the page answers of its browser."""
+    """The page's report on its browser."""
 
     status: Annotated[int, msgspec.Meta(ge=0, le=999)] = 0
     isolated: bool | None = None
@@ -79,7 +79,7 @@ LoadedFile = tuple[Annotated[str, msgspec.Meta(max_length=LONGEST_LINE)], _Bytes
 
 @dataclass
 class WatchedSession:
-    """A session while it is watched."""
+    """A session under observation."""
 
     context: str
     worker: bool
@@ -109,7 +109,7 @@ class WatchedSession:
 
 
 def thread_times(profile: Mapping[str, Any]) -> tuple[float, float]:
-    """Return seconds of a sampled profile in which anything ran, and in which WebAssembly was on the stack."""
+    """Return the seconds of a sampled profile with any activity, and with WebAssembly on the stack."""
     parents: dict[int, int] = {}
     frames: dict[int, Mapping[str, Any]] = {}
     for node in profile["nodes"]:
@@ -144,11 +144,11 @@ def _ns(ms: float) -> int:
 def session_record(
     session: WatchedSession, model: PageModel, about: BrowserFacts, loaded: Sequence[str]
 ) -> PageSession:
-    """Return what is kept of a session.
+    """Return the record of a session.
 
     Args:
-        session: As it was watched.
-        model: What it ran.
+        session: The observed session.
+        model: Its model.
         about: The browser.
         loaded: Addresses of the WebAssembly that the page loaded.
     """
@@ -195,7 +195,7 @@ def session_record(
 
 
 def _tensors(declared: Iterable[PageTensor], fed: Iterable[PageTensor]) -> tuple[PageTensor, ...]:
-    """Return the tensors of the first run, and what else is declared."""
+    """Return the tensors of the first run, and further declared ones."""
     return tuple({tensor.name: tensor for tensor in (*declared, *fed)}.values())
 
 
@@ -205,10 +205,10 @@ def plan_of(
     """Return the options of a page's session as ortune's settings; unset ones are absent.
 
     Args:
-        options: Of the session.
-        environment: Of onnxruntime-web.
+        options: Options of the session.
+        environment: Environment of onnxruntime-web.
         isolated: Whether the page is cross-origin isolated; None of one that ended before it was asked.
-        file: Of WebAssembly that onnxruntime-web loaded; "" if that is not known.
+        file: The WebAssembly file that onnxruntime-web loaded; "" if unknown.
     """
     text = options.get("executionProviders", "")
     asked = _json(text) or text

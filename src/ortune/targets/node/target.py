@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NodeTarget(Target):
-    """ONNX Runtime's own kernels for the CPU, called from JavaScript."""
+    """ONNX Runtime's CPU kernels, called from JavaScript in Node.js."""
 
     channels = ("session_option", "session_config", "env", "preload", "call_style")
     of_runtime = False
 
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
-        """Find whether Node.js is here, and which onnxruntime-node is, which is not fetched."""
+        """Report whether Node.js and an onnxruntime-node are available, without fetching."""
         from ortune.runtimes import node
 
         del runtime, browser

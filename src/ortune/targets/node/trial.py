@@ -20,7 +20,7 @@ class NodeTrial(Process):
     """A runner that is a process of Node.js with onnxruntime-node."""
 
     def open(self, settings: tuple[Applied, ...], arguments: Sequence[str] = ()) -> None:
-        """Start it, unless the runtime is elsewhere or has no onnxruntime-node."""
+        """Start the process; set ``end`` to an error if the runtime is remote or lacks onnxruntime-node."""
         if self.runtime.host is not None:
             self.end = self.error("unsupported", "Node.js on another machine is not supported")
             return
@@ -41,7 +41,7 @@ class NodeTrial(Process):
         )
 
     def program(self) -> Path:
-        """Return what Node.js is started with."""
+        """Return the path of the script that Node.js runs."""
         place = self.scratch / RUNNER
         if not place.exists():
             part = self.folder / RUNNER

@@ -1,1 +1,1 @@
-"""What the options of several verbs have in common: groups, spelling, and a measurement made of them."""
+"""Code shared by the options of several verbs: groups, spelling, and the measurement that they describe."""

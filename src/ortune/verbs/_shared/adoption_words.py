@@ -1,4 +1,4 @@
-"""What running with another build of ONNX Runtime takes, in words."""
+"""Sentences about the installation of another build of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.show.numbers import size
 
 
 def adopting(adoption: Adoption) -> str:
-    """Return what it takes to run with another build: the command, its size, its licence, and what it replaces."""
+    """Return how to install another build: the command, its size, its licence, and the package it replaces."""
     licenses = (
         ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
     )

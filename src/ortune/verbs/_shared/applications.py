@@ -16,11 +16,11 @@ MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 TAKEN = frozenset({
     "model", "budget", "seed", "runtime", "models", "no_wait", "wait_quiet", "store", "report", "export",
 })  # fmt: skip
-"""Options that every verb on a recording takes."""
+"""Options that every verb accepts for a recording."""
 
 
 def recording_of(model: object) -> Recording | None:
-    """Return the recording in a file; None for everything else."""
+    """Return the recording in a file; None for any other file."""
     text = str(model)
     if text.endswith(MODEL_SUFFIXES) or not files.is_file(text):
         return None
@@ -31,10 +31,10 @@ def recording_of(model: object) -> Recording | None:
 
 
 def require_taken(options: Any, more: Collection[str]) -> None:
-    """Check that no option was passed that says something of one model.
+    """Check that no option was passed that applies only to a single model.
 
     Raises:
-        UsageError: One was.
+        UsageError: Such an option was passed.
     """
     for field in option_fields(type(options)):
         if field.name in TAKEN or field.name in more or not isinstance(field.spelling, Option):
@@ -48,6 +48,6 @@ def require_taken(options: Any, more: Collection[str]) -> None:
 
 
 def require_no_models(models: Collection[object]) -> None:
-    """Raise UsageError if ``--models`` was passed and there is no recording."""
+    """Raise UsageError if ``--models`` was passed without a recording."""
     if models:
         raise UsageError("applies only to a recording", where="--models", do="omit it")

@@ -1,4 +1,4 @@
-"""One model of several: what goes wrong with it is its own answer, and the others go on."""
+"""Runs an action on one of several models; an error becomes that model's result, and the others continue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def attempted(action: Callable[[], T], say: Callable[[str], None]) -> T | OrtuneError:
-    """Return what an action returns, or the error that it raised.
+    """Return the result of an action, or the error that it raised.
 
     An exception that ortune did not raise on purpose becomes an internal error, and with ``ORTUNE_DEBUG`` the traceback
     is passed to ``say``.

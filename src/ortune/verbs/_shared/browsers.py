@@ -19,7 +19,7 @@ UNKNOWN_THERE = (*OF_MEMORY, "cpu", "cold-start", "first-result")
 
 @dataclass(frozen=True, kw_only=True)
 class Listening(InBrowser):
-    """Where a browser elsewhere is waited for."""
+    """Options of a server that waits for a browser on another device."""
 
     address: Annotated[
         str,
@@ -42,7 +42,7 @@ class Listening(InBrowser):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteBrowser(Listening):
-    """A verb whose trials may run in a browser elsewhere."""
+    """Options of a verb with trials that may run in a browser on another device."""
 
     serve: Annotated[
         bool,
@@ -55,7 +55,7 @@ class RemoteBrowser(Listening):
     ] = False
 
     def require_there(self, targets: Sequence[str], objective: Objective, *, pod: bool) -> None:
-        """UsageError for what no browser elsewhere can be asked, and for an address where none is waited for."""
+        """Raise UsageError for options that need ``--serve``, or that a remote browser does not support."""
         from ortune.catalogue.providers import of_target
 
         if not self.serve:

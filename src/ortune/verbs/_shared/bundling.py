@@ -32,18 +32,18 @@ def with_bundle(
     force: bool,
     again: Sequence[str],
 ) -> Envelope[R]:
-    """Write the bundle while the session's files are still there.
+    """Write the bundle while the session's files still exist.
 
     Args:
-        run: What was measured.
-        envelope: The document, whose page the bundle has.
-        answer: What of it the bundle holds.
-        directory: Where the bundle goes.
-        force: Whether it replaces one that is there.
-        again: The command that asks the same again, where what was measured is stored.
+        run: The tuning, with its measurements.
+        envelope: The document of the tuning; its page is part of the bundle.
+        answer: The result to bundle.
+        directory: Folder of the bundle.
+        force: Whether an existing bundle is replaced.
+        again: Arguments of the command that resumes the session, if the measurements are stored.
 
     Returns:
-        The document, with the bundle's place, or with the reason why there is none.
+        The document with the bundle's path, or with the error if the bundle could not be written.
     """
     from ortune.show.html.pages import render
     from ortune.verbs._shared.tune_headline import HERE
@@ -90,7 +90,7 @@ def with_bundle(
 
 
 def delivery(result: TuneResult) -> Delivery:
-    """Return what the bundle of a tuning ships."""
+    """Return the content of a tuning's bundle."""
     runtime = result.runtime or result.side.runtime
     quantized = [r.plan.rewrites[-1] for r in result.precision if r.plan.rewrites and r.within_ratio != 0]
     return Delivery(
@@ -109,10 +109,10 @@ def delivery(result: TuneResult) -> Delivery:
 
 
 def _loadable(winner: Plan) -> Plan:
-    """Return the plan that a bundle loads: in Node.js too, the execution provider is the CPU's.
+    """Return the plan that a bundle loads; for Node.js without execution providers, since it runs on the CPU.
 
     Raises:
-        UsageError: The session has a thread of its own, which the code of a bundle does not create.
+        UsageError: The session runs on its own thread, which the code of a bundle does not create.
     """
     if not winner.is_node:
         return winner
@@ -126,18 +126,18 @@ def _loadable(winner: Plan) -> Plan:
 
 
 def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
-    """Return the document with the place of the bundle."""
+    """Return the document with the path of the bundle."""
     return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, bundle=bundle))
 
 
 def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:
-    """Return the answer, which says what of the bundle could not be written."""
+    """Return the document with the error that prevented the bundle."""
     status = "interrupted" if envelope.status == "interrupted" else "error"
     return msgspec.structs.replace(envelope, status=status, error=error)
 
 
 def _later(run: Tuning, again: Sequence[str]) -> str:
-    """Return the command that writes the bundle of what was measured; "" if that is not stored."""
+    """Return a sentence with the command that writes the bundle later; "" if the measurements are not stored."""
     if not run.log.id or run.log.trouble:
         return ""
     resume = shlex.join([*again, "--resume", run.log.id])
@@ -145,7 +145,7 @@ def _later(run: Tuning, again: Sequence[str]) -> str:
 
 
 def _model_settings(plan: Plan) -> tuple[str, ...]:
-    """Return the settings that hardware-bound rewrites brought into a plan, by name."""
+    """Return the names of the plan's settings that hardware-bound rewrites added."""
     bound = [spec for spec in plan.rewrites if rewrites.find(spec.name).hardware_bound]
     settings = rewrites.settings_for(bound).items()
     return tuple(name for name, value in settings if plan.settings.get(name) == value)

@@ -1,6 +1,6 @@
-"""What the values of options can be, for the completion of a shell.
+"""Values of options, for shell completion.
 
-The metavar of an option names the kind of its value in every verb.
+The metavar of an option determines the kind of its value in every verb.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _FLAGS = ("0", "1")
 
 Candidate = tuple[str, str]
-"""A word, and what it is; "" if the word says it."""
+"""A word and its description; "" if the word explains itself."""
 
 
 def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
-    """Return what completes the values of an option or argument; None if the shell completes files."""
+    """Return a function that completes the values of an option or argument; None if the shell completes files."""
     from ortune.verbs._shared.spelling import Argument, Option
 
     spelling = field.spelling
@@ -39,12 +39,12 @@ def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
 
 
 def among(words: Iterable[str]) -> Callable[[str], list[Candidate]]:
-    """Return what completes one of some words."""
+    """Return a function that completes one of the given words."""
     return _listed(lambda _: ((word, "") for word in words))
 
 
 def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str], list[Candidate]]:
-    """Return candidates as typer takes them, which leaves out those that do not begin with what was typed."""
+    """Return a completion function for typer, which filters the candidates by the typed prefix."""
 
     def complete(incomplete: str) -> list[Candidate]:
         with contextlib.suppress(OrtuneError):  # a store that cannot be read has no sessions
@@ -55,7 +55,7 @@ def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str],
 
 
 def _settings(incomplete: str) -> Iterator[Candidate]:
-    """Yield settings by the shortest of their names that begins so; with their values once one is meant."""
+    """Yield settings that begin with the typed text, by their shortest name; with their values if only one matches."""
     from ortune.catalogue import knobs
 
     begun, sign, _ = incomplete.partition("=")

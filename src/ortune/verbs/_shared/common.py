@@ -10,7 +10,7 @@ from ortune.objectives import OBJECTIVES, Objective
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Option
 
 Pairs = Sequence[str] | Mapping[str, str | int | float | bool]
-"""Settings as the command line has them, or by name from Python; options hold them as the command line does."""
+"""Settings as on the command line, or by name from Python; options store them in the form of the command line."""
 Settings = Annotated[
     Pairs,
     Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
@@ -299,7 +299,7 @@ BudgetEach = Annotated[
 
 
 def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
-    """Raise UsageError for what ``--allow`` cannot allow; ``do`` lists what it can."""
+    """Raise UsageError for a name that ``--allow`` does not accept; ``do`` lists the accepted ones."""
     for name in names:
         if name not in allowed:
             raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=do)

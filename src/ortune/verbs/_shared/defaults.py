@@ -1,8 +1,8 @@
-"""Values that a project keeps for options: ``ortune.toml``, or ``[tool.ortune]`` of ``pyproject.toml``.
+"""Default values of options from a project's ``ortune.toml`` or ``[tool.ortune]`` of ``pyproject.toml``.
 
-A table for each command, and one for each model. What the command line has comes first, then the model's table, then
-the command's. The file comes with a checkout, so it may be a stranger's: which options it can set is a closed list, and
-its paths stay in its own folder.
+The file has a table per command and a table per model. The command line has precedence, then the model's table, then
+the command's. The file comes with a checkout and may be untrusted: it can set only a closed list of options, and its
+paths must stay in its own folder.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from ortune.records import Configured
 
 MODELS = "models"
-"""The table that holds one for each model."""
+"""Name of the table that contains one table per model."""
 OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "metric", "target", "budget"})
-"""What the table of a model can set."""
+"""Options that the table of a model can set."""
 OF_COMMANDS = OF_MODELS | {
     "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "max_memory", "memory", "objective",
     "preview", "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold",
     "undecided", "wait_quiet", "worth", "worth_adopting",
 }  # fmt: skip
-"""What the table of a command can set."""
+"""Options that the table of a command can set."""
 PATHS = frozenset({"inputs", "data"})
 LOOSENING = frozenset({"tolerance", "metric", "threshold", "undecided", "fail_on", "ignore", "select"})
-"""What changes which answer is right, or which one passes."""
+"""Options that change which outputs are correct or which result passes."""
 NAMES = ("ortune.toml", "pyproject.toml")
 NO_CONFIG = "Ignore ortune.toml and [tool.ortune] of pyproject.toml."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """The values of a project's file for one command.
+    """Default values from a project's file for one command.
 
     Attributes:
         file: The file; "" without one.
-        values: By the name of the option's field, as the command line has them.
-        said: The values, each as an option.
+        values: Values by field name, in the form of the command line.
+        said: The values, each as a command-line option.
     """
 
     file: str = ""
@@ -57,7 +57,7 @@ class Defaults:
 
 
 def configurable(options: type) -> bool:
-    """Return whether a file can set any option of a command that does not read the file itself."""
+    """Return whether a file can set any option of a command; False for a command that reads the file itself."""
     names = {field.name for field in option_fields(options) if isinstance(field.spelling, Option)}
     return bool(names & OF_COMMANDS) and "no_config" not in names
 
@@ -76,10 +76,10 @@ def found_from(folder: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
 
 
 def tables_of(path: Path) -> Mapping[str, Any] | None:
-    """Return the tables of a file that are ortune's; None where there are none.
+    """Return the tables of a file that configure ortune; None if it has none.
 
     Raises:
-        UsageError: It cannot be read, or ortune's part is no table.
+        UsageError: The file cannot be read, or its part for ortune is not a table.
     """
     try:
         tables: Any = tomllib.loads(files.read(path).decode())
@@ -98,17 +98,17 @@ def tables_of(path: Path) -> Mapping[str, Any] | None:
 def defaults(
     verb: str, options: type, typed: Collection[str], given: Mapping[str, Any], folder: Path
 ) -> Defaults:
-    """Return what a project's file adds to a command line.
+    """Return the default values that a project's file adds to a command line.
 
     Args:
         verb: The command.
-        options: Its options.
+        options: Options class of the command.
         typed: Fields that the command line sets.
         given: The values of the command line, by field.
         folder: The working directory.
 
     Raises:
-        UsageError: The file holds what no file may set, or a value that is not understood.
+        UsageError: The file sets an option that files cannot set, or a value that cannot be parsed.
     """
     tables, path = next(found_from(folder), ({}, None))
     if path is None:
@@ -154,8 +154,8 @@ def name_file(error: OrtuneError, configured: Configured | None) -> None:
     """Add the project's file to an error about an option that only the file has set.
 
     Args:
-        error: Of the command.
-        configured: What the file has set.
+        error: The command's error, extended in place.
+        configured: Options set by the file; None without a file.
     """
     flags = (
         {} if configured is None else {said.partition(" ")[0]: configured.file for said in configured.options}
@@ -167,7 +167,7 @@ def name_file(error: OrtuneError, configured: Configured | None) -> None:
 
 
 def _require_known(tables: Mapping[str, Any], path: Path) -> None:
-    """Refuse a table that no command reads, such as ``[tunes]``, and an option outside of any table."""
+    """Raise UsageError for an unknown table, such as ``[tunes]``, and for an option outside of any table."""
     commands = {info.name for info in pkgutil.iter_modules(verbs.__path__) if not info.name.startswith("_")}
     for name, value in tables.items():
         if name not in {*commands, MODELS}:
@@ -182,13 +182,13 @@ def _require_known(tables: Mapping[str, Any], path: Path) -> None:
 
 
 def _key(field: OptionField) -> str:
-    """Return the name of an option in a table: as the command line has it, without dashes before it."""
+    """Return the key of an option in a table: its flag without leading dashes."""
     assert isinstance(field.spelling, Option)
     return field.spelling.flag.partition("/")[0].removeprefix("--")
 
 
 def _table(value: Any, where: str, path: Path, settable: Collection[str] | None = None) -> Mapping[str, Any]:
-    """Return a table that holds no other keys than it may; None is any."""
+    """Return a table after checking its keys; ``settable=None`` allows any key."""
     if not isinstance(value, dict):
         raise UsageError(
             f"{where} is no table", where=str(path), do=f"write {where} and a line for each option"
@@ -218,10 +218,10 @@ def _same_file(ours: Path, theirs: str) -> bool:
 
 
 def _value(field: OptionField, value: Any, path: Path) -> Any:
-    """Return a value as the command line has it.
+    """Return a value in the form of the command line.
 
     Raises:
-        UsageError: It is of no kind that an option has, or leaves the file's folder.
+        UsageError: The value has a type that options do not accept, or a path leaves the file's folder.
     """
     name = _key(field)
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
@@ -246,10 +246,10 @@ def _value(field: OptionField, value: Any, path: Path) -> Any:
 
 
 def _inside(value: str, name: str, path: Path) -> str:
-    """Return a path of the file's own folder.
+    """Return the resolved path if it is inside the file's folder.
 
     Raises:
-        UsageError: It is elsewhere, by a link too.
+        UsageError: The path is outside of the folder, possibly through a link.
     """
     home = os.path.realpath(path.parent)
     place = os.path.realpath(Path(home, value))

@@ -1,4 +1,4 @@
-"""A browser elsewhere, which somebody opens by hand: what is said of it, and the wait for it."""
+"""Connection to a browser on another device, which the user opens by hand."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 def browser_elsewhere(
     options: Listening, targets: Sequence[str], scratch: Path, watch: Watcher
 ) -> Iterator[Machine]:
-    """The machine of a browser that came, for as long as it is measured.
+    """Provide the machine of the connected browser until the measurement ends.
 
     Args:
-        options: Where it is waited for.
-        targets: What is to run there.
+        options: Address and time limit of the server.
+        targets: Targets to measure there.
         scratch: Folder of this invocation.
         watch: Progress and cancellation callbacks.
 
     Raises:
-        UsageError: It cannot be listened there, or that browser cannot run the targets.
-        MeasurementError: None came in time.
-        Interrupted: The user stopped the session before.
+        UsageError: The address cannot be listened on, or that browser cannot run the targets.
+        MeasurementError: No browser connected in time.
+        Interrupted: The user stopped the session before a browser connected.
     """
     from ortune.targets.machine import Machine
 
@@ -57,7 +57,7 @@ def browser_elsewhere(
 
 
 def invitation(url: str, address: str) -> str:
-    """Say where a page is to be opened; on loopback, also how another device reaches it."""
+    """Return the request to open a page; for a loopback address, it also explains how another device can connect."""
     if not ipaddress.ip_address(address).is_loopback:
         return f"open this on the other device, and keep it in the foreground: {url}"
     own = own_address() or "ADDRESS"
@@ -80,10 +80,10 @@ def own_address() -> str:
 
 
 def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
-    """Says what the browser is, and what cannot be measured there.
+    """Report the connected browser and the limits of what can be measured there.
 
     Raises:
-        UsageError: That is one of the targets.
+        UsageError: The browser cannot run one of the targets.
     """
     from ortune.targets.browser.remote import browser_name
 
@@ -100,7 +100,7 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
 
 @contextlib.contextmanager
 def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
-    """Listen for the one browser, beyond loopback by HTTPS only."""
+    """Listen for a single browser; addresses beyond loopback use HTTPS only."""
     from ortune.targets.browser.remote import Remote
     from ortune.targets.browser.site import Site
 
@@ -136,7 +136,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
 
 
 def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:
-    """Return the user's certificate, or one that is made for this run and forgotten with it."""
+    """Return a TLS context with the user's certificate, or with a temporary one."""
     from ortune.targets.browser import certificate
 
     cert, key = Path(options.cert), Path(options.key)

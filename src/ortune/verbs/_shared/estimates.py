@@ -13,7 +13,7 @@ from ortune.stats.processes import typical_interval
 
 
 def typical(values: Sequence[float]) -> Estimate:
-    """Return the middle of one figure a process, with its interval where there are enough processes."""
+    """Return the median of one figure per process, with its interval if there are enough processes."""
     interval = typical_interval(values)
     if interval is None:
         return Estimate(value=float(np.median(values)), single=True)

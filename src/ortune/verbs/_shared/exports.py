@@ -26,14 +26,14 @@ LEADING = ("model", "status", "error")
 """The first columns of every CSV file."""
 Wanted = tuple[tuple[str, Path], ...]
 DEEPEST = 3
-"""How deep records are laid out in columns; a deeper one is one cell of JSON."""
+"""Depth to which nested records become columns; a deeper record is one cell of JSON."""
 
 
 def parse(texts: Sequence[str]) -> Wanted:
     """Read ``--export``.
 
     Raises:
-        UsageError: A text has another form, two name one file, or a file could not be written.
+        UsageError: A text is malformed, two exports name the same file, or a file is not writable.
     """
     wanted: list[tuple[str, Path]] = []
     for text in texts:
@@ -50,12 +50,12 @@ def parse(texts: Sequence[str]) -> Wanted:
 
 
 class Exports:
-    """The files of ``--export``: documents are added as they are made, and the files written at the end.
+    """The files of ``--export``: documents are collected, and the files are written at the end.
 
     Args:
         wanted: Kinds and files.
-        table: The field of the result whose records a CSV file has.
-        result: The record that its documents hold.
+        table: The result's field with the rows of the CSV file.
+        result: The record type of the documents' results.
     """
 
     def __init__(self, wanted: Wanted, table: str, result: type[Record]) -> None:
@@ -119,7 +119,7 @@ def export(wanted: Wanted, model: str, envelope: Envelope[Any], table: str) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A column of a table: its name, and how to read it from a row's record."""
+    """A column of a table: its name, and the path of its value in a row's record."""
 
     name: str
     path: tuple[str, ...]
@@ -128,13 +128,13 @@ class _Column:
 def rows(
     model: str, envelope: Envelope[Any], table: str, result: type[Record]
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a document's main table, flat; a document without rows has one with its status alone.
+    """Yield the rows of a document's main table, flattened; a document without rows yields one row with its status.
 
     Args:
-        model: The file, for rows that name none.
+        model: Path of the model, for rows that do not name one.
         envelope: The document.
-        table: The field of the result that holds the records, with points between nested ones.
-        result: The record that the document holds.
+        table: The result's field with the records; dots separate nested fields.
+        result: The record type of the document's result.
     """
     columns = _columns(_record_of(result, table.split(".")))
     error = envelope.error.what if envelope.error else ""
@@ -177,7 +177,7 @@ def _records(hint: Any) -> Iterator[type[Record]]:
 
 
 def _columns(record: type[Record], before: tuple[str, ...] = ()) -> list[_Column]:
-    """Return a column for each field; a nested record has one for each of its own fields."""
+    """Return a column for each field; a nested record gets a column for each of its fields."""
     columns = []
     for name, hint in get_type_hints(record).items():
         if name.startswith("__"):

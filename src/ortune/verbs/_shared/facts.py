@@ -1,4 +1,4 @@
-"""What rules may know of a model that is not run, or not run yet: its file, its plan and the machine."""
+"""Facts for rules about a model that has not run: its file, its plan and the machine."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ortune.rules import Facts
 
 
 def facts_of(model: OpenModel, plan: Plan, host: Host | None, fed: Sequence[str] = ()) -> Facts:
-    """Facts of a model as a file. What it is fed is left out: nobody is to blame for sizes that were guessed.
+    """Return the facts of a model file; guessed input sizes are left out, since no finding should depend on them.
 
     Args:
-        model: As it is opened, rewrites done.
-        plan: What it would run with.
-        host: The machine where it would run.
-        fed: What the user said of its inputs, for commands of fixes.
+        model: The opened model, after its rewrites.
+        plan: The plan that it would run with.
+        host: The machine on which it would run.
+        fed: The user's input options, for the commands of fixes.
     """
     return Facts(model=model, plan=plan, fed=fed, target=targets.of(plan).name, host=host)

@@ -1,8 +1,7 @@
 """Groups of options that several verbs share.
 
-Fields hold what the user wrote; a verb reads them through properties, all of which are read when the options are made,
-so that nothing is begun on options that cannot be read. What reads them is imported then; a verb's help needs none of
-it.
+Fields contain the user's text, and properties parse it. All properties are read when the options are created, so
+invalid options fail before any work starts. Parsers are imported at that point, which keeps a verb's help fast.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def _each(values: Any) -> tuple[Any, ...]:
-    """Return what may be given several times, from Python as one alone or by name too."""
+    """Return the values of a repeatable option, which Python callers may also pass as a single value or by name."""
     if isinstance(values, str | Path):
         return (values,)
     if isinstance(values, Mapping):
@@ -70,7 +69,7 @@ def _each(values: Any) -> tuple[Any, ...]:
 def with_tolerance(
     feeds: InputOptions, tolerance: str | float | None, metric: str | None = None
 ) -> InputOptions:
-    """Return inputs with ``--tolerance`` and ``--metric`` as they were read.
+    """Return inputs with the parsed ``--tolerance`` and ``--metric``.
 
     Raises:
         UsageError: One of them cannot be read, or only one of a metric and its limit was passed.
@@ -107,7 +106,7 @@ def with_pod(feeds: InputOptions, cpus: float | None, memory: str | float | None
 class Feeding:
     """Inputs of a model, and the root of all groups.
 
-    A group that has more to say of the inputs or of the terms of a measurement extends ``read_feeds`` or ``terms``.
+    A group that adds to the inputs or to the terms of a measurement extends ``read_feeds`` or ``terms``.
     """
 
     shape: Shapes = ()
@@ -126,7 +125,7 @@ class Feeding:
 
     @cached_property
     def feeds(self) -> InputOptions:
-        """Inputs and load, as they were read."""
+        """Parsed inputs and load."""
         return self.read_feeds()
 
     def read_feeds(self) -> InputOptions:
@@ -149,20 +148,20 @@ class Feeding:
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement."""
+        """Terms of the measurement."""
         from ortune.measuring.terms import Terms
 
         return Terms(feeds=self.feeds)
 
     @property
     def answer(self) -> Path | None:
-        """File for the result, in verbs whose ``--output`` is another file; None for stdout."""
+        """File for the result, in verbs that use ``--output`` for another file; None for stdout."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configured(Feeding):
-    """What a model runs with, and where."""
+    """Settings, plan and target of a model."""
 
     set: Settings = ()
     plan: PlanFile = None
@@ -170,12 +169,12 @@ class Configured(Feeding):
 
     @property
     def first_target(self) -> str:
-        """The target of the plan."""
+        """Target of the plan."""
         return self.target
 
     @cached_property
     def common(self) -> Plan:
-        """The plan file, and over it the settings and the target."""
+        """The plan of the plan file, overridden by the settings and the target."""
         from ortune import targets
         from ortune.catalogue import knobs
         from ortune.records import Plan
@@ -200,26 +199,26 @@ class InBrowser(Feeding):
 
     @property
     def in_browser(self) -> BrowserSetup:
-        """What was said of the browser."""
+        """Package, browser and window mode."""
         from ortune.targets.browser.setup import BrowserSetup
 
         return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, with the browser."""
+        """Terms of the measurement, with the browser."""
         return replace(super().terms, browser=self.in_browser)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Downloaded(InBrowser):
-    """How fast a page's files reach its users."""
+    """Network speed at which a page's users download its files."""
 
     network: Network = "10mbit"
 
     @property
     def in_browser(self) -> BrowserSetup:
-        """What was said of the browser, and of the network."""
+        """Package, browser, window mode and network speed."""
         return replace(super().in_browser, network_bps=bits_a_second(self.network, "--network"))
 
 
@@ -231,13 +230,13 @@ class OnePlan(InBrowser, Configured):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, with the plan."""
+        """Terms of the measurement, with the plan."""
         return replace(super().terms, common=self.common)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stored(Feeding):
-    """A measurement that is kept."""
+    """Options of a measurement that is stored."""
 
     no_wait: NoWait = False
     wait_quiet: WaitQuiet = None
@@ -245,12 +244,12 @@ class Stored(Feeding):
 
     @cached_property
     def wait_quiet_s(self) -> float:
-        """The longest wait for a quiet machine; 0 is none."""
+        """Longest wait for a quiet machine in seconds; 0 if there is no wait."""
         return 0.0 if self.wait_quiet is None else seconds(self.wait_quiet, "--wait-quiet")
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, with the store."""
+        """Terms of the measurement, with the store."""
         return replace(
             super().terms,
             wait=not self.no_wait,
@@ -267,7 +266,7 @@ class Stored(Feeding):
 
 @dataclass(frozen=True, kw_only=True)
 class Budgeted(Stored):
-    """A measurement of a workload, within a budget."""
+    """Options of a measurement of a workload within a budget."""
 
     workload: WorkloadFile = None
     save_workload: SaveWorkload = None
@@ -279,7 +278,7 @@ class Budgeted(Stored):
         """Read inputs, the workload file and the seed.
 
         Raises:
-            UsageError: As for all options, or an option sets what the workload file sets.
+            UsageError: An input option is invalid, or sets something that the workload file also sets.
         """
         fixed = [
             f"--{name}"
@@ -301,12 +300,12 @@ class Budgeted(Stored):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, with the budget."""
+        """Terms of the measurement, with the budget."""
         return replace(super().terms, budget_s=self.budget_s)
 
     @cached_property
     def budget_s(self) -> float:
-        """Seconds for the whole invocation."""
+        """Budget of the whole invocation in seconds."""
         time_s = seconds(self.budget, "--budget")
         if not time_s:
             raise UsageError(
@@ -320,20 +319,20 @@ class Budgeted(Stored):
 
 @dataclass(frozen=True, kw_only=True)
 class Resumable(Budgeted):
-    """A measurement that can go on where it was interrupted."""
+    """Options of a measurement that can be resumed after an interruption."""
 
     resume: Resume = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exported(Feeding):
-    """An answer that is also written as a table or as JSON lines."""
+    """Options of a result that is also exported as a table or as JSON lines."""
 
     export: Export = ()
 
     @cached_property
     def exports(self) -> Wanted:
-        """Kinds and files."""
+        """Kind and file of each export."""
         from ortune.verbs._shared.exports import parse
 
         return parse(self.export)
@@ -341,14 +340,14 @@ class Exported(Feeding):
 
 @dataclass(frozen=True, kw_only=True)
 class Each(Exported):
-    """A measurement of each of several models."""
+    """Options of a measurement of each of several models."""
 
     budget_each: BudgetEach = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load(Feeding):
-    """How a model is called, and in what container."""
+    """Load of a model (callers, sessions, pauses), and its limits of CPU and memory."""
 
     gap: Gap = "0"
     sessions: Sessions = 1
@@ -369,7 +368,7 @@ class Load(Feeding):
 
 @dataclass(frozen=True, kw_only=True)
 class OneBench(Resumable, OnePlan):
-    """How long one plan takes."""
+    """Options of a bench of one plan."""
 
     model: Annotated[
         AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")

@@ -1,4 +1,4 @@
-"""Machines on which a command is run in turn: each has a name, and a script that starts a Python there."""
+"""Machines on which a command runs in turn; each has a name and a script that starts Python there."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class HostOption:
     """One ``--host``, or one kind of hosts of a cluster.
 
     Attributes:
-        name: Its name in the answer.
-        script: What ``--runtime`` would take; "" for hosts of a cluster.
-        labels: What ``--hosts`` takes; "" for all hosts of a cluster.
+        name: Name in the result.
+        script: Script, as for ``--runtime``; "" for hosts of a cluster.
+        labels: Value of ``--hosts``; "" for all hosts of a cluster.
     """
 
     name: str
@@ -33,7 +33,7 @@ def parse(texts: Sequence[str], flag: str = "--host") -> tuple[HostOption, ...]:
     """Read ``--host NAME=SCRIPT``.
 
     Raises:
-        UsageError: A text has another form, or two hosts have one name.
+        UsageError: A text is malformed, or two hosts have the same name.
     """
     hosts: dict[str, HostOption] = {}
     for text in texts:
@@ -82,7 +82,7 @@ def labels(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Hosted(Each):
-    """A measurement that may run on several machines."""
+    """Options of a measurement that may run on several machines."""
 
     host: Hosts = ()
     on: On = None

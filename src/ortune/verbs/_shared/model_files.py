@@ -1,4 +1,4 @@
-"""The models that a command line names: files, folders and glob patterns."""
+"""The models that a command line selects: files, folders and glob patterns."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _PATTERN = "*?["
 
 
 def names_several(text: str) -> bool:
-    """Return whether a text names a folder of models, or is a pattern."""
+    """Return whether a text is a folder of models or a glob pattern."""
     return _is_folder(text) or _is_pattern(text)
 
 
 def found(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the models in the order given, those of a folder or pattern sorted by name, each once.
+    """Return the models in the order given, without duplicates; those of a folder or pattern are sorted by name.
 
-    A file that does not exist is kept, since the command says why it cannot be read.
+    A file that does not exist is included; the command reports its error.
 
     Raises:
-        UsageError: A folder holds no model, or nothing matches a pattern.
+        UsageError: A folder contains no model, or a pattern matches no file.
     """
     names: dict[str, None] = {}
     for text in texts:
@@ -49,18 +49,18 @@ def found(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_folder(text: str) -> bool:
-    """Return whether it is a folder of models: a bundle and a SavedModel are models themselves."""
+    """Return whether a path is a folder of models; bundles and SavedModels are models themselves."""
     path = Path(text)
     return files.is_folder(path) and path.suffix != BUNDLE and not files.is_file(path / "saved_model.pb")
 
 
 def _is_pattern(text: str) -> bool:
-    """Return whether it is a pattern: a file may be named like one."""
+    """Return whether the text is a glob pattern; an existing file with such a name is not."""
     return any(sign in text for sign in _PATTERN) and not os.path.lexists(text) and "@" not in text
 
 
 def _in_folder(folder: str) -> list[str]:
-    """Return all model files below a folder; those of bundles and of hidden folders are left out."""
+    """Return all model files below a folder, except in bundles and hidden folders."""
     return sorted(_walked(folder))
 
 

@@ -1,4 +1,4 @@
-"""The row of one model in a table of several: what each verb's ``row.py`` makes of its document."""
+"""Parts of a model's row in a table of several models, which each verb's ``row.py`` builds from its document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS: dict[str, str] = {str(verdict): word for verdict, word in headline.WORDS
 
 
 def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
-    """Return how the compared figure changed, then the load time and the memory; () if nothing was compared."""
+    """Return the changes of the compared figure, the load time and the memory; () without a comparison."""
     if comparison is None:
         return ()
     ratio, low, high = sides.as_shown(comparison)
@@ -39,7 +39,7 @@ def time_of(comparison: Comparison | None) -> tuple[RowFigure, ...]:
 
 
 def value_of(figures: Figures | None, statistic: str) -> tuple[RowFigure, ...]:
-    """Return the value that a statistic names; () if it is unknown."""
+    """Return the value of a statistic; () if it is unknown."""
     return () if figures is None else _value(sides.number(figures, statistic), statistic)
 
 
@@ -63,16 +63,16 @@ def of_answer(
     needs: tuple[str, ...] = (),
     remarks: tuple[str, ...] = (),
 ) -> ModelRow:
-    """Return the row of a model with a result; its path, page and exit code are set by the driver.
+    """Return the row of a model with a result; the driver sets its path, page and exit code.
 
     Args:
         envelope: The model's document.
-        sentence: Its answer in one sentence.
-        answer: The same in a few words; "" takes the verdict's.
+        sentence: The answer in one sentence.
+        answer: The answer in a few words; "" uses the words of the verdict.
         alarm: Whether outputs are wrong, differ, or changed.
         figures: The most important first.
-        needs: What it takes.
-        remarks: What a reader must know besides.
+        needs: Requirements of the answer, such as an option or a package.
+        remarks: Further remarks for the reader.
     """
     said = tuple(alert.what for alert in envelope.alerts)
     return ModelRow(

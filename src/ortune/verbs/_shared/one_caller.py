@@ -1,4 +1,4 @@
-"""The workload of a profile, which has one caller whatever the requested load."""
+"""The workload of a profile, which has one caller even if more were requested."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.verbs.look import words as look_words
 
 
 def one_caller(work: Workload) -> Workload:
-    """Return the workload with one caller, back to back, and a note if it has another load.
+    """Return the workload with one caller, back to back, and a note if a different load was requested.
 
     A profile of several callers mixes the nodes of their runs.
     """

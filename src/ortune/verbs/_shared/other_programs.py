@@ -23,15 +23,15 @@ def with_others(
     arm: str,
     base: str = BASE,
 ) -> Comparison:
-    """Return a comparison with the other programs that may explain its difference, in words too.
+    """Return a comparison with the other programs that may explain its difference, and a sentence about them.
 
     Args:
-        comparison: Of an arm with a base.
+        comparison: Comparison of an arm with a base.
         blocks: Its blocks, with latencies.
-        statistic: What was compared.
+        statistic: The compared statistic.
         host: The machine.
         again: Computes the same comparison from other blocks.
-        plans: Of the arm and of the base.
+        plans: Plans of the arm and of the base.
         arm: The candidate.
         base: The baseline.
     """
@@ -41,7 +41,7 @@ def with_others(
 
 
 def worded(comparison: Comparison | None) -> Comparison | None:
-    """Return a comparison whose other programs have their words."""
+    """Return a comparison with a sentence about its other programs, if it has any."""
     if comparison is None or comparison.others is None:
         return comparison
     text = others_words.words(comparison.others, comparison.level)

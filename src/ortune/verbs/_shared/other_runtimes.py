@@ -1,4 +1,4 @@
-"""Runtimes for the execution providers that a comparison is held on, other than the side's own."""
+"""Runtimes for the execution providers of a comparison, other than the side's runtime."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 
 AUTO, ALL = "auto", "all"
-"""What ``--targets`` calls all that run here, and with them all that can be installed."""
+"""Values of ``--targets``: all targets that run here, and with "all" also those that can be installed."""
 
 
 def named(text: str | None) -> tuple[str, ...]:
-    """Return the targets other than the CPU that ``--targets`` names; () for all that run here.
+    """Return the targets that ``--targets`` names, without the CPU; () for all that run here.
 
     Raises:
-        UsageError: A name is no target, or bundles cannot be made for it.
+        UsageError: A name is not a target, or bundles do not support it.
     """
     if text is None or text in (AUTO, ALL):
         return ()
@@ -37,11 +37,11 @@ def named(text: str | None) -> tuple[str, ...]:
 def with_targets(
     side: Resolved, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
 ) -> Resolved:
-    """The side with a runtime for each target whose provider its own runtime lacks, made where it is not there yet.
+    """Return the side with a runtime for each target that its own runtime does not support, installing missing ones.
 
     Raises:
-        UsageError: No target is called so.
-        RuntimeNotFound: None has the provider, and none can be made.
+        UsageError: A name is not a target, or the side's runtime is on another machine.
+        RuntimeNotFound: No runtime has the provider, and none can be installed.
     """
     wanted = [targets.find(name) for name in names]
     if side.runtime.host is not None and any(target.providers for target in wanted):
@@ -59,15 +59,15 @@ def with_targets(
 def usable_here(
     side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
 ) -> Resolved:
-    """Return the side with a runtime for each other target that bundles can be made for and that runs here.
+    """Return the side with a runtime for each other target that bundles support and that runs here.
 
-    A device that is emulated is none: what it takes says nothing of speed.
+    Emulated devices are skipped, since their times are not real.
 
     Args:
-        side: The base of the comparison; if its own plan names a provider, no other is raced.
+        side: The base of the comparison; no targets are added if its plan names a provider or its runtime is remote.
         say: Callback for progress messages.
-        alone: Look at the side's own runtime, not at those that ortune has made.
-        install: Make what can be made here and is not there yet.
+        alone: Use only the side's own runtime, not the runtimes that ortune installed.
+        install: Install missing runtimes that can be installed here.
     """
     if side.plan.providers or side.runtime.host is not None:
         return side

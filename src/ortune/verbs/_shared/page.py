@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 def write_page(
     envelope: Envelope[Any], page: Path, watcher: Watcher | None, log: SessionLog | None = None
 ) -> None:
-    """Write an answer as a page.
+    """Write a result as a page.
 
     Raises:
-        UsageError: It cannot be written; where the answer is stored, that is said.
+        UsageError: The page cannot be written; the error mentions that the result is stored, if it is.
     """
     from ortune.engines.profiling import deliver
     from ortune.show.html import pages

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from ortune.errors import UsageError
 
 _NUMBER = r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*"
-"""As people write it, and as Python writes what is very large or very small."""
+"""A number as people write it, or with an exponent as Python prints very large and small ones."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 MOST_S, MOST_BYTES = 1e9, 1 << 60
 """Thirty years and an exabyte: more is not meant, and would be no number of nanoseconds or bytes in a record."""
@@ -50,11 +50,11 @@ def size_bytes(text: str | float, option: str) -> int:
 
 
 NETWORKS = {"3g": 1.6e6, "4g": 10e6, "5g": 100e6}
-"""Bits a second that a phone gets where the network is neither empty nor full."""
+"""Typical bits per second of a phone on a moderately loaded network."""
 
 
 def bits_a_second(text: str, option: str) -> float:
-    """Read 10mbit, 1.5gbit, 800kbit or the name of a network."""
+    """Return the bits per second of a text such as 10mbit, 1.5gbit, 800kbit or the name of a network."""
     if text.lower() in NETWORKS:
         return NETWORKS[text.lower()]
     match = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())
@@ -69,7 +69,7 @@ def bits_a_second(text: str, option: str) -> float:
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """``a=b`` options."""
+    """Return the values of ``a=b`` options by name."""
     by_left = {}
     for text in texts:
         left, sign, right = text.partition("=")

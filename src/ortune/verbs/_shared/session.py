@@ -1,4 +1,4 @@
-"""How the options of a verb say what it measures, and where its answer goes."""
+"""Opens the experiment, the journal and the page that a verb's options describe."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ R = TypeVar("R", bound=Record)
 
 @contextlib.contextmanager
 def experiment(verb: str, options: Feeding, watch: Watcher, *, timed: bool = True) -> Iterator[Experiment]:
-    """Open the experiment of a verb on the terms of its options.
+    """Open the experiment that a verb's options describe.
 
     Args:
-        verb: Its name.
-        options: Its options.
+        verb: Name of the verb.
+        options: Options of the verb.
         watch: Progress and cancellation callbacks.
         timed: Whether the verb measures times.
     """
@@ -45,20 +45,20 @@ def go_on(
     /,
     **names: str,
 ) -> None:
-    """Begin the journal, or resume that of an interrupted session with the same question.
+    """Begin a new journal, or resume the journal of an interrupted session with the same question.
 
-    Another build, another machine or other input files make another session.
+    Another build, machine or input file makes it a different question.
 
     Args:
         opened: The experiment, which has acquired the machine.
         options: Options of the verb.
         sides: The sides that run.
-        resume: ``--resume``: a session, "" for the newest, None for a new one.
+        resume: ``--resume``: id of a session, "newest" for the newest, None for a new session.
         files: Further files that the answer depends on.
         names: Names of the sides for the header of the journal.
 
     Raises:
-        UsageError: There is no such session, or it cannot be read.
+        UsageError: The session to resume does not exist or cannot be read.
     """
     feeds = options.feeds
     builds = [
@@ -88,7 +88,7 @@ def go_on(
 
 
 def _stamp(inputs: Path | None) -> str:
-    """Changes when the user's input files do."""
+    """Return the paths, sizes and modification times of the input files, so a change is noticed; "" without files."""
     if inputs is None:
         return ""
     files = sorted(inputs.rglob("*")) if inputs.is_dir() else [inputs]
@@ -96,10 +96,10 @@ def _stamp(inputs: Path | None) -> str:
 
 
 def keep(opened: Experiment, options: Budgeted, envelope: Envelope[R]) -> Envelope[R]:
-    """Store the answer, and write the page of ``--report``.
+    """Store the result, and write the page of ``--report``.
 
     Raises:
-        UsageError: The page cannot be written; what was measured is stored.
+        UsageError: The page cannot be written; the result is stored.
     """
     envelope = opened.keep(envelope)
     page = path(options.report)

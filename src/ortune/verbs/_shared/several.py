@@ -12,14 +12,14 @@ from ortune.verbs._shared.groups import Exported
 
 @dataclass(frozen=True, kw_only=True)
 class KeptRows(Exported):
-    """An answer for each of several models, kept until all are there; one model alone is quick to repeat."""
+    """Options of a command on several models that stores each result until all are complete."""
 
     resume: ResumeModels = None
     store: StoreFolder = None
 
     @cached_property
     def of_several(self) -> None:
-        """Raise UsageError for one model that is to be resumed: a run over several takes the option away."""
+        """Raise UsageError if ``--resume`` was passed for one model; a run over several removes the option."""
         if self.resume is not None:
             raise UsageError(
                 "only a run over several models can be resumed with this command",

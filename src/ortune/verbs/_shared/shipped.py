@@ -1,4 +1,4 @@
-"""What a race ships: the winner or what runs today, why its leader is refused, and what else was faster."""
+"""Decides what a race ships: the winner or the current plan, with the reason for refusing the leader."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def other_package(search: Search, shipped: Plan) -> OtherPackage | None:
 def decide(
     search: Search, against_default: Comparison | None, current: Comparison | None
 ) -> tuple[Plan, Refused | None]:
-    """Return what is shipped, and the race's leader where that is not it."""
+    """Return the plan to ship, and the race's leader if it was refused."""
     race, stays = search.race, unchanged(search)
     if search.winner is None or against_default is None:
         return stays, None
@@ -77,7 +77,7 @@ def decide(
 
 
 def faster_under_load(search: Search) -> list[str]:
-    """Return plans of the confirmation that are faster than the winner under load alone."""
+    """Return a note for each confirmed plan that is faster than the winner only under load."""
     if search.winner is None:
         return []
     compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
@@ -91,7 +91,7 @@ def faster_under_load(search: Search) -> list[str]:
 
 
 def failed_leader(search: Search) -> str:
-    """Return the leader that failed while it was confirmed."""
+    """Return the leader that failed during its confirmation."""
     winner = search.winner
     if winner is None or winner.status != "failed" or not search.confirmation:
         return ""
@@ -100,7 +100,7 @@ def failed_leader(search: Search) -> str:
 
 
 def rejected(search: Search) -> str:
-    """Return the fastest plan that the race rejected because something else gets worse, for those who do not mind."""
+    """Return a note on the fastest plan rejected because another figure got worse; "" if there is none."""
     least = float(np.log1p(-search.race.worth))
     if search.default_worsens:
         ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
@@ -128,5 +128,5 @@ def rejected(search: Search) -> str:
 
 
 def unchanged(search: Search) -> Plan:
-    """Return what runs where nothing is changed."""
+    """Return the plan that runs if nothing is changed: the current one, else the default."""
     return search.current if search.current is not None else search.default

@@ -1,4 +1,4 @@
-"""Options for the sides of a comparison: A, B and up to six more, each with options for it alone."""
+"""Options for the sides of a comparison: A, B and up to six more, each with options for that side only."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LETTERS = "abcdefgh"
 
 
 class _Altering(NamedTuple):
-    """What may be said of one side alone.
+    """An option that applies to one side only.
 
     Attributes:
-        type: Of its field; ``usual`` where nothing is said.
-        metavar: How the help calls its value; ``what`` how it calls the thing.
+        type: Type of the field; ``usual`` is its default.
+        metavar: Metavar in the help; ``what`` names the option's subject there.
         also: An older spelling.
     """
 
@@ -48,7 +48,7 @@ _ALTERING = {
 }
 
 _MACHINE = {"host": _Altering(str | None, None, "NAME=SCRIPT", "The machine")}
-"""What is said of a side where machines are compared."""
+"""Additional per-side options of a comparison of machines."""
 _OF_A_RUNTIME = ("runtime", "target", "ort_web")
 
 OptionsType = TypeVar("OptionsType", bound=type)
@@ -57,9 +57,10 @@ OptionsType = TypeVar("OptionsType", bound=type)
 def _for_sides(
     letters: str, what: Mapping[str, _Altering] = _ALTERING
 ) -> Callable[[OptionsType], OptionsType]:
-    """Adds fields for what may be said of each of these sides alone (``a_set``, ``a_rewrite``, ...) to options.
+    """Return a decorator that adds the per-side fields (``a_set``, ``a_rewrite``, ...) to an options class.
 
-    They follow the fields of the class, and are added before ``dataclass`` reads it. The help shows those of A and B.
+    The fields follow those of the class and must be added before ``dataclass`` reads it. The help shows only those of A
+    and B.
     """
 
     def add(options: OptionsType) -> OptionsType:
@@ -106,20 +107,20 @@ class TwoSides(_Named):
 
     @cached_property
     def mapped(self) -> dict[str, str]:
-        """Inputs of A by those of B that take them."""
+        """Names of A's inputs by the names of B's inputs that receive their values."""
         return pairs(self.map, "--map")
 
     @property
     def positions(self) -> list[AnyPath | None]:
-        """The sides as they are named, in order."""
+        """The sides in order, as named by the user."""
         return [self.a, self.b]
 
     @cached_property
     def machines(self) -> dict[str, HostOption]:
-        """The machines of the sides that name one, by letter.
+        """Machines of the sides that have one, by letter.
 
         Raises:
-            UsageError: One is no ``NAME=SCRIPT``, or its side also names a runtime.
+            UsageError: A value is not ``NAME=SCRIPT``, or the side also names a runtime.
         """
         hosts = {}
         for letter in LETTERS:
@@ -135,12 +136,12 @@ class TwoSides(_Named):
         return str(self.a).rstrip("/").endswith(".ortune")
 
     def alters(self, letter: str) -> str:
-        """Return the first thing that is said of a side alone, "" for nothing."""
+        """Return the name of the first option set for one side only; "" if there is none."""
         names = (*_ALTERING, *_MACHINE)
         return next((name for name in names if getattr(self, f"{letter}_{name}", None)), "")
 
     def side(self, letter: str) -> SideText:
-        """Return one side as it was written."""
+        """Return one side as the user wrote it."""
         from ortune.measuring.sides import SideText
 
         place = LETTERS.index(letter)
@@ -174,20 +175,20 @@ class Sides(TwoSides):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, and whether it compares machines."""
+        """Terms of the measurement, including whether machines are compared."""
         return replace(super().terms, machines=bool(self.machines))
 
     @property
     def positions(self) -> list[AnyPath | None]:
-        """The sides as they are named, in order."""
+        """The sides in order, as named by the user."""
         return [self.a, self.b, *self.more]
 
     @cached_property
     def new_letters(self) -> str:
-        """The letters of the sides compared with A, in order.
+        """Letters of the sides compared with A, in order.
 
         Raises:
-            UsageError: There are too many of them, or one of them is left out.
+            UsageError: There are too many sides, or a side is missing.
         """
         if self.b is None and self.more:
             raise UsageError("C was given without B", do="ortune compare A B C")
@@ -212,18 +213,18 @@ class Sides(TwoSides):
 
     @property
     def proves_bundle(self) -> bool:
-        """A bundle alone is proven again, against its own untouched model; altered, B is the bundle as altered."""
+        """Whether a bundle is compared with its original model; False if an option changes side B or A's runtime."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
         return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
 
     def require_difference(self, *, same: bool = False) -> None:
-        """Require a second side, or one that differs; to compare A's model with itself, name it twice.
+        """Check that there is a second side or a difference; a model may be compared with itself by naming it twice.
 
         Args:
-            same: The same model on both sides is meant.
+            same: Whether the same model on both sides is intended.
 
         Raises:
-            UsageError: There is A alone, and nothing is said of one side.
+            UsageError: Only A is given, without options that change one side.
         """
         altered = any(self.alters(letter) for letter in LETTERS)
         if self.b is not None or altered or self._is_bundle or same:

@@ -1,6 +1,6 @@
-"""How the command line spells the fields of a dataclass, which is what a verb can be asked.
+"""Spelling of the fields of an options dataclass on the command line.
 
-Of it are made the command line, the Python function, and the command that asks the same again.
+The command line, the Python function and the command to repeat a measurement are derived from it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Argument:
     """A positional argument of the command line.
 
     Attributes:
-        metavar: How the help calls it; in brackets where it may be left out.
+        metavar: Name in the help; in brackets if optional.
         help: One sentence.
         each: Several may be passed; the command runs once for each.
     """
@@ -41,17 +41,17 @@ class Option:
     """An option of the command line.
 
     Attributes:
-        flag: ``--name``; for a switch that is on, ``--name/--no-name``.
+        flag: ``--name``; ``--name/--no-name`` for a switch that is on by default.
         metavar: The kind of value; "" for a switch.
         help: One sentence.
         panel: Section of the help.
-        least: The least number that is taken.
+        least: The smallest accepted number; None for no limit.
         short: ``-n``.
-        again: It is part of what was measured, so the command that measures it again has it.
-        also: An older spelling that is understood too.
+        again: Whether the option affects the measurement, so the command that repeats it includes the option.
+        also: An older accepted spelling.
         hidden: Whether the help omits it, because the option of another side is shown instead.
-        writes: It names a file that is written at the end, whose place is tried before anything is done: a model, or
-            anything else (True).
+        writes: Whether the option names a file written at the end, "model" for a model; its location is tested before
+            work starts.
     """
 
     flag: str
@@ -71,10 +71,10 @@ class OptionField:
     """One field of a verb's options.
 
     Attributes:
-        name: Of the field and of the Python argument.
-        type: As annotated.
-        default: ``dataclasses.MISSING`` where it must be given.
-        spelling: How the command line has it; None for what can be asked from Python alone.
+        name: Name of the field and of the Python argument.
+        type: Type, as annotated.
+        default: ``dataclasses.MISSING`` if the option is required.
+        spelling: Spelling on the command line; None if the option is available only from Python.
     """
 
     name: str
@@ -84,17 +84,17 @@ class OptionField:
 
     @property
     def required(self) -> bool:
-        """Returns whether the option must be given."""
+        """Whether the option is required."""
         return self.default is MISSING
 
     @property
     def many(self) -> bool:
-        """Returns whether the option may be given several times."""
+        """Whether the option may be passed several times."""
         return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
 
     @property
     def takes_text(self) -> bool:
-        """Whether the command line has the value as text, whatever it means."""
+        """Whether the command line passes the value as text."""
         return str in (get_args(self.type) or (self.type,)) or get_origin(self.type) is Literal
 
     def given(self, options: Any) -> bool:
@@ -104,7 +104,7 @@ class OptionField:
 
 
 def option_fields(options: type) -> Iterator[OptionField]:
-    """The fields of a verb's options: arguments first, then options in their order."""
+    """Yield the fields of a verb's options: arguments first, then options in their order."""
     hints = get_type_hints(options, include_extras=True)
     all_fields = []
     for field in fields(options):
@@ -116,10 +116,10 @@ def option_fields(options: type) -> Iterator[OptionField]:
 
 
 def require_places(options: Any) -> dict[str, Path]:
-    """Return the files that will be written, by option, each of which was tried.
+    """Return the files that will be written, by option, after checking that each is writable.
 
     Raises:
-        UsageError: One of them cannot be written.
+        UsageError: A file cannot be written.
     """
     places = {}
     for option in option_fields(type(options)):
@@ -131,13 +131,13 @@ def require_places(options: Any) -> dict[str, Path]:
 
 
 def with_timeline(options: Any) -> Any:
-    """Return the options of a verb whose result is shown on a page, which includes the timeline of the runs."""
+    """Return the options with ``timeline`` set, if the verb has it, since a page shows the timeline."""
     names = (option.name for option in option_fields(type(options)))
     return replace(options, timeline=True) if "timeline" in names else options
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
-    """Return the options that differ from their defaults, as words of a command line."""
+    """Return the options that differ from their defaults, as arguments of a command line."""
     line: list[str] = []
     for option in option_fields(type(options)):
         value = getattr(options, option.name)
@@ -156,25 +156,25 @@ def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
 
 
 def command(verb: str, options: Any) -> str:
-    """The command line that asks the same again."""
+    """Return the command line that repeats a measurement."""
     return shlex.join(["ortune", verb, *words(options)])
 
 
 def written(value: object) -> str:
-    """A value as the command line has it."""
+    """Return a value as text for the command line."""
     return (
         f"{value:.12g}" if isinstance(value, float) else str(int(value) if isinstance(value, bool) else value)
     )
 
 
 def as_written(field: OptionField, value: Any) -> Any:
-    """A value from Python as the command line has it.
+    """Convert a value from Python to the form of the command line.
 
-    What may be given several times may be one text, or names with their values: ``{"intra": 1}``,
-    ``{"x": (1, 3, 224, 224)}`` for a shape, ``{"seq": [16, 128]}`` for a dimension.
+    A repeatable option also accepts a single text, or a mapping: ``{"intra": 1}``, ``{"x": (1, 3, 224, 224)}`` for a
+    shape, ``{"seq": [16, 128]}`` for a dimension.
 
     Raises:
-        UsageError: Names with values are given for what has none.
+        UsageError: A mapping was passed for an option that does not accept one.
     """
     if not (field.many and isinstance(field.spelling, Option)):
         # A source is text: a file, or a function.
@@ -197,10 +197,10 @@ def as_written(field: OptionField, value: Any) -> Any:
 
 
 def named(runtime: AnyPath | None) -> str | None:
-    """A runtime that the user names, or None."""
+    """Return the runtime named by the user as text, or None."""
     return None if runtime is None else str(runtime)
 
 
 def path(place: AnyPath | None) -> Path | None:
-    """A path, or None."""
+    """Return a place as a path, or None."""
     return None if place is None else Path(place)

@@ -1,4 +1,4 @@
-"""Steps of a measurement that several verbs show as their progress."""
+"""Names of measurement steps that several verbs show as progress."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ PLANNING = "timing a few runs, to plan the session"
 
 
 def first_run(name: str) -> str:
-    """Return the step that runs a side, or a release, for the first time."""
+    """Return the name of the step that runs a side, or a release, for the first time."""
     return f"running {name} for the first time"

@@ -1,4 +1,4 @@
-"""What a tuning says before it is worded: the comparison that decides, what stays, what was tried, how sure it is."""
+"""Facts of a tuning result, before wording: the deciding comparison, what was tried, and the certainty."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ortune.records import Candidate, Comparison, Finding, Plan, PrecisionRow, V
 from ortune.verbs.tune.result import TuneResult
 
 MOST_UNSEEN = 0.1
-"""The largest minimum detectable effect, as a share, with which what runs may be called the best."""
+"""The largest minimum detectable effect, as a share, with which the current plan may be called the best."""
 
 
 def verdict(result: TuneResult) -> VerdictName:
-    """What the deciding comparison says; "inconclusive" where nothing decides, or what is faster is not proposed."""
+    """Return the deciding comparison's verdict; "inconclusive" without one, or if a faster plan is not proposed."""
     if nothing_tested(result):
         return "nothing-tested"
     claim = claimed(result)
@@ -23,41 +23,41 @@ def verdict(result: TuneResult) -> VerdictName:
 
 
 def claimed(result: TuneResult) -> Comparison | None:
-    """Return the comparison that the answer is about: of the winner, or of the leader where what runs stays."""
+    """Return the comparison that decides the answer: the winner's, or the leader's if the current plan is kept."""
     return (result.refused.comparison if result.refused else None) if kept(result) else deciding(result)
 
 
 def kept(result: TuneResult) -> bool:
-    """Return whether what runs stays."""
+    """Return whether the current plan is kept."""
     return result.winner == (today(result) or result.default)
 
 
 def stays_best(result: TuneResult) -> bool:
-    """Return whether what runs stays, and a gain that matters would have been seen."""
+    """Return whether the current plan is kept and a relevant gain would have been detected."""
     return kept(result) and not result.budget.exploratory and standing(result) == "best"
 
 
 def fewer_bits(result: TuneResult) -> PrecisionRow | None:
-    """Return what is known of the winner's quantized model, where it runs one."""
+    """Return the measured precision of the winner's quantized model; None if it is not quantized."""
     winner = result.winner
     rows = [r for r in result.precision if r.within_ratio != 0 and r.plan.providers == winner.providers]
     return next((r for r in rows if r.plan.rewrites and r.plan.rewrites[-1] in winner.rewrites), None)
 
 
 def today(result: TuneResult) -> Plan | None:
-    """Return what the user runs today, where that is anything but the untouched default."""
+    """Return the user's current plan; None if it is the untouched default."""
     return result.current if result.current != result.default else None
 
 
 def deciding(result: TuneResult) -> Comparison | None:
-    """Return the comparison that the headline rests on: against today's plan where there is one, else the default."""
+    """Return the comparison of the headline: against the current plan if there is one, else against the default."""
     if today(result) is not None:
         return result.against_current
     return result.against_default
 
 
 def nothing_tested(result: TuneResult) -> bool:
-    """Return whether no other configuration ran: that is no answer, and nothing is the best of none."""
+    """Return whether no other configuration ran, which means that there is no answer."""
     compared = (result.against_default, result.against_current, result.refused)
     return (
         not tried(result.candidates)
@@ -70,10 +70,9 @@ Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
 
 
 def standing(result: TuneResult) -> Standing:
-    """Return how sure it is that nothing is better than what runs, where that stays.
+    """Return how certain it is that nothing beats the plan that is kept.
 
-    The best, only where no plan is left that may be better and a gain that matters would have been seen: where it is
-    not known which difference that is, or only one of half the time, none was ruled out.
+    "best" requires that at least one plan ran and that the minimum detectable effect is known and small enough.
     """
     verdict = result.refused.comparison.verdict if result.refused else None
     if nothing_tested(result):
@@ -87,17 +86,17 @@ def standing(result: TuneResult) -> Standing:
 
 
 def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return plans that were proposed and for which there was no time."""
+    """Return the proposed plans that were not tried for lack of time."""
     return [c for c in candidates if c.reason == "budget"]
 
 
 def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the plans that ran at least once, the default and today's plan left out."""
+    """Return the plans that ran at least once, except the default and the current plan."""
     return [c for c in candidates if c.status not in ("not-tried", "default", "current")]
 
 
 def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the plans of which a time is known that means something: right outputs, and no failure."""
+    """Return the plans with a valid time: correct outputs and no failure."""
     ran = (c for c in tried(candidates) if c.ratio is not None)
     return [c for c in ran if c.status not in ("failed", "wrong-output")]
 
@@ -109,22 +108,22 @@ def least_seen(result: TuneResult) -> float | None:
 
 
 def mended(result: TuneResult) -> list[Finding]:
-    """Return the findings about the file that a rewrite mends."""
+    """Return the findings about the file that a rewrite fixes."""
     return [f for f in result.findings if f.plan is not None and f.plan.rewrites]
 
 
 def shipped(result: TuneResult, plan: Plan) -> bool:
-    """Return whether the winner has all rewrites of a plan."""
+    """Return whether the winner includes all rewrites of a plan."""
     return {s.name for s in plan.rewrites} <= {s.name for s in result.winner.rewrites}
 
 
 def base_name(result: TuneResult) -> str:
-    """Return what the headline compares with."""
+    """Return the name of the headline's baseline."""
     return "current" if today(result) is not None else default_name(result)
 
 
 def default_name(result: TuneResult) -> str:
-    """Return what the baseline is called where the default itself does not run, or has wrong outputs."""
+    """Return the name of the baseline, which depends on whether the default runs, is correct and fits in memory."""
     if result.default_broken:
         return "working default"
     if result.wrong_default is not None:
@@ -133,7 +132,7 @@ def default_name(result: TuneResult) -> str:
 
 
 def corrected(result: TuneResult) -> bool:
-    """Return whether the default is wrong, does not run or is too large, and the base is all that is to be set."""
+    """Return whether the default is wrong, does not run or is too large, and setting the base is the only change."""
     replaced = result.wrong_default is not None or _too_large(result)
     return replaced and today(result) is None and result.winner == result.default
 

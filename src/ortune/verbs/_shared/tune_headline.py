@@ -1,4 +1,4 @@
-"""The answer of a tuning in at most two lines: the verdict, the figure, and what it takes."""
+"""The answer of a tuning in at most two lines: the verdict, the figure, and what the change requires."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from ortune.verbs._shared.tune_facts import (
 from ortune.verbs.tune.result import TuneResult
 
 LONGEST_PLAN, LONGEST_LEADER = 70, 60
-"""Characters of a plan that a headline names. One that is shipped is counted where it is longer, another is cut."""
+"""Character limits of a plan in a headline: a longer shipped plan is counted, a longer leader is truncated."""
 
 
 def headline(result: TuneResult) -> str:
-    """Return the answer in at most two lines: the verdict, the figure with its interval, with what it was reached."""
+    """Return the answer in at most two lines: the verdict, the figure with its interval, and the change."""
     statistic, within = result.statistic, result.worth_ratio
     return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
 
 
 def limits(result: TuneResult) -> list[str]:
-    """Return what a reader of the headline must know besides."""
+    """Return the sentences that qualify the headline."""
     wrong = [_wrong_default(result)] if result.wrong_default is not None else []
     wrong += within_memory_words.sentences(result)
     if nothing_tested(result) or result.budget.exploratory:
@@ -58,7 +58,7 @@ def limits(result: TuneResult) -> list[str]:
 
 
 def _said(result: TuneResult) -> list[str]:
-    """Return the figure, and what it takes."""
+    """Return the parts of the headline after the verdict: the figure, the change, or why nothing changes."""
     if nothing_tested(result):
         why = _untested_words(result)
         return [why, *_rerun(result, why), *_runs_now(result)]
@@ -68,7 +68,7 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """Says that the default is wrong or does not run, what is right in its place, and how long a wrong one takes."""
+    """Return that the default is wrong or does not run, the correct baseline, and the time of the wrong default."""
     if result.default_broken:
         return f"the default does not run; the baseline is {result.default.describe()}, which does"
     right = f"those of {result.default.describe()} are correct"
@@ -86,7 +86,7 @@ def _wrong_default(result: TuneResult) -> str:
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
-    """Return the shapes of a mix that the winner was shown to lose: a gain on the whole must not hide them."""
+    """Return the shapes of a mix for which the winner is slower, so that an overall gain does not hide them."""
     return [
         f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
         for case in result.cases
@@ -100,13 +100,13 @@ def bounds(comparison: Comparison) -> str:
 
 
 def _final(result: TuneResult) -> list[str]:
-    """Return what a quantized winner rests on: with invented inputs, or few, it is not final."""
+    """Return the basis of a quantized winner's accuracy, which is not final if the inputs were few or generated."""
     row = fewer_bits(result)
     return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
 
 
 def gain_unit(ratio: float, statistic: str) -> str:
-    """Return what a factor is a factor of: "faster in p50", "faster to start", "less peak memory"."""
+    """Return the description of a factor: "faster in p50", "faster to start", "less peak memory"."""
     kind, name = two_sides.kind(statistic), two_sides.statistic_name(statistic)
     if kind in ("memory", "cpu"):
         return f"{'less' if ratio <= 1 else 'the'} {name}"
@@ -115,20 +115,20 @@ def gain_unit(ratio: float, statistic: str) -> str:
 
 
 def gain_words(comparison: Comparison) -> str:
-    """Return what got better and by how much: "1.11x faster in p50", "1.30x less peak memory"."""
+    """Return the gain of a comparison: "1.11x faster in p50", "1.30x less peak memory"."""
     ratio = comparison.ratio
     return f"{times(max(ratio, 1 / ratio))} {gain_unit(ratio, comparison.statistic)}"
 
 
 def blocks_words(comparison: Comparison) -> str:
-    """Return what the claim rests on: "16 fresh blocks" confirm it; race data is called exploratory."""
+    """Return the number of blocks of a claim: "16 fresh blocks"; data of the race is called exploratory."""
     if comparison.phase == "race":
         return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
     return heads.count(comparison.n_blocks, "fresh block")
 
 
 def _gain(result: TuneResult) -> list[str]:
-    """Return what the winner gains over what runs, and what it is."""
+    """Return the winner's gain over the current plan or the default, and its description."""
     claim = deciding(result)
     if claim is None:
         return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
@@ -148,7 +148,7 @@ def _gain(result: TuneResult) -> list[str]:
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
-    """The current configuration and what the untouched default would be, where the two differ; and that it stays."""
+    """Return the current configuration and the default's figure if they differ; with ``keep``, that it is kept."""
     if corrected(result):
         return [f"set {result.default.describe()}"]
     if today(result) is None:
@@ -168,13 +168,13 @@ def _default_takes(result: TuneResult) -> str:
 
 
 def _rerun(result: TuneResult, said: str) -> list[str]:
-    """Return the budget that is enough, where it is known and not said yet."""
+    """Return the sufficient budget as an option, if it is known and ``said`` does not contain it."""
     enough_s = result.budget.enough_s
     return [f"rerun with --budget {as_option(enough_s)}"] if enough_s and "--budget" not in said else []
 
 
 def both_values(result: TuneResult) -> str:
-    """Return what is replaced and what replaces it: "11.0 ms -> 9.90 ms"."""
+    """Return the values before and after: "11.0 ms -> 9.90 ms"; "" without a comparison."""
     base = result.current_figures if today(result) is not None else result.default_figures
     comparison = deciding(result)
     return (
@@ -185,12 +185,12 @@ def both_values(result: TuneResult) -> str:
 
 
 def interval_of(comparison: Comparison) -> str:
-    """Return what its interval is called; of two claims, against the default and against today, it is one for both."""
+    """Return the name of a comparison's interval, with its level."""
     return interval_name(comparison.level)
 
 
 def _named(result: TuneResult) -> str:
-    """What the winner is: what runs it, where that is new, then what it changes, named where short, else counted."""
+    """Return the winner in words: its new runtime, if any, then its changes, which are counted if the list is long."""
     plan, runtime = result.winner, result.runtime
     changes = plan if runtime is None else msgspec.structs.replace(plan, providers=())
     said = changes.describe()
@@ -206,7 +206,7 @@ def _named(result: TuneResult) -> str:
 
 
 def other_package(result: TuneResult) -> str:
-    """Return how fast the best configuration with another package is, or without one; "" if none was confirmed."""
+    """Return the gain of the best configuration with another package, or without one; "" if none was confirmed."""
     other = result.other_package
     if other is None or (result.refused is not None and result.refused.plan == other.plan):
         return ""
@@ -219,13 +219,13 @@ def other_package(result: TuneResult) -> str:
 
 
 def counted(rewrites: int, settings: int) -> str:
-    """Return how many there are of each: "2 rewrites and 1 setting"."""
+    """Return the numbers of rewrites and settings: "2 rewrites and 1 setting"."""
     kinds = ((rewrites, "rewrite"), (settings, "setting"))
     return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
 
 
 def leading(result: TuneResult) -> Candidate | None:
-    """Return what looks fastest where nothing could be confirmed; None if nothing looks worth a change."""
+    """Return the plan that looks fastest in an exploratory result; None if no gain is worth a change."""
     if not result.budget.exploratory:
         return None
     wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")
@@ -234,7 +234,7 @@ def leading(result: TuneResult) -> Candidate | None:
 
 
 def _exploratory(result: TuneResult) -> list[str]:
-    """Return what looks fastest where nothing could be confirmed, why not, and the budget that confirms it."""
+    """Return the plan that looks fastest, why nothing could be confirmed, and the budget that would confirm it."""
     best = leading(result)
     n = len(tried(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
@@ -255,7 +255,7 @@ def _exploratory(result: TuneResult) -> list[str]:
 
 
 def _stays(result: TuneResult) -> list[str]:
-    """Return the sentence that nothing better was confirmed, who came nearest, and what could have been seen."""
+    """Return that no gain was confirmed, the closest plan, and the minimum detectable effect."""
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.failed_leader:
@@ -274,7 +274,7 @@ def _stays(result: TuneResult) -> list[str]:
 
 
 def acceptance(result: TuneResult) -> list[str]:
-    """Return the options that accept what a faster leader makes worse; none if it was not rejected for that."""
+    """Return the options that accept the drawbacks of a faster leader; [] if it was not rejected for such drawbacks."""
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
@@ -287,7 +287,7 @@ def acceptance(result: TuneResult) -> list[str]:
 
 
 def not_adopted(result: TuneResult) -> bool:
-    """Return whether the faster leader stays out because it gains too little for another package."""
+    """Return whether the faster leader is rejected because it gains too little to justify another package."""
     other, refused = result.other_package, result.refused
     return (
         refused is not None
@@ -299,7 +299,7 @@ def not_adopted(result: TuneResult) -> bool:
 
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
-    """Return why what is faster is not shipped."""
+    """Return the reason that a faster plan is not shipped."""
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
@@ -314,7 +314,7 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
 
 
 def _untested_words(result: TuneResult) -> str:
-    """Return why nothing was tested."""
+    """Return the reason that nothing was tested."""
     why = "no other configuration is possible or allowed here"
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
@@ -326,12 +326,12 @@ def _untested_words(result: TuneResult) -> str:
 
 
 def _leader(result: TuneResult) -> str:
-    """Return what led the race and is not shipped, by its name; the end of a long one is left out."""
+    """Return the description of the refused leader, truncated if long."""
     return shorten_end(result.refused.plan.describe() if result.refused else "the leader", LONGEST_LEADER)
 
 
 def _tried_words(result: TuneResult) -> str:
-    """Return how many configurations ran, and under which conditions: "7 configurations on an idle machine"."""
+    """Return how many configurations ran, and in which conditions: "7 configurations on an idle machine"."""
     n = len(tried(result.candidates))
     which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
     if n and not any(c.n_blocks for c in tried(result.candidates)):
@@ -346,12 +346,12 @@ def _tried_words(result: TuneResult) -> str:
 
 
 def _seen(result: TuneResult) -> str:
-    """Return the smallest effect that could have been seen; never silent about it."""
+    """Return the smallest effect that could have been detected, or that it is unknown."""
     return _detectable(result) or "the minimum detectable effect is not known"
 
 
 def _detectable(result: TuneResult) -> str:
-    """Return which gain could have been seen; "" if that is not known."""
+    """Return the gain that could have been detected; "" if it is unknown."""
     share = least_seen(result)
     if share is not None:
         return f"minimum detectable effect {detectable(share)}"
@@ -362,7 +362,7 @@ def _detectable(result: TuneResult) -> str:
 
 
 def outputs(result: TuneResult) -> str:
-    """Return how equal the winner's outputs are to the default's, or ""."""
+    """Return how closely the winner's outputs match the default's; "" without a comparison."""
     difference = result.outputs
     if difference is None:
         return ""
@@ -374,11 +374,11 @@ def outputs(result: TuneResult) -> str:
 
 
 HERE = "."
-"""The place of a bundle on its own page."""
+"""Path of a bundle on its own page."""
 
 
 def bundled(result: TuneResult) -> str:
-    """Return the place of the bundle, and its content if no change is proposed."""
+    """Return the path of the bundle, and its content if no change is proposed."""
     if not kept(result):
         return result.bundle
     which = f"the {'current' if today(result) is not None else 'default'} configuration"

@@ -1,4 +1,4 @@
-"""The answer of a tuning: what is shipped, the tables behind it, and what is worth knowing of the session."""
+"""Builds the result of a tuning: the shipped plan, the tables, and notes about the session."""
 
 from __future__ import annotations
 
@@ -42,19 +42,20 @@ from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
-"""Of the time in which some task waits for a CPU: below the one a machine is idle, above the other it is busy."""
+"""Share of time in which a task waits for a CPU: below the first a machine is idle, above the second it is busy."""
 
 LEAST_SEEN, PHASES = 18, 1.25
-"""Blocks from which on drift of the default is examined, and ratio of ninth to first decile from which on it counts."""
+"""Least number of blocks for a drift check of the default, and the ratio of the ninth to the first decile that
+counts."""
 
 
 def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None = None) -> TuneResult:
-    """Return the whole answer, without what the session knows: its number, its words and its profile.
+    """Return the whole result, except for the fields that the session sets: its id, its words and its profile.
 
     Args:
         run: The race and the confirmation.
-        enough_s: A budget that the answer names for something else; 0 for the race's own.
-        within: What a limit of memory decided; None without one.
+        enough_s: A sufficient budget to report instead of the race's own; 0 for the race's.
+        within: Result of the search within a memory limit; None without a limit.
     """
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
     tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
@@ -176,7 +177,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
 
 
 def _wrong_default(run: Tuning) -> Figures | None:
-    """Return the figures of the default whose outputs are wrong: of its blocks, else of its single trial."""
+    """Return the figures of a default with wrong outputs, from its blocks or its single trial; None without one."""
     race = run.search.race
     if race.timed_only is None:
         return None
@@ -199,7 +200,7 @@ def _rewritable(run: Tuning) -> list[Finding]:
 
 
 def _raced(search: Search, plan: Plan) -> Comparison | None:
-    """Return a plan against the default in the blocks of the race; None if too few hold it."""
+    """Return the comparison of a plan's rewrites alone with the default in the race's blocks; None if too few."""
     names = {spec.name for spec in plan.rewrites}
     entries = search.race.entries.values()
     alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
@@ -208,17 +209,17 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
 
 
 def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
-    """What a page runs where its device has no GPU for the plan: a race proves nothing of the others that were in it.
+    """Return the plan for a page on devices without a GPU.
 
     Args:
-        shipped: The plan that a bundle has first.
-        default: Its outputs were seen right.
-        current: What runs today; None if that was not said.
-        today: That against the default, on fresh blocks.
+        shipped: First plan of the bundle.
+        default: The default, which has correct outputs.
+        current: The current plan; None if the user gave none.
+        today: Comparison of the current plan with the default, on fresh blocks.
 
     Returns:
-        What runs today where that is shown to be faster than the default, else the default; of the two what runs on
-        WebAssembly. None for a plan that needs none, and where neither does.
+        The current plan if it is faster than the default, else the default, provided that it runs on WebAssembly. None
+        if the shipped plan needs no fallback or neither plan runs on WebAssembly.
     """
     if not shipped.is_web or WASM.name in shipped.provider_names:
         return None
@@ -229,7 +230,7 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
 
 
 def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
-    """The answer with what its winner runs on, where that is another runtime than the default's, and its price."""
+    """Return the result with the winner's runtime and its cost, if it is not the default's runtime."""
     other = result.other_package
     if other is not None:
         priced = msgspec.structs.replace(other, adoption=adoption_of(side, other.plan))
@@ -241,13 +242,13 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
 
 
 def adoption_of(side: Resolved, plan: Plan) -> Adoption | None:
-    """Return what running a plan takes; None in the user's own runtime, and in a page."""
+    """Return what a plan's runtime requires to install; None for the user's own runtime and for a browser."""
     runtime = side.runtime_of(plan)
     return None if runtime == side.runtime or runtime.ort_web_dist else made.adoption(runtime, side.runtime)
 
 
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
-    """Return a default that changes by itself: on a shared machine that is a neighbour, whom no counter here shows."""
+    """Return a note if the default drifted during the session, as on a shared machine; [] if it was stable."""
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
     if statistic.startswith("memory") or len(values) < LEAST_SEEN:
         return []
@@ -258,7 +259,7 @@ def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
 
 
 def _caution(run: Tuning) -> str:
-    """The default's pool knows nothing of a quota: where it is larger than what may be used, beating it is easy."""
+    """Return a caution if the default pool exceeds the CPU quota, which makes it easy to beat; else ""."""
     host = run.baseline.host
     if host.effective_cpus >= host.cores or run.search.current is not None:
         return ""
@@ -266,7 +267,7 @@ def _caution(run: Tuning) -> str:
 
 
 def _throttled(blocks: Sequence[Block]) -> list[str]:
-    """Throttling while measuring, beyond one period in a hundred."""
+    """Return a note on throttling during the measurement, if it exceeds one period in a hundred."""
     sensors = [trial.sensors for trial in _trials(blocks)]
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
@@ -276,9 +277,9 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 
 
 def _conditions(search: Search) -> str:
-    """Return how busy the machine was while calibrating, by the share of time in which some task waited for a CPU.
+    """Return how busy the machine was during calibration, by the share of time in which a task waited for a CPU.
 
-    Of a search without a calibration, in its blocks.
+    Uses the search blocks if there was no calibration, and returns "" if nothing is known.
     """
     blocks = search.calibration or search.blocks
     waits = [ratio for t in _trials(blocks) if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None]
@@ -302,5 +303,5 @@ def _conditions(search: Search) -> str:
 
 
 def _trials(blocks: Sequence[Block]) -> list[Measured]:
-    """Return every completed trial, whichever arm, dropped blocks included."""
+    """Return every completed trial of any arm, including dropped blocks."""
     return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]

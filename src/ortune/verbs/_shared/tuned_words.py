@@ -1,4 +1,4 @@
-"""What the answer of a race notes, in sentences: why its leader is not shipped, and what disturbed it."""
+"""Notes on the answer of a race: why its leader is not shipped, and what disturbed the measurement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def not_shipped(
     """Return the sentence that the leader is not shipped.
 
     Args:
-        plan: The leader.
+        plan: The plan that is kept.
         kept: What runs instead.
         why: The reason.
         worth: The smallest gain that justifies a change, as a share.
@@ -52,7 +52,7 @@ def not_adopted(plan: str, kept: str, worth_adopting: float) -> str:
 
 
 def worsens(plan: str, kept: str, figures: Sequence[str]) -> str:
-    """Return the sentence that the leader fails guards, and what allows that."""
+    """Return the sentence that the leader fails guards, with the options that allow it."""
     allow = " ".join(f"--allow {figure}" for figure in figures)
     return f"{plan} is better but worsens {', '.join(figures)}: {kept} is kept ({allow})"
 
@@ -63,7 +63,7 @@ def over_memory(plan: str, kept: str, peak: str) -> str:
 
 
 def faster_under_load(plan: str) -> str:
-    """Return the note about a plan that is faster than the winner under load alone."""
+    """Return the note about a plan that is faster than the winner only under load."""
     return f"{plan} {ONLY_UNDER_LOAD}: those settings are left out (--allow busy)"
 
 
@@ -96,7 +96,7 @@ def throttled(share_ratio: float) -> str:
 
 
 def reason(why: Reason) -> str:
-    """Return the sentence on a plan that is not the winner."""
+    """Return the reason that a plan is not the winner."""
     said = {
         "budget": "the budget ran out first",
         "budget-before-it-ran": "not tested: the budget ran out",

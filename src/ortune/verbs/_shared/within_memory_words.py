@@ -1,4 +1,4 @@
-"""What a limit of memory did to a tuning, in words."""
+"""Sentences about the effect of a memory limit on a tuning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ortune.verbs.tune.result import MemoryTry, TuneResult
 
 
 def sentences(result: TuneResult) -> list[str]:
-    """Return what is within the limit, and what is not; [] without a limit."""
+    """Return which plans fit in the memory limit; [] without a limit."""
     within = result.within_memory
     if within is None:
         return []
@@ -39,7 +39,7 @@ def _needs(tried: MemoryTry) -> str:
 
 
 def tried(result: TuneResult) -> Table:
-    """Return the configurations that were tried because the default needs more memory, the least first."""
+    """Return the configurations tried because the default needs more memory, the smallest first."""
     within = result.within_memory
     columns = [
         Column("configuration", "text"),

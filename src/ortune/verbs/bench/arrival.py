@@ -1,4 +1,4 @@
-"""Open loop of a bench: when the calls of a process start, and what they tell of the load."""
+"""Open-loop load of a bench: the start times of calls, and the load figures derived from them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ortune.verbs.bench.result import LoadFigures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """When calls start.
+    """Distribution of call start times.
 
     Attributes:
         kind: "constant", "poisson", "gamma:CV" or "recorded".
-        rate_per_s: Calls per second; of recorded ones, their mean.
+        rate_per_s: Calls per second; the mean rate for recorded calls.
         recorded: The recorded calls; None for all other kinds.
     """
 
@@ -38,14 +38,14 @@ class Arrival:
         return ArrivalSchedule(starts_ns=self.recorded.starts_ns[:n], cases=self.recorded.cases[:n])
 
     def words(self) -> str:
-        """Return it in words: "50/s, poisson arrivals"."""
+        """Return the distribution in words: "50/s, poisson arrivals"."""
         return f"{self.rate_per_s:.4g}/s, {self.kind.replace(':', ' ')} arrivals"
 
 
 def arrival_of(
     rate: str | float | None, kind: str | None, side: Resolved, feeds: InputOptions
 ) -> Arrival | None:
-    """Return when calls start; None if each caller starts the next call after the last one.
+    """Return the distribution of call starts; None if each caller starts the next call after the last one.
 
     Raises:
         InputError: The recording has no calls one by one.
@@ -65,7 +65,7 @@ def arrival_of(
 
 
 def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> LoadFigures:
-    """Return what the calls of one process tell of the load."""
+    """Return the load figures of one process."""
     done = trial.done
     assert done.open_loop is not None
     latencies = _in_order([list(case.latency_ns) for case in done.cases], schedule.cases)
@@ -102,7 +102,7 @@ def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:
 
 
 def _in_order(by_case: Sequence[list[int]], cases: Sequence[int]) -> list[int]:
-    """Return latencies in the order of the arrivals from those of each case."""
+    """Return the latencies of all cases in the order of the arrivals."""
     if len(by_case) == 1:
         return by_case[0]
     each = [iter(latencies) for latencies in by_case]

@@ -34,7 +34,7 @@ TICK_S = 0.01  # of the counters in /proc/stat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTrial:
-    """One process: which in the order run, which shape, what it measured, and the load of an open loop."""
+    """One process: its position, its shape, its measurement, and its load in an open loop."""
 
     index: int
     case: int
@@ -53,7 +53,7 @@ def make_result(
     names: Sequence[str],
     arrival: Arrival | None = None,
 ) -> BenchResult:
-    """Make the answer of a bench; ``names`` are those of the shapes, by their index."""
+    """Return the result of a bench; ``names`` are the names of the shapes, by index."""
     side, work = baseline.side, baseline.work
     rows, loads = [], []
     for i, case in enumerate(names):
@@ -91,7 +91,7 @@ def make_result(
 
 
 def _load(processes: Sequence[LoadFigures | None]) -> ArrivalRow:
-    """Return the load of a row: the median of each figure over processes, and what it says of the latencies."""
+    """Return the load of a row: the median of each figure over processes, and its verdict."""
     known = [load for load in processes if load is not None]
     names = LoadFigures.__struct_fields__
     load = LoadFigures(**{name: float(np.median([getattr(one, name) for one in known])) for name in names})
@@ -132,7 +132,7 @@ def _row(
 
 
 def _of_all(sizes: Sequence[int | None]) -> Estimate | None:
-    """Return the typical size; None where one process could not tell its own, as the others are another set."""
+    """Return the typical size; None if it is unknown for any process, since the rest would be a different sample."""
     known = [float(size) for size in sizes if size]
     return typical(known) if len(known) == len(sizes) else None
 
@@ -167,7 +167,7 @@ def _process(t: CaseTrial, name: str) -> BenchProcess:
 
 
 def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
-    """Return each output's name, shape and, where it is no plain value, how it would be compared."""
+    """Return each output's name and shape, and how it would be compared unless by value."""
     shapes = trial.done.cases[0].output_shapes
     kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
     return tuple(
@@ -177,7 +177,7 @@ def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
 
 
 def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> list[str]:
-    """Return threads that sessions add up to, and processes that never became steady."""
+    """Return notes on too many threads of all sessions, and on processes that never became steady."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
         notes.append(note_words.WEIGHTS_IGNORED)
@@ -192,7 +192,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> 
 
 
 def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
-    """Return threads of one process that may want a CPU at the same time: its callers, and its sessions' pools."""
+    """Return the threads of one process that may need a CPU at the same time: its callers and its sessions' pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
     pool = plan.settings.get(POOL.name)
     # The size of a pool counts the caller, who works along.
@@ -201,12 +201,12 @@ def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
 
 
 def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
-    """Return what the sensors say about the machine while it was measured; [] for a quiet one.
+    """Return the sensors' remarks about the machine during the measurement; [] for a quiet machine.
 
     Args:
-        trials: Every process that was measured.
-        cpus: CPUs that a process can really use.
-        own: Threads of the process itself that may want one. More than there are CPUs wait for each other.
+        trials: All measured processes.
+        cpus: CPUs available to a process.
+        own: Threads of the process itself that may need a CPU; if they exceed the CPUs, they wait for each other.
     """
     crowd = own > cpus
     notes = []

@@ -1,4 +1,4 @@
-"""What a bench notes of the machine and the processes, in sentences."""
+"""Notes of a bench about the machine and the processes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def not_steady(unsteady: int, processes: int) -> str:
 
 
 def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
-    """Return that tasks waited for a CPU: those of the process itself if it has more threads than CPUs."""
+    """Return that tasks waited for a CPU, including the process's own if it has more threads than CPUs."""
     said = f"tasks waited for a CPU {100 * share_ratio:.0f} % of the time"
     if own_threads > cpus:
         return f"{said}, including the process's own {own_threads} threads on {count(cpus, 'CPU')}"
@@ -33,7 +33,7 @@ def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
 
 
 def other_tasks(tasks: float, cpus: int) -> str:
-    """Return how many tasks of other programs were ready to run."""
+    """Return the number of other programs' tasks that were ready to run."""
     return f"busy machine: about {tasks:.1f} other tasks on {count(cpus, 'CPU')}"
 
 

@@ -1,7 +1,7 @@
-"""``ortune bench``: how long one plan takes here, in several fresh processes a shape.
+"""``ortune bench``: the latency of one plan on this machine, from several fresh processes per shape.
 
-A bench makes no comparison, so it needs no controls; what it needs is several processes, since two processes of
-the same plan differ by more than the requests within one do.
+A bench does not compare, so it has no controls. It uses several processes, since two processes of the same plan differ
+more than the requests within one.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 
 
 def check(verb: str, options: OneBench) -> None:
-    """Raise UsageError for what cannot be measured."""
+    """Raise UsageError for a model or options that cannot be measured."""
     model = str(options.model)
     if model.endswith(".json"):
         raise UsageError(
@@ -110,11 +110,11 @@ def measured(
     arena: bool = False,
     starts: tuple[str | float | None, str | None] = (None, None),
 ) -> Envelope[BenchResult]:
-    """Measure one plan for a verb, on a machine that was made already or on this one.
+    """Measure one plan for a verb, on a given machine or on this one.
 
     Args:
         verb: The verb.
-        options: Its options.
+        options: Options of the verb.
         watch: Progress and cancellation callbacks.
         machine: The machine; None for this one.
         pool: Whether all sessions share one thread pool.
@@ -144,10 +144,10 @@ def measured(
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
-    """Return the plan with what its sessions share put in; a number of threads that it has becomes the pool's.
+    """Return the plan with a shared pool or arena; a thread count of the sessions becomes that of the pool.
 
     Raises:
-        UsageError: A setting of the sessions' own pools or arenas conflicts with it.
+        UsageError: A setting of the sessions' own pools or arenas conflicts with the shared one.
     """
     settings = dict(plan.settings)
     if pool and POOL.name not in settings:
@@ -161,7 +161,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
 
 
 def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
-    """Add the setting of a flag; conflicting settings are named with the flag, which the user knows."""
+    """Set the setting of a flag, or raise UsageError that names the flag and the conflicting setting."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
@@ -171,14 +171,14 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What has a row: the name of a shape, and its files; several of recorded calls."""
+    """A row of the result: the name of a shape and its input files; several files for recorded calls."""
 
     name: str
     refs: tuple[FeedRef, ...]
 
 
 class _Run:
-    """One bench while it runs."""
+    """A running bench."""
 
     def __init__(self, o: OneBench, opened: Experiment, side: Resolved, arrival: Arrival | None) -> None:
         self.options, self.experiment, self.side, self.arrival = o, opened, side, arrival
@@ -191,7 +191,7 @@ class _Run:
         self.shapes: list[Shape] = []
 
     def go(self) -> Envelope[BenchResult]:
-        """Pilot, processes, figures."""
+        """Run the pilot and the processes, and return the result."""
         settle(self.baseline, self.budget, self.watch.line)
         limit_s = most_s(self.budget)
         question_right(self.baseline, limit_s, self.watch.line)
@@ -224,7 +224,7 @@ class _Run:
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
     def _left_ns(self) -> float:
-        """Return nanoseconds of the budget that remain after reserving time for the answer."""
+        """Return the nanoseconds of the budget that remain after reserving time for the answer."""
         return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
@@ -236,7 +236,7 @@ class _Run:
         return [bench_words.warmed(browser_name(name), heat(remote.ran))]
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
-        """Return how each shape's processes spend their time, and what one costs, nanoseconds."""
+        """Run one process per shape; return the timing of its processes, and the cost of one in nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
         runs = runs_to_look(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
@@ -303,7 +303,7 @@ class _Run:
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
-        """Round of one process a shape, in random order so that drift hits all alike. True when stopped."""
+        """Run one process per shape, in random order so that drift affects all alike; return True when stopped."""
         order = random.Random(self.options.feeds.seed)
         cases = self.shapes
         live = list(range(len(cases)))
@@ -335,14 +335,14 @@ class _Run:
         return False
 
     def _shapes(self) -> list[Shape]:
-        """Return what has a row and processes of its own: each shape, or all that were recorded together."""
+        """Return the rows, which have their own processes: each shape, or all recorded calls together."""
         cases, refs = self.baseline.work.cases, self.baseline.refs
         if self.arrival is not None and self.arrival.recorded is not None:
             return [Shape(name=RECORDED, refs=refs)]
         return [Shape(name=case.name, refs=(ref,)) for case, ref in zip(cases, refs, strict=True)]
 
     def _process(self, i: int, timing: Timing, rounds: int) -> Outcome:
-        """Return one process of one shape, journalled as what a session that is cut off can tell."""
+        """Run one process of one shape and record it in the journal."""
         executor, case, schedule = self.baseline.executor, self.shapes[i].name, None
         executor.timing = timing
         if self.arrival is not None:
@@ -364,7 +364,7 @@ class _Run:
         return outcome
 
     def _gave_up(self, i: int) -> str:
-        """Return the sentence that a shape has fewer processes than it should, and why."""
+        """Return the sentence that a shape has fewer processes than requested, with the reason."""
         cases = self.shapes
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""
@@ -372,7 +372,7 @@ class _Run:
 
 
 def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
-    """Return the trial of several shapes as if only one had been timed in it, by one caller."""
+    """Return the trial of several shapes as a trial of only one of them, with one caller."""
     done = trial.done
     times = done.cases[i]
     wall_ns = int(np.sum(times.latency_ns)) + gap_ns * len(times.latency_ns)
@@ -382,13 +382,13 @@ def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
 
 
 def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
-    """Return requests a process and caller: what is due anyway, and more where eight processes can then tell a p99.
+    """Return the requests per process and caller; more than ``least`` if eight processes can then estimate a p99.
 
     Args:
-        least: What pays by the variance between processes and between requests.
+        least: Optimal number, given the variance between processes and between requests.
         left_ns: Time for this shape.
-        process_ns: What a process costs before its first timed request.
-        request_ns: What a request costs, gap included.
+        process_ns: Time of a process before its first timed request.
+        request_ns: Time of a request, including the pause.
         callers: Callers of all sessions together.
     """
     # In 60 s of a shape each of 8 processes has 7.5 s: 5.5 s for requests after 2 s of its own. 1,000

@@ -39,20 +39,20 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 
 
 def functional(row: BenchRow, result: BenchResult) -> str:
-    """Says that the model ran where a device is emulated; no time, for such times are those of no hardware."""
+    """Return the sentence that the model ran on an emulated device; no times, since they are not real."""
     shape = f" at {row.case}" if row.case != "default" else ""
     ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
     return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
-    """Return the sentence that a shape has fewer processes than it should, and why."""
+    """Return the sentence that a shape has fewer processes than requested, with the reason."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
     return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """Name, value and interval of everything measured at one shape; the interval says so where there is none."""
+    """Return (name, value, interval) of each figure of one shape; the interval explains if there is none."""
     # A gap shorter than the request itself is not what keeps the throughput down.
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
@@ -79,20 +79,20 @@ def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Return mean, fastest and slowest request: name, value and interval; [] if the document has none."""
+    """Return (name, value, interval) of the mean, fastest and slowest request; [] if the document has none."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
     ends = (("min", row.min_ns), ("max", row.max_ns))
     return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
-    """Return the tails of each row; p99.9 only where some row knows it, since most benches cannot."""
+    """Return the tails of each row; p99.9 only if some row has it, since few benches have enough requests."""
     rare = any(t.latency_ns is not None for row in rows for t in row.tails if t.quantile > 0.99)
     return [tuple(t for t in row.tails if rare or t.quantile <= 0.99) for row in rows]
 
 
 def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
-    """Return one quantile's name, value and interval."""
+    """Return (name, value, interval) of one quantile."""
     name = tail_name(item)
     if item.latency_ns is None:
         return (
@@ -106,12 +106,12 @@ def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
 
 
 def tail_name(item: TailEstimate) -> str:
-    """Return a quantile as people call it: p99, p99.9."""
+    """Return the name of a quantile: p99, p99.9."""
     return f"p{100 * item.quantile:.4g}"
 
 
 def no_slo(result: BenchResult) -> str:
-    """Return why a tail of these requests is no service level: nothing ever waited in a queue; "" of an open loop."""
+    """Return why a tail is not valid for an SLO, since no request waited in a queue; "" for an open loop."""
     if result.arrival:
         return ""
     load = "no load" if result.load.startswith("one caller") else "closed loop"
@@ -124,7 +124,7 @@ def time(item: Estimate) -> tuple[str, str]:
 
 
 def cpu_time(item: Estimate) -> tuple[str, str]:
-    """Return words the CPU time of a run, which a browser elsewhere does not tell."""
+    """Return the CPU time of a run and its interval in words; a remote browser does not report it."""
     return time(item) if item.value else ("not known", "not reported by the browser")
 
 
@@ -147,7 +147,7 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
 
 
 def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Return what is held between requests and after the session, as far as it is known."""
+    """Return the memory used between requests and after the session, if known."""
     rows = []
     if row.idle_bytes is not None:
         value, interval = memory(row.idle_bytes)
@@ -163,7 +163,7 @@ def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
 
 
 def throughput(item: Estimate) -> tuple[str, str]:
-    """Return requests a second and their interval."""
+    """Return the requests per second and their interval."""
     return _scaled(item, ((1.0, "requests/s"),))
 
 
@@ -190,7 +190,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
 
 
 def supported(value: float, low: float | None, high: float | None) -> int:
-    """Decimals (negative: places before the point) that the interval leaves room for.
+    """Return the number of decimals (negative: places before the point) that the interval supports.
 
     The last digit shown is worth no more than half the interval and no less than a tenth of that; four digits at
     most, and one at least, of the lower end too. A single observation gets two digits.
@@ -212,7 +212,7 @@ def number(value: float, decimals: int) -> str:
 
 
 def _outward(value: float, decimals: int, *, up: bool) -> float:
-    """Rounded away from the middle, so that what is printed still covers; noise of the division is not a reason."""
+    """Return a bound rounded outward, so the printed interval still covers; rounding errors do not move it."""
     step = 10.0**decimals
     near = round(value * step)
     if abs(value * step - near) < 1e-6 * max(1.0, abs(near)):
@@ -221,7 +221,7 @@ def _outward(value: float, decimals: int, *, up: bool) -> float:
 
 
 def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
-    """Return what supports the figures, each with its name."""
+    """Return the details that support the figures, as (name, text)."""
     side, runtime = result.side, result.side.runtime
     counts = [f"{row.n_processes} processes, {row.n_requests:,} requests" for row in result.rows]
     processes = counts[0]
@@ -272,20 +272,20 @@ def document(envelope: Envelope[BenchResult]) -> Document:
 
 
 def _transfer(result: BenchResult) -> list[tuple[str, str]]:
-    """Return whether times contain it; nothing if no times are shown."""
+    """Return whether times include transfers to the device; [] if no times are shown."""
     emulated = finding_words.functional_only(result.findings)
     return [] if emulated else transfer_words.included([result.side.plan])
 
 
 def _given(result: BenchResult) -> str:
-    """Return the plan, each of its settings with how far its arrival was verified."""
+    """Return the plan in words, with the verification of each setting."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
     node = [result.side.runtime.build] if result.side.plan.is_node else []
     return "; ".join([*(read.values() or [result.side.plan.describe()]), *node])
 
 
 def _next(envelope: Envelope[BenchResult]) -> list[str]:
-    """Return what makes it faster, where the time goes, and what supports the figures."""
+    """Return the next commands: to tune, to profile, and to show the stored details."""
     result, work = envelope.result, envelope.workload
     said = work and as_said(work)
     if finding_words.functional_only(result.findings):
@@ -298,7 +298,7 @@ def _next(envelope: Envelope[BenchResult]) -> list[str]:
 
 
 def _measured(result: BenchResult) -> list[Block]:
-    """Return every figure; none of an emulated device."""
+    """Return the blocks with all figures; [] for an emulated device."""
     if finding_words.functional_only(result.findings):
         return []
     return _figures(result) if len(result.rows) == 1 else _shapes(result)
@@ -315,7 +315,7 @@ def _figures(result: BenchResult) -> list[Block]:
 
 
 def _shapes(result: BenchResult) -> list[Block]:
-    """Return tables with a row a shape: latency and its tails, mean and extremes, all else."""
+    """Return tables with a row per shape: latency and its tails, mean and extremes, further figures."""
     rows = list(result.rows)
     loads = [_loads(result)] if result.arrivals else []
     known = [row for row in rows if not arrival_words.no_latency(row, result)]
@@ -364,7 +364,7 @@ def _tail_cell(item: TailEstimate) -> tuple[str, str]:
 
 
 def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[str, str]]]) -> Table:
-    """Each cell holds the value, and under it the interval in the same unit: six columns fit 80 characters."""
+    """Return a table with intervals below the values, so that six columns fit in 80 characters."""
     cells = [
         [Cell(v, span.partition(":")[0].replace(f" {v.rpartition(' ')[2]}", "")) for v, span in row]
         for row in values
@@ -374,7 +374,7 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
 
 
 def warmed(browser: str, ratio: float | None) -> str:
-    """Return the last minute in a browser elsewhere against its first; None if it did not run for two."""
+    """Return how the last minute in a remote browser compares with the first, or that its run was too short."""
     if ratio is None:
         return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
     change = 100 * (ratio - 1)
@@ -383,7 +383,7 @@ def warmed(browser: str, ratio: float | None) -> str:
 
 
 def headlines(result: BenchResult) -> str:
-    """Return those of all rows."""
+    """Return the headlines of all rows."""
     return "; ".join(headline(row, result) for row in result.rows) or "no shape was measured"
 
 
@@ -391,7 +391,7 @@ STORED = StoredKind(result=BenchResult, document=document, headline=headlines)
 
 
 def load_words(work: Workload, arrival: str = "") -> str:
-    """Return what the requests were: "back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
+    """Return the load in words: "one caller, back to back", "4 callers on each of 2 sessions, 30 ms apart"."""
     apart = arrival or (f"{work.gap_ns / 1e6:g} ms apart" if work.gap_ns else "back to back")
     if work.callers * work.sessions == 1:
         return f"one caller, {apart}"

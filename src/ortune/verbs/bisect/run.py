@@ -1,4 +1,4 @@
-"""``ortune bisect``: where outputs differ, the first node from which they do."""
+"""``ortune bisect``: the first node from which the outputs of two sides differ."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from ortune.verbs.bisect.options import Options
 from ortune.verbs.bisect.result import BisectResult
 
 _EXPLAINED = 0.1
-"""Of a difference, what may be left where its cause is taken away."""
+"""Share of a difference that may remain after its cause is removed."""
 
 Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "float64"]]
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResult]:
-    """Find where the values of two sides part.
+    """Find the first place where the values of two sides diverge.
 
     Returns:
-        The whole document; ``result`` is a BisectResult, ``verdict`` "same", "found" or "not-found".
+        The document; ``result`` is a BisectResult, ``verdict`` "same", "found" or "not-found".
 
     Raises:
         OrtuneError: A side cannot be read or run.
@@ -73,7 +73,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
 
 
 class _Run:
-    """One search."""
+    """A running bisection."""
 
     def __init__(self, options: Options, opened: Experiment, a: Resolved, b: Resolved) -> None:
         self.options, self.experiment, self.a, self.b = options, opened, a, b
@@ -158,7 +158,7 @@ class _Run:
         return self._envelope(difference, parting, graphs, notes, judged)
 
     def _both_wrong(self, refs_b: tuple[FeedRef, ...]) -> Literal["", "optimiser-off", "float64"]:
-        """Return what shows that two sides that are equal are both wrong; "" if nothing does."""
+        """Return the evidence that two equal sides are both wrong; "" if there is none."""
         check = self.baseline.check
         if check.refuted:
             return "float64"
@@ -167,7 +167,7 @@ class _Run:
         return "optimiser-off" if wrong else ""
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
-        """The relative L2 distance that is left once both sides compute 8-bit products exactly; None: not known."""
+        """Return the relative L2 distance with exact 8-bit products on both sides; None if it could not be measured."""
         baseline, folders = self.baseline, list[Path]()
         for name, side, refs in (("a", self.a, baseline.refs), ("b", self.b, refs_b)):
             plan = msgspec.structs.replace(side.plan, settings={**side.plan.settings, PRECISION.name: True})
@@ -187,7 +187,7 @@ class _Run:
     def _judged(
         self, side: Side, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
     ) -> Judged:
-        """Return the wrong side and what shows it: A's model in float64, or without ONNX Runtime's optimiser."""
+        """Return the wrong side and the evidence: A's model in float64, or without ONNX Runtime's optimiser."""
         baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
         levels = Levels(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
         if wrong := wrong_of_two(baseline, (a, b), levels):
@@ -201,7 +201,7 @@ class _Run:
         return wrong, "optimiser-off" if wrong else ""
 
     def _worst(self, first: Measured, trial: Measured) -> int:
-        """Return the case in which the outputs are farthest apart."""
+        """Return the case with the largest difference of outputs."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
         outputs = [self.baseline.comparer.compared(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))

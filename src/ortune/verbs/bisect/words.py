@@ -1,4 +1,4 @@
-"""Where two sides part, in sentences: of records alone, for every format."""
+"""Sentences about the result of a bisection, for every format."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_NODES = 4
 MOST_PARTINGS = 5
 _WAYS: dict[MatchedBy, str] = {"name": "by name", "values": "by value", "structure": "by structure"}
 AROUND = 3
-"""Values shown before the first that differs, and behind it."""
+"""Values shown before and after the first that differs."""
 
 
 def headline(result: BisectResult) -> str:
-    """The answer in one sentence."""
+    """Return the answer in one sentence."""
     if result.wrong == "both" and not result.partings:
         right = "model in float64" if result.judged_by == "float64" else "unoptimised model"
         equal = outputs(result.outputs)
@@ -46,18 +46,18 @@ def headline(result: BisectResult) -> str:
 
 
 def _first(result: BisectResult) -> str:
-    """The node at which values part first."""
+    """Return the name of the node at which values first diverge."""
     first = result.partings[0]
     return _short(next(filter(None, (first.at, first.at_b, *first.a[-1:], *first.b[-1:]))))
 
 
 def _no_numbers(of: OutputDifference) -> bool:
-    """Return whether an output of both sides holds NaN or infinities alone, and all else is equal."""
+    """Return whether the outputs are equal but contain NaN or infinities on both sides."""
     return of.nonfinite_reference > 0 and of.nonfinite_candidate > 0 and not of.max_error
 
 
 def _where(result: BisectResult) -> str:
-    """Says where values part, or that nowhere was found."""
+    """Return the sentence about the place where values diverge, or that none was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
     if not result.partings and (result.outputs.ok or result.outputs.empty or _no_numbers(result.outputs)):
@@ -77,7 +77,7 @@ def _where(result: BisectResult) -> str:
 
 
 def _side(result: BisectResult) -> str:
-    """The wrong side with its level, where it is the optimiser that makes it so."""
+    """Return the letter of the wrong side, with its optimisation level if the optimiser is the cause."""
     side = result.base if result.wrong == "A" else result.new
     if result.graphs != "optimised":
         return result.wrong
@@ -86,7 +86,7 @@ def _side(result: BisectResult) -> str:
 
 
 def parted(parting: Parting) -> str:
-    """A place where values part, and what is not the same there."""
+    """Return the description of a place where values diverge, with the differences found there."""
     operators = [Counter(node.operator for node in nodes) for nodes in (parting.a, parting.b)]
     missing = [
         f"{', '.join((mine - theirs).elements())} exists only in {side}"
@@ -103,7 +103,7 @@ def parted(parting: Parting) -> str:
 
 
 def _grows(parting: Parting) -> bool:
-    """Returns whether what goes in is apart already, and by far less."""
+    """Return whether the inputs of the place already differ, by far less."""
     return not all(pair.equal for pair in parting.inputs)
 
 
@@ -119,7 +119,7 @@ def _place(parting: Parting) -> str:
 
 
 def notes(result: BisectResult) -> list[str]:
-    """What a reader must know of how it was found."""
+    """Return the remarks about how the result was found."""
     rows = []
     if result.graphs == "files":
         rows.append("compared with optimisation disabled, so every node of the files runs")
@@ -139,7 +139,7 @@ def notes(result: BisectResult) -> list[str]:
 
 
 def saturating(left: float) -> str:
-    """Says that 8-bit products cause the difference, and what is left of it where they are exact."""
+    """Return the sentence that saturating 8-bit products are the cause, with the difference that remains."""
     return (
         f"sums of 8-bit products saturate on this CPU: outputs are {difference(left)} with "
         "--a-set x64_quant_precision=1 and --b-set x64_quant_precision=1"
@@ -147,7 +147,7 @@ def saturating(left: float) -> str:
 
 
 def not_saved(why: str) -> str:
-    """Says that the optimised graph could not be looked at."""
+    """Return the sentence that the optimised graph could not be saved for inspection."""
     return f"equal with optimisation disabled, but the optimised graph could not be saved: {why}"
 
 
@@ -159,7 +159,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _short(node: GraphNode) -> str:
-    """Return one name for a node: the user's own, if it replaces some of the user's nodes."""
+    """Return a short name of a node: that of the user's first node it replaces, else its own."""
     own = next(iter(node.of), node.name) or f"the node that produces {shorten(node.value, 60)}"
     return f"{shorten(own, 80)} ({node.operator})"
 
@@ -190,7 +190,7 @@ def _apart(pair: ValuePair) -> str:
 
 
 def steps(apart: GridSteps) -> str:
-    """A difference on a quantization grid: "at most 1 step of 0.06 in 23 % of the elements"."""
+    """Return a difference on a quantization grid in words: "at most 1 step of 0.06 in 23 % of the elements"."""
     count = "1 step" if apart.most == 1 else f"{apart.most} steps"
     share = percent(apart.share, 0 if apart.share >= 0.02 else 2)
     return f"at most {count} of {apart.scale:.2g} in {share} of the elements"
@@ -205,7 +205,7 @@ def _error(figure: float | None) -> str:
 
 
 def weight_fault(fault: WeightFault) -> str:
-    """A stored value that cannot hold what it should."""
+    """Return the description of stored values that are wrong for their type: not finite, saturated, or badly scaled."""
     what = f"{fault.side}: weight {shorten(fault.name, 60)} ({fault.onnx_type})"
     are = "is" if fault.n == 1 else "are"
     if fault.kind == "not-finite":
@@ -217,7 +217,7 @@ def weight_fault(fault: WeightFault) -> str:
 
 
 def clipping(of: ClippedActivation) -> str:
-    """An activation that quantization clips: the calibrated range, and what was there."""
+    """Return the description of an activation that quantization clips: the calibrated range and the actual one."""
     beyond = "above" if of.least >= of.low else "below" if of.most <= of.high else "outside"
     share = percent(of.share, 0 if of.share >= 0.02 else 2)
     return (
@@ -227,7 +227,7 @@ def clipping(of: ClippedActivation) -> str:
 
 
 def change(node: NodeChange) -> str:
-    """What two nodes have that is not the same."""
+    """Return the difference between two nodes in words."""
     if node.part == "weight":
         how = (
             "has another shape, or non-finite values"
@@ -242,7 +242,7 @@ def change(node: NodeChange) -> str:
 
 
 def not_finite(place: NotFinite) -> str:
-    """Says where NaN or infinities come up first, and the weight that they come from."""
+    """Return where NaN or infinities first appear, with the weight or input that causes them."""
     what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} among the {place.size} output values of "
     what += _node(place.node)
     if place.infinity == "overflow":
@@ -261,19 +261,19 @@ def not_finite(place: NotFinite) -> str:
 
 
 def counted_not_finite(n_nan: int, n_inf: int) -> str:
-    """How many values are NaN, and how many infinite."""
+    """Return the numbers of NaN and infinite values in words."""
     return " and ".join(f"{n} {what}" for n, what in ((n_nan, "NaN"), (n_inf, "infinite")) if n)
 
 
 def _matched(values: Sequence[ValuePair]) -> str:
-    """How many found each other, and how."""
+    """Return how many values were matched, and by which methods."""
     ways = Counter(pair.matched_by for pair in values)
     parts = [f"{ways[by]} {how}" for by, how in _WAYS.items() if ways[by]]
     return f"{len(values)} matched{': ' if parts else ''}{', '.join(parts)}"
 
 
 def _steps(result: BisectResult) -> Table:
-    """The matched values around the first that differs."""
+    """Return a table of the matched values around the first that differs."""
     first = result.partings[0].value.a
     place = next(i for i, pair in enumerate(result.values) if pair.a == first)
     shown = result.values[max(0, place - AROUND) : place + AROUND + 1]
@@ -307,7 +307,7 @@ def _further(partings: Sequence[Parting]) -> list[str]:
 
 
 def document(envelope: Envelope[BisectResult]) -> Document:
-    """The first node, why, and what is around it."""
+    """Return the document: the first node, the reason, and the values around it."""
     result = envelope.result
     tone: Tone = "bad" if result.partings or result.wrong else "good" if result.outputs.ok else "unsure"
     real = envelope.workload is not None and bool(envelope.workload.inputs_path)

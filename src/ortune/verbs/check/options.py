@@ -86,17 +86,17 @@ class Options(Exported, Configured):
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """The models, those of folders and patterns among them."""
+        """Paths of the models, including those in folders and of patterns."""
         return found([str(model) for model in self.models])
 
     @cached_property
     def configured(self) -> tuple[Mapping[str, Any], str]:
-        """What the project says, and the file that says it."""
+        """Settings of the project's configuration, and the path of its file; "" without one."""
         return ({}, "") if self.no_config else _configuration(Path.cwd())
 
     @cached_property
     def selection(self) -> Selection:
-        """Return the selected rules; options take precedence over the project's configuration."""
+        """Selected rules; options take precedence over the project's configuration."""
         from ortune.rules import Selection
 
         said, file = self.configured
@@ -112,7 +112,7 @@ class Options(Exported, Configured):
 
     @cached_property
     def severity(self) -> str:
-        """The severity from which on findings fail the check."""
+        """The lowest severity that fails the check; "never" for none."""
         said, file = self.configured
         severity = self.fail_on or said.get("fail-on", "warning")
         if severity not in (*SEVERITIES, "never"):
@@ -142,12 +142,12 @@ class Options(Exported, Configured):
 
 
 def _codes(texts: Sequence[str]) -> tuple[str, ...]:
-    """Codes as they are typed: one an option, or several with commas between."""
+    """Return the codes of an option, each text being one code or several separated by commas."""
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
-    """The nearest ``[check]`` of an ortune.toml, or ``[tool.ortune.check]`` of a pyproject.toml, from here upwards."""
+    """Return the nearest ``[check]`` of ortune.toml or ``[tool.ortune.check]`` of pyproject.toml, and its path."""
     for tables, path in found_from(folder):
         if "check" in tables:
             return _checked(tables["check"], path), str(path)
@@ -155,7 +155,7 @@ def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
 
 
 def _checked(said: Any, path: Path) -> Mapping[str, Any]:
-    """What a table sets, of the kinds that options have; UsageError for other kinds."""
+    """Return the settings of a table; raise UsageError for unknown keys and wrong types."""
     for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
         kind = CONFIGURED.get(key)
         understood = kind is not None and isinstance(value, kind)

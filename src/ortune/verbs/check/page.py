@@ -1,4 +1,4 @@
-"""The page of a check: how many findings there are, and a table for each model."""
+"""Page of a check: the number of findings, and a table for each model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.verbs.check.result import CheckedModel, CheckResult
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
-    """Return the findings as a page shows them: their number, then each with its share of the work."""
+    """Return the page of a check: the number of findings, then each finding with its share of the work."""
     result = envelope.result
     answer, *more = check_words.end(result)
     blocks: list[Block] = [answer]
@@ -24,7 +24,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
 
 
 def _head(result: CheckResult) -> Head:
-    """Return the number of findings in large letters."""
+    """Return the head of the page, with the number of findings."""
     n = sum(len(model.findings) for model in result.models)
     failed = sum(model.error is not None and not model.n_nodes for model in result.models)
     unread = f", {count(failed, 'file')} not read" if failed else ""

@@ -1,4 +1,4 @@
-"""``ortune check``: what rules find in model files, without running them; and the fixes that need no proof."""
+"""``ortune check``: applies rules to model files without running them, and fixes that do not change outputs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 COUNTED_NODES = 5_000
 """Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""
 ROUNDS = 3
-"""A fix may leave what another takes up; a fixed model needs no third look."""
+"""Rounds of fixes: one fix may enable another, and two rounds are enough."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResult]:
-    """Check every model; one that cannot be read does not keep the others from being checked.
+    """Check every model; an unreadable one does not stop the others.
 
     Raises:
-        UsageError: An option, or the project's own configuration, cannot be used.
+        UsageError: An option or the project's configuration is invalid.
     """
     watch, machine = watcher or Watcher(), Machine()
     asked = options.selection.rules(rules.ABOUT_MODELS)
@@ -60,7 +60,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
 
 
 def exit_code(envelope: Envelope[CheckResult]) -> int:
-    """4 for a bug in ortune, 2 if a file could not be read or written, else 1 if findings fail the check."""
+    """Return 4 for a bug in ortune, 2 if a file could not be read or written, else 1 if findings fail the check."""
     assert envelope.result is not None
     errors = [model.error.code for model in envelope.result.models if model.error]
     if errors:
@@ -69,7 +69,7 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
 
 
 def _left(model: CheckedModel, severity: str) -> bool:
-    """Return whether anything is left that fails the check: what was fixed in a file is not."""
+    """Return whether findings remain that fail the check; those fixed in a written file do not count."""
     if severity == "never":
         return False
     written = model.fixed is not None and model.fixed.path
@@ -80,7 +80,7 @@ def _left(model: CheckedModel, severity: str) -> bool:
 
 
 class _Check:
-    """One call of the verb."""
+    """A running check."""
 
     def __init__(
         self, options: Options, asked: Sequence[Rule], machine: Machine, scratch: Path, watch: Watcher
@@ -94,7 +94,7 @@ class _Check:
         )
 
     def model(self, text: str) -> CheckedModel:
-        """Return one model; an error is part of what is said of it."""
+        """Check one model; an error becomes part of its result."""
         checked = CheckedModel(path=text)
         self.watch.line(f"reading {text}")
 
@@ -135,7 +135,7 @@ class _Check:
         return prize.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
-        """Return what the model would be fed; None where that cannot be told without running it."""
+        """Return the proposed inputs of a model; None if its shapes cannot be determined without running it."""
         from ortune.inputs import workload
 
         feeds = self.options.feeds
@@ -191,7 +191,7 @@ class _Check:
         return self._delivered(text, opened, last, fixed) if self.options.fix else fixed
 
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
-        """Write the fixed model after it ran; external data goes next to it, as in the original."""
+        """Write the fixed model after running it; external data is written next to it, as in the original."""
         # A hundred modules that measure, which a look at a file does not wait for.
         from ortune.engines import verification
 

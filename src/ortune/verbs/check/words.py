@@ -1,4 +1,4 @@
-"""What rules find in files, in words: a line a finding, as linters have it."""
+"""Text of a check: one line per finding, as linters print it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMED = 3
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
-    """Return the findings of each model, what was fixed, and how many are left."""
+    """Return the findings of each model, the applied fixes, and the number of remaining findings."""
     result = envelope.result
     assert result is not None
     blocks: list[Block] = []
@@ -36,7 +36,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
 
 
 def after_findings(model: CheckedModel) -> Iterator[Block]:
-    """Yield what was fixed in a model, and why it could not be checked."""
+    """Yield the fixes of a model, and its error if it could not be checked."""
     if model.fixed is not None:
         yield from _fixed(model.path, model.fixed)
     if model.error is not None:
@@ -48,7 +48,7 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 
 def told(finding: Finding) -> str:
-    """Return words a finding: code, fixable or not, what, where, why, how much it is about, and what to do."""
+    """Return a finding in words: code, whether fixable, what, where, why, share of the work, and the fix."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f"; {evidence}" if evidence else ""
     if finding.share_ratio is not None:
@@ -76,7 +76,7 @@ def _exact(finding: Finding) -> bool:
 
 
 def _trouble(model: CheckedModel) -> str:
-    """Return why a model could not be checked, and which file is to blame where that is another."""
+    """Return why a model could not be checked, with the name of the faulty file if it is another one."""
     error = model.error
     assert error is not None
     elsewhere = f"{error.where}: " if error.where not in ("", model.path) else ""
@@ -84,7 +84,7 @@ def _trouble(model: CheckedModel) -> str:
 
 
 def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
-    """Yield what was changed, the operators before and after, and whether the file was run."""
+    """Yield the changes of a fix, the operators before and after, and the result of running the file."""
     state, verification = "would be fixed", fixed.verification
     if fixed.path:
         proof = verification is not None and _is_proof(verification.outputs)
@@ -97,7 +97,7 @@ def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
 
 
 def _verification(path: str, new: str, verification: Verification) -> str:
-    """Return what running the fixed model has shown, or what would show it."""
+    """Return the result of running the fixed model, or the command that would verify it."""
     distance = verification.outputs
     if distance is not None and _is_proof(distance):
         moved = "" if distance.ok else ", which these fixes may do"
@@ -116,7 +116,7 @@ def _verification(path: str, new: str, verification: Verification) -> str:
 
 
 def _is_proof(distance: OutputDifference | None) -> bool:
-    """Return whether outputs were compared, and are not so small that a difference means nothing."""
+    """Return whether outputs were compared and large enough for a meaningful difference."""
     return distance is not None and not (distance.empty or (distance.silent and distance.relative_l2))
 
 
@@ -128,7 +128,7 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[st
 
 
 def end(result: CheckResult) -> Iterator[Line]:
-    """Yield how many findings there are, how many a command fixes, and what proves it."""
+    """Yield the number of findings, how many are fixable, and how a fix is verified."""
     findings = [finding for model in result.models for finding in model.findings]
     unread = sum(model.error is not None and not model.n_nodes for model in result.models)
     read = len(result.models) - unread
@@ -170,7 +170,7 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
 
 
 def sarif(envelope: Envelope[CheckResult]) -> str:
-    """Return the findings in SARIF 2.1.0, which code scanning reads."""
+    """Return the findings in SARIF 2.1.0, for code scanning."""
     result = envelope.result
     assert result is not None
     names = {finding.code: finding.name for model in result.models for finding in model.findings}
@@ -191,7 +191,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
 
 
 def _rule(code: str, name: str, title: str) -> dict[str, object]:
-    """Return a rule with each of the texts that GitHub asks for."""
+    """Return a rule with the texts that GitHub requires."""
     return {
         "id": code,
         "name": name,
@@ -220,7 +220,7 @@ def _logical(names: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _uri(path: str) -> str:
-    """Return the path as SARIF has it: relative as it was typed, every byte that is no plain letter by its number."""
+    """Return a path for SARIF: relative as typed, with special characters percent-encoded."""
     return "".join(
         chr(byte) if (byte < 128 and chr(byte).isalnum()) or chr(byte) in "/._-~" else f"%{byte:02X}"
         for byte in path.replace("\\", "/").encode()

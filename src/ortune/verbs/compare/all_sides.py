@@ -1,4 +1,4 @@
-"""All sides of a comparison, resolved: models for ONNX Runtime, and sources that their own framework runs."""
+"""Resolves all sides of a comparison: models for ONNX Runtime, and sources run by their own framework."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ortune.verbs._shared.spelling import named
 from ortune.verbs.compare.options import Options
 
 _OF_ONNX = ("rewrite", "target", "ort_web")
-"""What may be said of a side of ONNX Runtime alone."""
+"""Options that apply only to sides run by ONNX Runtime."""
 
 
 def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
-    """Return the base, the other sides in the order of their letters, and reasons why ways to run a source are omitted.
+    """Return the base, the other sides by letter, and notes on omitted ways to run a source.
 
-    Further ways in which a framework runs its model come last.
+    Additional ways in which a framework runs its model come last.
 
     Raises:
         OrtuneError: A side cannot be used, or sources were passed without an ONNX model.
@@ -75,7 +75,7 @@ def _source_sides(
 
 
 def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experiment) -> int:
-    """Return threads of an operator: as said of this side, else as ONNX Runtime has them, by default one a core."""
+    """Return the threads of an operator: this side's setting, else ONNX Runtime's, else one per core."""
     own = knobs.parse_settings(list(settings), option)
     for name in own:
         if name != INTRA_OP.name:

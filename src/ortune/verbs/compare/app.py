@@ -44,7 +44,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     """Compare an application with and without the changes of a bundle.
 
     Raises:
-        UsageError: There is no bundle, or the program cannot be started.
+        UsageError: The options do not select a bundle and a program, or the program cannot be started.
         MeasurementError: The program failed, or runs of the same side differ too much.
     """
     if options.app is None or options.b_with is None or str(options.a):
@@ -119,7 +119,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
 
 
 def _require_effect(options: Options) -> None:
-    """Raise UsageError for an option that whole runs of a program do not have."""
+    """Raise UsageError for an option that has no effect on whole runs of a program."""
     for option in option_fields(type(options)):
         spelling = option.spelling
         if not isinstance(spelling, Option) or option.name in _OPTIONS or not option.given(options):
@@ -129,7 +129,7 @@ def _require_effect(options: Options) -> None:
 
 
 def _judged(blocks: list[Block], statistic: str) -> tuple[Comparison, Control]:
-    """Return what the blocks say of one figure, and whether two runs without the changes agree in it."""
+    """Return the comparison of one figure, and the A/A control between two runs without the changes."""
     state = duel.Duel(arms=(NEW,), statistic=statistic, blocks=blocks, ended="blocks")
     control = calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))
     state.controls.append(control)

@@ -22,7 +22,7 @@ from ortune.search.blocks import BASE, IDENTICAL, NEW
 from ortune.verbs.compare.app_words import NOT_COMPARED
 
 SAMPLED_CALLS = "3"
-"""Calls of each row whose outputs are compared."""
+"""Number of calls of each row with compared outputs, as the value of an environment variable."""
 MOST_ARRAYS = 200
 LIMIT_S = 3600.0
 
@@ -33,11 +33,11 @@ class AppRuns:
 
     Attributes:
         command: Program and arguments.
-        given: Its environment.
+        given: Environment of the program.
         changes, variables: The changes of the bundle.
-        scratch: A folder of its own.
-        pattern: Its first group is a number in the output.
-        metrics: The number of every run so far, by arm.
+        scratch: Scratch folder for these runs.
+        pattern: Pattern with a number as its first group; None without ``--metric``.
+        metrics: The numbers of all runs so far, by arm.
     """
 
     command: Sequence[str]
@@ -147,7 +147,7 @@ ARMS = (BASE, IDENTICAL, NEW)
 
 
 def _measured(run: WholeRun) -> Measured:
-    """Return a run of a program as the core has a trial with one run."""
+    """Return a run of a program as a trial with one run, in the form of the core."""
     times = CaseTimes(
         case="app", weight=1.0, latency_ns=(run.wall_ns,), first_ns=run.wall_ns, warmup_runs=0, turn_runs=(1,)
     )
@@ -163,7 +163,7 @@ def _measured(run: WholeRun) -> Measured:
 
 
 def _written(calls: Sequence[tuple[values.Array, ...]], folder: Path) -> Path:
-    """Write outputs of calls as a worker leaves them."""
+    """Write the outputs of calls in a worker's format."""
     folder.mkdir()
     listed = []
     for number, outputs in enumerate(calls):

@@ -19,7 +19,7 @@ _FIGURES = {"wall": "time of the whole program", "cpu": "CPU time of the whole p
 
 
 def headline(result: CompareResult) -> str:
-    """Return the verdict, the figure that it rests on with its interval, and the outputs."""
+    """Return the verdict, the deciding figure with its interval, and the outputs."""
     app, found = result.app, result.comparison
     assert app is not None
     assert found is not None
@@ -52,7 +52,7 @@ NOT_COMPARED = "outputs were not compared: no call had the same inputs in both r
 
 
 def within(run_ns: int, n_blocks: int) -> str:
-    """Return what a run takes, and how many blocks the budget holds."""
+    """Return the duration of a run, and how many blocks fit in the budget."""
     return f"each run takes {duration(run_ns)}; {heads.count(n_blocks, 'block')} of 3 runs"
 
 

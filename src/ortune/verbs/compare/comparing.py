@@ -46,14 +46,14 @@ from ortune.verbs.compare.ranking import Contender
 
 
 class Comparing:
-    """One comparison while it runs: ``begin``, then ``race`` where it may be timed.
+    """A running comparison: call ``begin``, then ``race`` if it may be timed.
 
     Attributes:
         news: The sides compared with the base, and their outcomes.
-        rules: What counts.
-        state, design: Of the blocks; None where no side was timed.
-        starts: Trials of the base alone, which show how long it takes to start.
-        budget: The budget of the blocks: the whole one without the time reserved for all that comes after them.
+        rules: Thresholds and limits of the decision.
+        state, design: Of the timed blocks; None if no side was timed.
+        starts: Trials of the base on its own, for its start times.
+        budget: The budget of the blocks, after reserving time for the later steps.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class Comparing:
         wait_ratio: float,
         tells_why: bool,
     ) -> None:
-        """Take sides of which none was run yet.
+        """Prepare a comparison; nothing runs yet.
 
         Args:
-            opened: What is measured.
+            opened: The open experiment.
             a: The base.
-            news: With their inputs paired with the base's.
-            rules: What counts.
-            objective: What is compared.
-            seed: Of the orders.
+            news: The other sides, with inputs paired to the base's.
+            rules: Thresholds and limits of the decision.
+            objective: The compared figure.
+            seed: Seed of the order within blocks.
             wait_ratio: A busy wait in each run of the first new side, as a share of it.
-            tells_why: Whether time is kept for profiles after the blocks.
+            tells_why: Whether time is reserved for profiles after the blocks.
         """
         self.experiment, self.a, self.news, self.rules = opened, a, news, rules
         self.objective, self.seed, self.wait_ratio = objective, seed, wait_ratio
@@ -96,7 +96,7 @@ class Comparing:
         self.trial_ns = 0.0  # as the sides alone let expect
 
     def _taken_by_all(self, work: Workload) -> Workload:
-        """Return the workload with ids that each new side has a row for too."""
+        """Return the workload with ids that are valid rows in each new side too."""
         for new in self.news:
             rows = rows_of(new.side.model.ir)
             work = within_rows(work, {a: rows[b] for b, a in new.pairs.items() if b in rows})
@@ -105,10 +105,10 @@ class Comparing:
     # --- each side alone
 
     def begin(self) -> None:
-        """Run each side alone: what it costs, and how far its outputs are from the base's.
+        """Run each side on its own, to measure its cost and compare its outputs with the base's.
 
         Raises:
-            OrtuneError: The base does not run, or none of the new sides does.
+            OrtuneError: The base does not run, or no other side does.
         """
         baseline = self.baseline
         settle(baseline, self.budget, self.watch.line, "A")
@@ -145,22 +145,22 @@ class Comparing:
 
     @property
     def timed(self) -> list[Contender]:
-        """The new sides whose times can be compared with the base's."""
+        """New sides with times comparable to the base's."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
 
     @property
     def base_wrong(self) -> bool:
-        """Whether the base's outputs are known to be wrong, or no numbers."""
+        """Whether the base's outputs are wrong or not finite."""
         check = self.baseline.check
         return check.wrong or check.refuted or not check.claims
 
     @property
     def functional_only(self) -> bool:
-        """Whether a side ran on a GPU that is software: outputs and placement tell something, times nothing."""
+        """Whether a side ran on an emulated GPU: outputs and placement are valid, times are not."""
         return self.baseline.functional_only
 
     def _compiles_too_long(self, new: Contender) -> bool:
-        """Leave out a way to run a source that compiles first, if the rest of the budget is too short for a trial."""
+        """Skip a way to run a source that compiles first, if the remaining budget is too short for a trial."""
         source = new.side.runtime.source
         if source is None or not source.compiles or len(self.news) == 1:
             return False
@@ -174,7 +174,7 @@ class Comparing:
         return True
 
     def _try(self, new: Contender) -> None:
-        """Run a new side alone: whether it runs, what that costs, and how far its outputs are from the base's."""
+        """Run a new side on its own, to see if it runs, measure its cost and compare its outputs with the base's."""
         baseline = self.baseline
         assert new.contestant is not None
         self.watch.line(first_run(new.name))
@@ -209,7 +209,7 @@ class Comparing:
         """Run a side for the first time, at a lower level if ONNX Runtime's optimiser breaks it.
 
         Raises:
-            MeasurementError: The sides are equal then, or one does not run at the level that was given for it alone.
+            MeasurementError: The sides then have the same level, or a side fails at a level that was set for it.
         """
         baseline = self.baseline
         source = new.side.runtime.source
@@ -237,7 +237,7 @@ class Comparing:
         return baseline.executor.trial(arm, runs=baseline.pilot.look_runs, keep_outputs=True)
 
     def _failed(self, new: Contender, outcome: Failed) -> None:
-        """Record a new side that does not run, and goes on with the others; an error where there are none."""
+        """Record a new side that does not run; raise its error if no other side remains."""
         assert new.contestant is not None
         new.failed = outcome
         self.watch.say(f"{new.name} does not run: {failure(outcome)}")
@@ -247,10 +247,10 @@ class Comparing:
     # --- all of them in blocks
 
     def race(self) -> None:
-        """Blocks of all sides that can be timed, until each is decided or the time is up.
+        """Run blocks of all sides that can be timed, until each is decided or the time is up.
 
         Raises:
-            MeasurementError, Interrupted: As ``Schedule.ask``.
+            MeasurementError, Interrupted: As for ``Schedule.ask``.
         """
         baseline, timed = self.baseline, self.timed
         pilot, executor = baseline.pilot, baseline.executor
@@ -285,7 +285,7 @@ class Comparing:
         require_unchanged(self.a, *(new.side for new in self.news))
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
-        """Reserve time for the steps after the blocks: starts alone, profiles that explain a difference, the answer."""
+        """Reserve time for the steps after the blocks: separate starts, explaining profiles, the answer."""
         # STARTS further processes of every side, each alone.
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         later_s += 1e-9 * PROFILED_TRIALS * trial_ns if self.tells_why else 0.0
@@ -300,7 +300,7 @@ class Comparing:
         self.budget = self.budget.reserve(min(later_s, max(0.0, most_s)))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
-        """Return how many blocks the time holds, of trials that are made shorter where a calibration would not fit."""
+        """Return the design of the blocks within the budget; trials are shortened if a calibration would not fit."""
         before = self.baseline.pilot.trial_ns
         self.before_s = self.budget.spent_s
         n_arms = 1 + n_new + len(duel.CONTROLS)
@@ -324,7 +324,7 @@ class Comparing:
         return design
 
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
-        """Blocks after the calibration are as long as its noise says, and the budget allows for all of them."""
+        """Set the duration of trials after the calibration from its noise, within the budget of all blocks."""
         self.baseline.retime(judgement, measured(schedule.calibration, BASE))
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
         # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
@@ -344,7 +344,7 @@ class Comparing:
         self.watch.progress(what, self.budget.spent_s, self.budget.total_s, ranking)
 
     def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
-        """How long each side takes to load and to run first, alone."""
+        """Measure the load time and first run of each side in separate processes."""
         raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
         for new in raced:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)

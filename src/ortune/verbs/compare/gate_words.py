@@ -12,7 +12,7 @@ NO_BLOCK = "nothing was timed, since no block fitted into the budget"
 
 
 def gate(result: CompareResult) -> list[str]:
-    """Return what this runner can prove, and the gate's answer; empty without a gate."""
+    """Return the detectable change on this runner, and the gate's answer; [] without a gate."""
     if result.gate is None:
         return []
     provable = result.gate.provable_ratio
@@ -60,7 +60,7 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
 
 
 def _no_answer(g: Gate, c: Comparison) -> str:
-    """Return why a gate could decide nothing."""
+    """Return why a gate could not decide."""
     if g.reason == "controls-not-run":
         return "controls not run, so the gate cannot pass"
     blocks = "1 block proves" if c.n_blocks == 1 else f"{c.n_blocks} blocks prove"

@@ -1,4 +1,4 @@
-"""The answer of a comparison in one sentence: the verdict, the figure, and what it takes."""
+"""The answer of a comparison in one sentence: the verdict, the figure, and how it was measured."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _of_models(result: CompareResult) -> str:
 
 
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
-    """Return each comparison with the name of its new side; "" for a single one."""
+    """Return each comparison with the name of its new side; "" for a single comparison."""
     return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
 
 
 def undecided(result: CompareResult) -> str:
-    """Return that neither side is known to be right, if outputs of one model differ; "" otherwise."""
+    """Return that the correct side is unknown, if outputs of the same model differ; else ""."""
     one_model = result.base.model.sha256 == result.new.model.sha256
     exact = result.exact
     if (
@@ -65,7 +65,7 @@ def undecided(result: CompareResult) -> str:
 
 
 def rerun(result: CompareResult) -> str:
-    """Says that controls were not run, and which budget holds a claim with them; "" where this one did."""
+    """Return that controls were not run, with a sufficient budget; "" if this budget was sufficient."""
     if not result.enough_s:
         return ""
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
@@ -77,7 +77,7 @@ def rerun(result: CompareResult) -> str:
 
 
 def telling_s(result: CompareResult) -> float:
-    """Return the time until an inconclusive interval is conclusive; 0 if that is unknown, or a gate needs less."""
+    """Return the seconds until an inconclusive interval may be conclusive; 0 if unknown, or if a gate needs less."""
     c = result.comparison
     if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
         return 0.0
@@ -90,7 +90,7 @@ def is_wrong(result: CompareResult) -> bool:
 
 
 def _wrong(result: CompareResult) -> str:
-    """Whose outputs are wrong: nothing is claimed of what they take."""
+    """Return the sentence about the sides with wrong outputs, without a claim about their speed."""
     of = " and ".join(f"{name}'s" for name in result.wrong_sides)
     text = f"{of} outputs are wrong"
     if result.name in result.wrong_sides:
@@ -105,7 +105,7 @@ def _wrong(result: CompareResult) -> str:
 
 
 def _not_finite(result: CompareResult) -> str:
-    """Return which output of the new side is no number, and how much of it; "" where all are."""
+    """Return the new side's first non-finite output and its share of such elements; "" if all are finite."""
     for output in result.outputs.nonfinite:
         if output.unusable_candidate:
             n, of = output.nonfinite_candidate, output.n_elements
@@ -114,7 +114,7 @@ def _not_finite(result: CompareResult) -> str:
 
 
 def claim(result: CompareResult) -> str:
-    """Return what was measured of B against A, in the figure that was compared."""
+    """Return the measured difference of B from A in the compared figure."""
     c = result.comparison
     assert c is not None
     blocks = heads.count(c.n_blocks, "block")
@@ -129,7 +129,7 @@ def claim(result: CompareResult) -> str:
 
 
 def _looks(name: str, c: Comparison) -> str:
-    """Return what was seen and is not confirmed: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    """Return the unconfirmed difference: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
     of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
     if sides.kind(c.statistic) in ("memory", "cpu"):
         return f"{name} appears to need {change_words(ratio, 'less', 'more')} {of} than A"
@@ -139,7 +139,7 @@ def _looks(name: str, c: Comparison) -> str:
 
 
 def _fastest(result: CompareResult) -> str:
-    """Says that A is ahead of several sides, where each is proven slower: the one named first is then the next."""
+    """Return that A is the fastest, if each of several sides is confirmed slower; else ""."""
     compared = [side.comparison for side in result.candidates if side.comparison]
     if len(compared) < 2 or any(
         c.verdict != "slower" or sides.kind(c.statistic) != "latency" for c in compared
@@ -149,7 +149,7 @@ def _fastest(result: CompareResult) -> str:
 
 
 def seen(comparison: Comparison) -> str:
-    """The smallest detectable effect, and how much longer would tell; "" without an interval, which shows none."""
+    """Return the minimum detectable effect, and the time that may settle it; "" without an interval."""
     if sides.no_interval(comparison):
         return ""
     text = f"minimum detectable effect {detectable(comparison.smallest_effect_ratio)}"

@@ -22,15 +22,15 @@ def judge(
     budget: Budget,
     exact_s: float,
 ) -> None:
-    """Compare the outputs of a new side with the base's, and find which of the two is wrong if they differ.
+    """Compare the outputs of a new side with the base's; if they differ, determine which side is wrong.
 
     Args:
-        baseline: The base, whose processes run what is to be run.
-        new: The side; its difference is set, and whether it is wrong.
+        baseline: The base, with the processes to use.
+        new: The side; its difference and whether it is wrong are set.
         trial: A run of it with its outputs.
-        line: Takes progress.
+        line: Callback for progress.
         budget: The budget of the blocks.
-        exact_s: Seconds that an evaluation in float64 may take.
+        exact_s: Seconds allowed for an evaluation in float64.
     """
     assert new.contestant is not None
     new.difference = output_check.difference(

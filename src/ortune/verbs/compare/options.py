@@ -104,17 +104,17 @@ class Options(Hosted, RemoteBrowser, Resumable, Load, Downloaded, Sides):
 
     @property
     def most_blocks(self) -> int:
-        """100 in two minutes; a longer budget was given to be used."""
+        """Limit of blocks: 100 within two minutes, more for a longer budget."""
         return self.max_blocks or max(100, int(self.budget_s / 1.2))
 
     @cached_property
     def threshold_ratio(self) -> float | None:
-        """The regression that fails the gate, as a share; None without a gate."""
+        """The smallest regression that fails the gate, as a share; None without a gate."""
         return share(self.threshold, "--threshold")
 
     @cached_property
     def wait_ratio(self) -> float:
-        """The busy wait added to B's runs, as a share of each."""
+        """The busy wait added to B's runs, as a share of each run."""
         return share(self.inject_wait, "--inject-wait") or 0.0
 
     @cached_property

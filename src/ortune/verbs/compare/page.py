@@ -19,7 +19,7 @@ TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """Return the document as a page shows it."""
+    """Return the page of a comparison."""
     result, plain = envelope.result, compare_words.document(envelope)
     if result.app is not None:
         return plain
@@ -37,7 +37,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 
 def _origin(envelope: Envelope[CompareResult]) -> str:
-    """Name the machine and the ONNX Runtime of each side."""
+    """Return the machine and the ONNX Runtime of each side."""
     result = envelope.result
     sides_ = [side.side for side in result.candidates] or [result.new]
     builds = dict.fromkeys(side.runtime.build for side in (result.base, *sides_))
@@ -46,7 +46,7 @@ def _origin(envelope: Envelope[CompareResult]) -> str:
 
 
 def _head(result: CompareResult) -> Head:
-    """The answer in few words, of several sides that of the first; a figure in large letters only where it is sure."""
+    """Return the head of the page: for several sides, the first one's verdict; a large figure only if it is certain."""
     claim = result.comparison
     if claim is None:
         return Head(unit="Not timed", tone="unsure")
@@ -65,7 +65,7 @@ def _head(result: CompareResult) -> Head:
 
 
 def _intervals(result: CompareResult) -> Table:
-    """Return each side's interval around "as fast as A"."""
+    """Return a chart of each side's interval around "as fast as A"."""
     compared = [(c.name, c.side, c.comparison) for c in result.candidates] or [
         (result.name, result.new, result.comparison)
     ]

@@ -45,7 +45,7 @@ from ortune.verbs.compare.phone_result import (
 from ortune.verbs.compare.result import ComparedSide, CompareResult
 
 SLOWED_DOWN = 3
-"""Of the thermal status: from here on the system slows down."""
+"""Lowest thermal status at which the system reduces speed."""
 HOT = "the phone was too hot"
 MOST_BYTES = 1 << 30
 _STATISTIC = "median"
@@ -96,14 +96,14 @@ def _is_sound(trial: PhoneTrial) -> bool:
 
 
 def compared(result: PhoneResult, scratch: Path) -> CompareResult:
-    """Return the files of a bench, each against the first that ran.
+    """Return the comparison of a phone bench's files with the first one that ran.
 
     Args:
-        result: As read.
-        scratch: Where outputs lie meanwhile.
+        result: The result, as read.
+        scratch: Folder for outputs during the comparison.
 
     Raises:
-        MeasurementError: Fewer than two files ran, or the first one's second session did not look like it.
+        MeasurementError: Fewer than two files ran, or the first file's second session differed from its first.
     """
     entries = {entry.name: entry for entry in result.matrix.entries}
     running = [entry for entry in result.entries if not entry.error]
@@ -181,7 +181,7 @@ def _side(
 
 
 def _record(entry: MatrixEntry, result: PhoneResult) -> Side:
-    """Return what a document says of a file of the set."""
+    """Return a file of the set as a side of the comparison."""
     name = of_target(entry.provider).name
     providers = () if entry.provider == CPU.target or not name else (ProviderSpec(name=name),)
     return Side(
@@ -230,7 +230,7 @@ def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDif
 
 
 def _written(entry: PhoneEntry, folder: Path) -> Path:
-    """Return an entry's outputs as a worker leaves them."""
+    """Write an entry's outputs in a worker's format."""
     folder.mkdir(exist_ok=True)
     listed = []
     for number, output in enumerate(entry.outputs):

@@ -29,7 +29,7 @@ class PhoneTrial(Record, frozen=True, kw_only=True):
 
 
 class PhoneBlock(Record, frozen=True, kw_only=True):
-    """Sessions of all files, open together and taking turns.
+    """A block of sessions of all files, which are open together and take turns.
 
     Attributes:
         thermal: The highest thermal status during the block, 0 (none) to 6 (shutdown) as on Android; -1 if the system

@@ -40,14 +40,14 @@ class Contender:
     """A side compared with the base, and its outcome.
 
     Attributes:
-        arm: Of its trials.
-        pairs: Its inputs to A's.
-        contestant: None before its inputs are written.
-        trials: Those alone, which show how long it takes to start; its outputs are the first one's.
-        difference: Of its outputs from the base's; None if it does not run.
-        wrong: ONNX Runtime's optimiser makes its outputs wrong.
-        failed: Why it does not run.
-        first_load_ns: Of the load that wrote what a setting keeps on disk; None without one.
+        arm: Name of its arm.
+        pairs: Its inputs by A's inputs.
+        contestant: Its arm; None before its inputs are written.
+        trials: Separate trials, for its start times; its outputs come from the first one.
+        difference: Difference of its outputs from the base's; None if it does not run.
+        wrong: Whether ONNX Runtime's optimiser makes its outputs wrong.
+        failed: Its failure; None if it runs.
+        first_load_ns: Time of the load that wrote a setting's cache on disk; None without one.
     """
 
     arm: str
@@ -63,11 +63,11 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Letter of the side."""
         return LETTERS[self.arm]
 
     def rewritten_exactly(self, base: Resolved) -> bool:
-        """Return whether the side is the base with exact rewrites, and nothing else."""
+        """Return whether the side differs from the base only by exact rewrites."""
         plan = self.side.plan
         added = plan.rewrites[len(base.plan.rewrites) :]
         same = msgspec.structs.replace(plan, rewrites=base.plan.rewrites).id == base.plan.id
@@ -76,17 +76,17 @@ class Contender:
 
     @property
     def comparable(self) -> bool:
-        """Whether the side's times can be compared with the base's."""
+        """Whether the side's times are comparable to the base's."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
 def wrong_sides(news: Sequence[Contender], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
-    """Yield sides of which nothing is claimed, by name.
+    """Yield the names of sides for which no claim is made.
 
     Args:
         news: The sides compared with the base.
-        base_wrong: What is known of the base without them.
-        allow_nonfinite: NaN and infinities are accepted.
+        base_wrong: Whether the base is wrong, regardless of the other sides.
+        allow_nonfinite: Whether NaN and infinities are accepted.
     """
     differences = [new.difference for new in news if new.difference is not None]
     if base_wrong or (
@@ -102,10 +102,10 @@ def wrong_sides(news: Sequence[Contender], *, base_wrong: bool, allow_nonfinite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSides:
-    """What a comparison measured, as its answer needs it.
+    """Measurements of a comparison, as its answer needs them.
 
     Attributes:
-        counts_as: What an undecided gate counts as.
+        counts_as: Outcome of an undecided gate.
         base: The plan of the base.
         host: The machine.
         state, design: None if no side could be timed.
@@ -122,17 +122,17 @@ class MeasuredSides:
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """All of them, dropped ones included."""
+        """All blocks, including dropped ones."""
         return self.state.blocks if self.state else ()
 
 
 def rank(raced: MeasuredSides, news: Sequence[Contender], base_figures: Figures | None) -> list[ComparedSide]:
-    """Return every new side, the fastest first; what cannot be compared after these, and what does not run last.
+    """Return the new sides, fastest first; then those that cannot be compared, and last those that do not run.
 
     Args:
-        raced: What was measured.
+        raced: The measurements.
         news: The new sides.
-        base_figures: Figures of the base; None if nothing was timed.
+        base_figures: Figures of the base; None if no side was timed.
 
     Raises:
         MeasurementError: All that could be timed failed again and again.
@@ -198,9 +198,9 @@ def _judged(raced: MeasuredSides, state: duel.Duel, new: Contender, comparison: 
 
 
 def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -> Gate | None:
-    """Return the gate's answer: outputs beyond the tolerance fail it, and so does what does not run.
+    """Return the gate's answer; None without a gate. A failure to run, or outputs beyond the tolerance, fail it.
 
-    A difference that other programs may explain decides nothing.
+    A difference that other programs may explain does not decide the gate.
     """
     limit, state = raced.rules.threshold_ratio, raced.state
     if limit is None:
@@ -218,7 +218,7 @@ def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -
 
 
 def _may_be_load(gate: Gate, comparison: Comparison) -> bool:
-    """Return whether a gate's answer may come from other programs.
+    """Return whether other programs may have caused a gate's answer.
 
     If they made A slower, a regression of B may be hidden. A slower B that passes is even faster without its waiting.
     """

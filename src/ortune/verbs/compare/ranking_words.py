@@ -21,7 +21,7 @@ TONES: dict[VerdictName, Tone] = {
 
 
 def ranking(result: CompareResult) -> Table:
-    """Return a row for every side compared with the base, the fastest first; none for a single side."""
+    """Return a row for every side compared with the base, fastest first; empty for a single side."""
     ranked = result.candidates
     compared = [c for c in (side.comparison for side in ranked) if c is not None]
     statistic = compared[0].statistic if compared else "p50 latency"
@@ -59,7 +59,7 @@ def ranking(result: CompareResult) -> Table:
 
 
 def _value(result: CompareResult, side: ComparedSide, statistic: str) -> str:
-    """Return a side's figure, unless it shows another change than the paired one."""
+    """Return a side's figure, unless it would contradict the paired change."""
     if side.figures is None or side.comparison is None:
         return "" if side.figures is None else sides.value(side.figures, statistic)
     return sides.beside(result.base_figures, side.figures, side.comparison)

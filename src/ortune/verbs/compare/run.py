@@ -84,7 +84,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
 
 
 def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
-    """Return what a bench on a phone measured: nothing is run here."""
+    """Return the comparison of results measured on a phone; nothing runs on this machine."""
     if options.b is not None:
         what = "the result of a phone already contains all measured sides"
         raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
@@ -104,13 +104,13 @@ def _measuring_with(a: Resolved, news: Sequence[Contender]) -> str:
 
 
 def _described(runtime: Runtime, a: Resolved) -> str:
-    """Return what is not A's of a runtime: of pages that another onnxruntime-web runs, that one alone."""
+    """Return the description of a runtime that differs from A's; for a browser only its onnxruntime-web version."""
     pages = runtime.ort_web_dist and runtime.python == a.runtime.python
     return runtime.build if pages else runtimes.describe(runtime)
 
 
 class _Run:
-    """One comparison while it runs, and its result."""
+    """A running comparison, and its result."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class _Run:
         return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
 
     def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Add how the graphs that ran differ, where times show no reason: that is certain without a clock."""
+        """Add the differing operators of the optimised graphs if times show no reason; they are free of noise."""
         result = envelope.result
         shown = (
             envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
@@ -186,7 +186,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, operators=differing))
 
     def _note_frameworks(self) -> None:
-        """What runs each side with how many threads, and what is left out, where a framework is one of them."""
+        """Note the threads of each side, and omitted ways to run a source, if a framework runs one of the sides."""
         if not self.sources:
             return
         alone = [(self.a, [self.baseline.pilot.first]), *((new.side, new.trials) for new in self.news)]
@@ -198,7 +198,7 @@ class _Run:
             self.baseline.note(text)
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Adds where a proven difference lies; profiles tell that of the time of runs alone."""
+        """Add the location of a confirmed difference; only differences in run time can be located by profiles."""
         result = envelope.result
         # Another side that is wrong takes nothing from what these two show.
         proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
@@ -232,7 +232,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
-        """Return what rules find on the slower side alone."""
+        """Return the findings of rules that apply only to the slower side."""
         about_models = rules.Selection().rules(rules.ABOUT_MODELS)
         causes, healthy = (
             rules.found_by(
@@ -250,7 +250,7 @@ class _Run:
         return tuple(finding for finding in causes if finding.code not in on_both)
 
     def _frames(self, blocks: Sequence[Block]) -> list[str]:
-        """Return what the main thread's figure is to who looks at the page."""
+        """Return the frames lost on the page because of the main thread's time; [] for other objectives."""
         if self.options.objective != "main-thread":
             return []
         arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
@@ -333,7 +333,7 @@ class _Run:
 
 
 def _verdict(result: CompareResult) -> VerdictName:
-    """Return the whole comparison in one word: of its fastest side, where that is right."""
+    """Return the verdict of the whole comparison: that of its fastest side, if its outputs are correct."""
     if {"A", result.name} & {*result.wrong_sides}:
         return "wrong-output"
     if result.comparison is not None:
@@ -344,7 +344,7 @@ def _verdict(result: CompareResult) -> VerdictName:
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:
-    """0 done; 1 a gate failed, or outputs cannot be compared; 3 a gate whose budget can decide nothing."""
+    """Return 0 if done, 1 if a gate failed or outputs are wrong, 3 if the budget was too small for the gate."""
     result = envelope.result
     sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
     if any(outputs is not None and not outputs.comparable for outputs, _ in sides):

@@ -1,4 +1,4 @@
-"""What is said of sides that their own framework runs."""
+"""Sentences about sides that are run by their own framework."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _INTRA_OP = "intra_op_num_threads"
 
 
 def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
-    """Return threads that one operator may use: those created or read back; None if unknown."""
+    """Return the threads of one operator, as created or read back; None if unknown."""
     done = trials[0].done
     if done.threads is not None:
         return done.threads + 1  # the calling thread is one of them
@@ -21,7 +21,7 @@ def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
 
 
 def same_threads(counts: Mapping[str, int | None]) -> str:
-    """Return the threads of each side, by what runs it; the command that makes them the same, where they are not."""
+    """Return the threads of each side, and a command that makes them equal if they differ."""
     threads = {name: count for name, count in counts.items() if count is not None}
     parts = [f"{name}: {count}" for name, count in threads.items()]
     parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
@@ -36,7 +36,7 @@ def same_threads(counts: Mapping[str, int | None]) -> str:
 
 
 def frameworks(result: CompareResult) -> str:
-    """Return what runs the two sides of a headline: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; else ""."""
+    """Return what runs both sides: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; "" without a framework."""
     a, b = result.base.runtime, result.new.runtime
     if a.source is None and b.source is None:
         return ""
@@ -44,5 +44,5 @@ def frameworks(result: CompareResult) -> str:
 
 
 def not_compiled(called: str, needed_s: float) -> str:
-    """Says that a way to run a source was left out, because compiling it does not fit into the budget."""
+    """Return the sentence that a way to run a source was skipped, because compiling it exceeds the budget."""
     return f"{called} was not run: it compiles first, and {in_words(needed_s)} or more are not left of the budget"

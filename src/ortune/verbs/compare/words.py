@@ -1,4 +1,4 @@
-"""A comparison in sentences; every format says the same."""
+"""Sentences about a comparison, shared by every format."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def machine(side: str, name: str, host: Host) -> str:
 
 
 def noise(result: CompareResult) -> str:
-    """Return what the controls said, and how many blocks were dropped."""
+    """Return the results of the controls, and the number of dropped blocks."""
     parts = control_words(result.controls)
     dropped = result.comparison.n_dropped if result.comparison else 0
     if dropped:
@@ -71,7 +71,7 @@ def noise(result: CompareResult) -> str:
 
 
 def details(result: CompareResult) -> list[tuple[str, str]]:
-    """Return what supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    """Return the details that support the headline: settings, guards, noise, findings, notes, failures."""
     candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
     rows = [
         ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
@@ -93,7 +93,7 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
 def blocks_within(
     trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
 ) -> str:
-    """Return what a trial costs, and how many blocks the budget holds; ``least`` are those that any claim needs."""
+    """Return the duration of a trial and the blocks that fit in the budget; ``least`` blocks are needed for a claim."""
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
         count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
@@ -104,7 +104,7 @@ def blocks_within(
 
 
 def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
-    """Return which block of a comparison runs, and whether the controls are part of it."""
+    """Return the number of the running block, and whether it includes controls."""
     if calibrating:
         return (
             f"calibrating, block {n_blocks}"
@@ -115,7 +115,7 @@ def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
 
 
 def so_far(standing: Sequence[tuple[str, float, float, float]]) -> list[str]:
-    """Return each side's change against A with both limits, as a comparison has them so far."""
+    """Return each side's change against A with both limits, so far."""
     return [
         f"{name} against A so far: {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing
     ]
@@ -175,7 +175,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 
 def _transfer(result: CompareResult) -> list[tuple[str, str]]:
-    """Says of each device whether times contain it; nothing if nothing was timed."""
+    """Return for each device whether times include transfers; [] if nothing was timed."""
     plans = (result.base.plan, *(candidate.side.plan for candidate in result.candidates), result.new.plan)
     return transfer_words.included(plans) if result.comparison is not None else []
 
@@ -192,7 +192,7 @@ def _became(result: CompareResult) -> list[str]:
 
 
 def _operators(result: CompareResult) -> list[str]:
-    """Return how the graphs that ran differ, where times show no reason."""
+    """Return the differences of the optimised graphs' operators; [] if none were recorded."""
     if not result.operators:
         return []
     shown = [
@@ -207,20 +207,20 @@ def _operators(result: CompareResult) -> list[str]:
 
 
 def _operator(name: str) -> str:
-    """Return an operator without ONNX Runtime's own domain: "FusedConv", "Conv in blocked layout"."""
+    """Return an operator's name without ONNX Runtime's domain: "FusedConv", "Conv in blocked layout"."""
     if name.startswith(_BLOCKED):
         return f"{name.removeprefix(_BLOCKED)} in blocked layout"
     return name.removeprefix("com.microsoft:")
 
 
 def _causes(result: CompareResult) -> list[str]:
-    """Return findings about the slower side alone."""
+    """Return the findings that apply only to the slower side."""
     slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
     return [f"only in {slower}: {f.sentence()}" for f in result.causes[:MOST_CAUSES]]
 
 
 def _figures(result: CompareResult) -> Table:
-    """Return a row a figure of two sides; of several a row a side."""
+    """Return one row per figure for two sides, or one row per side for several."""
     if result.candidates:
         return ranking(result)
     a, b, c = result.base_figures, result.new_figures, result.comparison
@@ -230,7 +230,7 @@ def _figures(result: CompareResult) -> Table:
 
 
 def _called(result: CompareResult) -> list[tuple[str, str]]:
-    """Return what A and B are, as far as they differ; the table of several says it itself."""
+    """Return how A and B differ in model, plan and runtime; [] for several sides, which have their own table."""
     a, b = result.base, result.new
     if result.candidates or result.comparison is None:
         return []
@@ -245,7 +245,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
 
 
 def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
-    """Return a plan, each of its settings with how far its arrival was verified."""
+    """Return a plan in words, with the verification of each setting."""
     read = {item.knob: setting(item, plan) for item in read_back}
     parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
     return "; ".join(parts) if read else plan.describe()
@@ -269,7 +269,7 @@ def _read_backs(result: CompareResult) -> list[Sequence[ReadBack]]:
 
 
 def _next(envelope: Envelope[CompareResult]) -> list[str]:
-    """Return what settles an open question, where the time goes, and what supports the answer."""
+    """Return the next commands: to settle an open question, to profile, and to show the details."""
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
@@ -287,14 +287,14 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
 
 
 def _accepting(compared: OutputDifference) -> list[str]:
-    """Return the tolerance and the metric that the user gave; without them a rerun may call the outputs wrong."""
+    """Return the user's tolerance and metric as options, without which a rerun may call the outputs wrong."""
     limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
     metric = ["--metric", compared.judged_by] if compared.judged_by else []
     return [*metric, "--tolerance", limit] if limit else []
 
 
 def _of_gate(gate: Gate | None) -> list[str]:
-    """Return the options that made the comparison a gate: without them a rerun passes whatever it finds."""
+    """Return the options that define the gate, so that a repeated command fails on the same regressions."""
     if gate is None:
         return []
     counts = ["--undecided", "fail"] if gate.undecided_counts_as == "fail" else []
@@ -302,7 +302,7 @@ def _of_gate(gate: Gate | None) -> list[str]:
 
 
 def _longer(result: CompareResult) -> list[str]:
-    """Return the budget that would tell, as the answer names it; ten minutes where that is not known."""
+    """Return the sufficient budget as an option; ten minutes if it is unknown."""
     c = result.comparison
     # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
     told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
@@ -311,7 +311,7 @@ def _longer(result: CompareResult) -> list[str]:
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
-    """Return what else describes both sides (medians over trials)."""
+    """Return further rows about both sides (medians over trials)."""
     a, b = result.base_figures, result.new_figures
     if a is None or b is None:
         return []
@@ -332,7 +332,7 @@ def _tone(result: CompareResult) -> Tone:
 
 
 def _annotations(result: CompareResult) -> list[Annotation]:
-    """Return one for the answer, one a finding."""
+    """Return an annotation for the answer, and one per finding."""
     timed = result.comparison is not None
     level: Level = (
         "notice" if timed and result.outputs.ok else "warning" if result.outputs.comparable else "error"

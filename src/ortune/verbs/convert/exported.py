@@ -1,4 +1,4 @@
-"""What an exporter did badly, each with the command that mends it: as rules find it, or a check of its model."""
+"""Finds what an exporter did badly, each with the command that fixes it: by rules, or a check of its model."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _OPSETS = {
     unfused_gelu: 20,
     unfused_attention: 23,
 }
-"""What PyTorch's exporters leave in parts, or old, and the first opset that has an operator for it."""
+"""The first opset with an operator for what PyTorch's exporters otherwise decompose, by rule."""
 _FUNCTIONS = {
     unfused_hard_swish: "hardswish",
     unfused_layer_normalization: "layer_norm",
     unfused_gelu: "gelu",
     unfused_attention: "scaled_dot_product_attention",
 }
-"""What both exporters write as one operator. The same arithmetic by hand stays in parts at any opset."""
+"""Functions that both exporters write as one operator; the same arithmetic by hand stays decomposed at any opset."""
 _DYNAMO, _SCRIPT = "dynamo", "torchscript"
 
 
 def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[str, ...]:
-    """Commands for a model at fault whose source has a conversion that is right: to write that, and to compare the two.
+    """Return commands to convert a faulty model's source correctly, and to compare the two models.
 
     Args:
-        options: That named the model.
-        kind: Of its source.
-        fault: Of the model; without a node that differs there is nothing to compare.
+        options: The options, including the faulty model.
+        kind: Kind of its source.
+        fault: Fault of the model; without a differing node there is no comparison.
     """
     names = (Path(f"{kind.stem}{f'-{n}' if n else ''}.onnx") for n in count())
     place = next(name for name in names if not name.exists())
@@ -62,14 +62,14 @@ def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[s
 
 
 def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding, ...]:
-    """Return what rules find in a converted model that another export would not have.
+    """Return the findings about a converted model that another export would avoid.
 
-    The converters of other frameworks have no option that mends what these rules find.
+    Rules with fixes for PyTorch's exporters are skipped for other frameworks.
 
     Args:
-        model: As it was exported.
-        source: What the framework says of the source.
-        text: The source as it was named.
+        model: The exported model.
+        source: The framework's description of the source.
+        text: Name of the source, as the user wrote it.
     """
     facts = Facts(model=model, plan=Plan())
     opset = model.facts.opsets.get("", 0)
@@ -87,7 +87,7 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
 
 
 def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:
-    """Says that a PyTorch module came out with all sizes fixed, since none was asked to be dynamic; "" if not."""
+    """Return the note that all sizes of a PyTorch export are fixed without --dynamic; "" if it does not apply."""
     if asked or _SCRIPT not in source.exporters or not source.inputs:
         return ""
     first = source.inputs[0]

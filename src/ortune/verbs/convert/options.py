@@ -24,7 +24,7 @@ EXAMPLE = 'ortune.convert("model.pt2", output="model.onnx")'
 TO = ("onnx", "ort")
 AUTO = "auto"
 SET_BUDGET = "1m"
-"""What measuring the files of --matrix may take."""
+"""Default time for measuring the files of --matrix."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +168,7 @@ class Options(Feeding):
 
     @cached_property
     def consistent(self) -> bool:
-        """UsageError where options contradict each other."""
+        """Raise UsageError if options contradict each other."""
         if self.to not in TO:
             raise UsageError(
                 f"{self.to!r} is not a supported format", where="--to", do=f"one of {', '.join(TO)}"
@@ -201,14 +201,14 @@ class Options(Feeding):
 
     @cached_property
     def set_budget_s(self) -> float:
-        """What measuring the files of --matrix may take; 0 measures nothing."""
+        """Seconds for measuring the files of --matrix; 0 measures nothing."""
         return seconds(self.budget or SET_BUDGET, "--budget")
 
     def place(self, kind: SourceKind) -> Path:
-        """Return where the model is written.
+        """Return the path of the written model.
 
         Raises:
-            UsageError: It cannot be written there, or something is there that is not to be replaced.
+            UsageError: The path is not writable, or an existing file must not be replaced.
         """
         from ortune.graph.model.save import require_place
 

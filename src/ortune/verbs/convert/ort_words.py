@@ -1,4 +1,4 @@
-"""A conversion to ORT format in words: how the file was made, and what each optimisation level does to a model."""
+"""Sentences about a conversion to ORT format: how the file was made, and the effect of each optimisation level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IN_PROGRAM = (
 
 
 def levels(comparison: LevelComparison) -> list[Block]:
-    """Return what each level does to the source's nodes, side by side."""
+    """Return the changes that each level makes to the source's nodes, next to each other."""
     names = [graph.level for graph in comparison.graphs]
     shown = comparison.changes[:MOST_CHANGES]
     rows = [[_operators(c.operators), str(len(c.nodes)), *_cells(c, names[1:])] for c in shown]
@@ -63,7 +63,7 @@ def levels(comparison: LevelComparison) -> list[Block]:
 
 
 def every_change(comparison: LevelComparison) -> Points:
-    """Return each change with the names of its nodes."""
+    """Return each change with the names of the affected nodes."""
     return Points(
         title="source nodes by change",
         items=[
@@ -79,7 +79,7 @@ def _why(change: LevelChange) -> str:
 
 
 def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
-    """Return a row for the nodes at each level; a level that changes nothing says so."""
+    """Return a table row with the nodes at each level; "=" if a level changes nothing."""
     cells, before = [], change.operators
     for name in names:
         now = change.at[name]
@@ -89,7 +89,7 @@ def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
 
 
 def _operators(operators: Sequence[str]) -> str:
-    """Return operators in order, equal neighbours counted."""
+    """Return operators in order, with runs of equal ones counted."""
     runs: list[tuple[str, int]] = []
     for operator in operators:
         name = operator.removeprefix(OWN)
@@ -102,7 +102,7 @@ def _nodes(count: int) -> str:
 
 
 def conversion(record: OrtConversion) -> list[Block]:
-    """Return how a file in ORT format was made: a table of levels, what it needs, and what rejects it."""
+    """Return how a file in ORT format was made: a table of levels, its requirements, and the builds that reject it."""
     platform = "" if record.platform == "any" else f", platform {record.platform}"
     rows = [("converted", f"for {record.place}: level {record.level}, style {record.style}{platform}")]
     if record.against:
@@ -124,7 +124,7 @@ def conversion(record: OrtConversion) -> list[Block]:
 
 
 def aware(file: AwareFile) -> str:
-    """Return what a provider-aware file keeps, in one sentence."""
+    """Return the nodes kept in a provider-aware file, in one sentence."""
     kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
@@ -136,14 +136,14 @@ def aware(file: AwareFile) -> str:
 
 
 def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
-    """Return the sentence that the provider leaves nodes of open sizes, and what fixes them."""
+    """Return the sentence that dynamic dimensions keep nodes off the provider, with the command that fixes them."""
     fixing = spec(RewriteSpec(name="fixed-dimensions", params=dict(sizes)))
     command = shlex.join(["ortune", "rewrite", operand(source), fixing])
     return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"
 
 
 def growing(why: str, place: str) -> str:
-    """Return the sentence that a past that grows keeps nodes off a place; "" without one."""
+    """Return the sentence that a growing past keeps nodes off a place; "" without one."""
     return f"dynamic dimensions keep nodes off {place}: {why}" if why else ""
 
 
@@ -165,7 +165,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def _size(record: OrtConversion) -> str:
-    """Return how many nodes there were, and are."""
+    """Return the numbers of nodes before and after."""
     counts = {graph.level: graph.n_nodes for graph in record.levels.graphs}
     kept = record.aware
     after = (
@@ -177,7 +177,7 @@ def _size(record: OrtConversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
-    """Return what was converted, what each level does, and whether the outputs are the same."""
+    """Return the converted file, the effect of each level, and the comparison of the outputs."""
     result = envelope.result
     blocks: list[Block] = [Line(result.headline, "bad" if wrong else "good" if result.path else "unsure")]
     if result.matrix is not None:
@@ -206,7 +206,7 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
 
 
 def _next(result: ConvertResult) -> list[str]:
-    """Return what measures the file."""
+    """Return the command that measures the file; [] if none was written."""
     return (
         [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
         if result.path

@@ -43,15 +43,15 @@ from ortune.verbs.tune.options import Options as TuneOptions
 
 README = "README.md"
 RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
-"""Of the time of --tune, what comparing two exporters' models may take besides."""
+"""Share of the --tune time for comparing the models of two exporters, and its minimum in seconds."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertResult]:
-    """Convert a model, or checks a conversion.
+    """Convert a model, or check a conversion.
 
     Returns:
-        The whole document; ``result`` is a ConvertResult, ``verdict`` "written", "equal" (``--verify``),
-        "wrong-output", or "not-converted" where no exporter could.
+        The document; ``result`` is a ConvertResult, ``verdict`` "written", "equal" (``--verify``),
+        "wrong-output", or "not-converted" if every exporter failed.
 
     Raises:
         OrtuneError: The source, its environment or an option cannot be used.
@@ -105,7 +105,7 @@ def _wish(options: Options) -> _to_ort.Wish:
 def _set_measured(
     options: Options, envelope: Envelope[ConvertResult], watch: Watcher
 ) -> Envelope[ConvertResult]:
-    """Return the answer with a comparison of the set's files on the CPU here, and the set with its README."""
+    """Return the document after comparing the set's files on this CPU and writing the set with its README."""
     result = envelope.result
     assert result.matrix is not None
     folder = Path(result.path)
@@ -126,7 +126,7 @@ def _set_measured(
 def _compared(
     options: Options, files: Sequence[Path], budget_s: float, watch: Watcher
 ) -> Envelope[CompareResult]:
-    """Return files of one model in the same blocks, each against the first, with the inputs that the user gave."""
+    """Compare files of one model in the same blocks, each with the first, using the user's inputs."""
     first, second, *more = files
     asked = CompareOptions(
         a=first,
@@ -148,7 +148,7 @@ def _compared(
 
 
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
-    """Return the answer with that of ``ortune tune`` for the model that was written."""
+    """Return the document with the result of tuning the written model."""
     asked = TuneOptions(
         model=envelope.result.path,
         shape=options.shape,
@@ -175,13 +175,13 @@ def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) 
 
 
 def exit_code(envelope: Envelope[ConvertResult]) -> int:
-    """1 where the outputs are not the source's, and 2 where nothing could be converted."""
+    """Return 1 if the outputs differ from the source's, 2 if nothing could be converted, else 0."""
     return {"wrong-output": 1, "not-converted": 2}.get(envelope.verdict or "", 0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
-    """One exporter's model with what the check saw; no side where there is none."""
+    """One exporter's model with the result of its check; no side if the export failed."""
 
     record: Conversion
     side: Resolved | None = None
@@ -190,12 +190,12 @@ class _Attempt:
 
     @property
     def ok(self) -> bool:
-        """Whether the outputs are the source's."""
+        """Whether the outputs equal the source's."""
         return self.checked is not None and self.checked.ok
 
 
 class _Run:
-    """One conversion."""
+    """A running conversion."""
 
     def __init__(
         self, options: Options, kind: SourceKind, opened: Experiment, source: OpenedSource, feeds: Path
@@ -210,7 +210,7 @@ class _Run:
 
     @property
     def exporters(self) -> Sequence[str]:
-        """The exporters to try, in order."""
+        """Exporters to try, in order."""
         if self.options.exporter == AUTO:
             return self.source.exporters
         if self.options.exporter not in self.source.exporters:
@@ -223,14 +223,14 @@ class _Run:
 
     @property
     def expected(self) -> axes.Axes:
-        """The axes that are to be dynamic: those requested, and those that are dynamic in the source."""
+        """Axes that must be dynamic: the requested ones, and those that are dynamic in the source."""
         open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
         for name, places in self.asked.items():
             open_axes.setdefault(name, {}).update(places)
         return open_axes
 
     def converted(self) -> list[_Attempt]:
-        """Exports and checks: until one is right, or by every exporter where they are raced."""
+        """Export and check until one model is correct, or with every exporter if their models are raced."""
         attempts: list[_Attempt] = []
         for exporter in self.exporters:
             attempts.append(self._attempt(exporter))
@@ -240,7 +240,7 @@ class _Run:
         return [self._blamed(attempt, good) for attempt in attempts]
 
     def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
-        """Write the model that is right; of two the faster, else the first."""
+        """Write the correct model; the faster one if two are correct, else the first."""
         good = [attempt for attempt in attempts if attempt.ok]
         if not good:
             wrong = any(attempt.side is not None for attempt in attempts)
@@ -268,7 +268,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
-        """Return two exporters' models, both right, in the same blocks; None if they cannot be compared."""
+        """Compare two exporters' correct models in the same blocks; return None if they cannot be compared."""
         files = [attempt.exported for attempt in good if attempt.exported is not None]
         self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
         budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
@@ -279,7 +279,7 @@ class _Run:
             return None
 
     def verified(self) -> list[_Attempt]:
-        """Check the model that was given."""
+        """Check the given model."""
         assert self.options.model is not None
         attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
         if attempt.ok:
@@ -290,14 +290,14 @@ class _Run:
         return [self._blamed(attempt, self._right)]
 
     def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
-        """Return the answer about the model that was given."""
+        """Return the result for the given model."""
         envelope = self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
         fault = attempts[0].record.fault
         again = _exported.again(self.options, self.kind, fault) if fault is not None and self._right else ()
         return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, again=again))
 
     def _attempt(self, exporter: str) -> _Attempt:
-        """Return one exporter's model, checked."""
+        """Export and check a model with one exporter."""
         self.watch.line(f"exporting with {exporter}")
         own = Path(tempfile.mkdtemp(prefix="exported-", dir=self.process.folder))
         name = f"{self.kind.stem}.onnx"
@@ -343,7 +343,7 @@ class _Run:
         return _Attempt(record=record, side=side, checked=checked, exported=place)
 
     def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
-        """Return the attempt with the node at fault, where a conversion that is right shows it."""
+        """Return the attempt with its first wrong node, if a correct conversion is available to locate it."""
         fault = attempt.record.fault
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:

@@ -1,4 +1,4 @@
-"""The set of ``ortune convert --matrix`` in words: its files, and how they compare on the CPU here."""
+"""Sentences about the set of ``ortune convert --matrix``: its files, and their comparison on this CPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from ortune.verbs.compare.result import ComparedSide, CompareResult
 from ortune.verbs.convert.result import ConvertResult
 
 BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
-"""Places whose bench is the Gradle project."""
+"""Targets that are measured by the Gradle project."""
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
 _NO_DIFFERENCE = "no difference between the files was confirmed on {}"
 
 
 def blocks(result: ConvertResult) -> list[Block]:
-    """Return the files of a set, and what was measured of them."""
+    """Return the files of a set, and their measurements."""
     assert result.matrix is not None
     shown: list[Block] = [_files(result)]
     if result.on_cpu is not None:
@@ -33,7 +33,7 @@ def blocks(result: ConvertResult) -> list[Block]:
 
 
 def _files(result: ConvertResult) -> Table:
-    """Return how each file is loaded, and what it holds."""
+    """Return a table of how each file is loaded and its contents."""
     assert result.matrix is not None
     rows = []
     for entry, record in zip(result.matrix.entries, result.ort_files, strict=True):
@@ -49,7 +49,7 @@ def _files(result: ConvertResult) -> Table:
 
 
 def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
-    """Return each file against the first, all on the CPU: providers of phones do not run here."""
+    """Return the comparison of each file with the first on the CPU, since providers of phones do not run here."""
     files = dict(zip(string.ascii_uppercase, (entry.file for entry in matrix.entries), strict=False))
     news = {side.name: side for side in compared.candidates or (_only(compared),)}
     first = files["A"]
@@ -75,7 +75,7 @@ def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
 
 
 def _board(compared: CompareResult) -> str:
-    """Return the command of an interpreter on another machine that ran the files; "" for this machine."""
+    """Return the command of the remote interpreter that ran the files; "" for this machine."""
     runtime = compared.base.runtime
     return runtime.python if runtime.host is not None else ""
 
@@ -113,7 +113,7 @@ def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[s
 
 
 def _verdict(claim: Comparison) -> str:
-    """Return the verdict's word; of an equivalent file, that there is no difference."""
+    """Return the word of a verdict, with "no difference" for an equivalent file."""
     return heads.word(claim.verdict, claim.statistic).replace("equivalent", "no difference")
 
 
@@ -123,7 +123,7 @@ def not_measured(why: str) -> str:
 
 
 def commands(result: ConvertResult) -> list[str]:
-    """Return what measures the set: on a phone, and here."""
+    """Return the commands that measure the set: on a phone, and on this machine."""
     assert result.matrix is not None
     if not result.path:
         return []
@@ -138,7 +138,7 @@ def commands(result: ConvertResult) -> list[str]:
 
 
 def readme(result: ConvertResult) -> Document:
-    """Return what lies in the set's folder, for those who find it."""
+    """Return the README of the set's folder."""
     assert result.matrix is not None
     return Document(
         title=f"{result.matrix.model} for {result.matrix.place}",

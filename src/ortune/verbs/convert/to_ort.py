@@ -36,17 +36,17 @@ _SPECS = (RewriteSpec(name="ort-format"),)
 
 @dataclass(frozen=True, kw_only=True)
 class Wish:
-    """Return the requested files.
+    """The requested files and how to write them.
 
     Attributes:
-        source: A model, as a side of ``compare`` has it.
-        choice: How a file is written.
-        aware: The nodes that the place's provider takes are kept plain.
-        matrix: All files that are worth measuring at the place, and the benches that do.
-        runtime: The onnxruntime that converts, by path or name.
+        source: Path of the model, as for a side of ``compare``.
+        choice: Level, style and place of the file.
+        aware: Whether nodes that the place's provider supports are kept unoptimised.
+        matrix: Whether all files worth measuring at the place are written, with the benches that measure them.
+        runtime: The onnxruntime for the conversion, by path or name.
         custom_ops: Libraries of operators.
-        output: Where it is written.
-        replace: What is there may be replaced.
+        output: Path of the output; None for the default.
+        replace: Whether existing files may be replaced.
     """
 
     source: str
@@ -85,11 +85,11 @@ def choice_of(
 
 
 def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
-    """Convert a model, and compares its outputs with those of its source.
+    """Convert a model, and compare its outputs with those of the source.
 
     Returns:
-        The whole document; ``verdict`` is "written", "gains-nothing" (a provider-aware file, where another one is as
-        good) or "wrong-output".
+        The document; ``verdict`` is "written", "gains-nothing" (a provider-aware file without advantage over another
+        one) or "wrong-output".
 
     Raises:
         OrtuneError: The model, or an option, cannot be used.
@@ -110,7 +110,7 @@ def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
 
 
 class _Run:
-    """One conversion."""
+    """A running conversion."""
 
     def __init__(self, wish: Wish, opened: Experiment, baseline: Measuring) -> None:
         self.wish, self.choice, self.opened, self.baseline = wish, wish.choice, opened, baseline
@@ -125,7 +125,7 @@ class _Run:
         )
 
     def file(self) -> Envelope[ConvertResult]:
-        """Return one file."""
+        """Convert to one file and return its result."""
         place = self.wish.output or Path(f"{self.model.path.stem}.ort")
         if place.suffix != ".ort":
             raise UsageError(
@@ -153,7 +153,7 @@ class _Run:
         return self._envelope("written", record=record, outputs=outputs, place=place)
 
     def matrix(self) -> Envelope[ConvertResult]:
-        """Return the set, with the benches that measure it."""
+        """Write the set with its benches, and return the result."""
         place = self.choice.place
         goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
         with sets.staged(goal, replace=self.wish.replace) as folder:
@@ -242,6 +242,6 @@ class _Run:
 
 
 def _takes(place: Place) -> Takes:
-    """Return what takes nodes at a place, by the operator tables of its provider."""
+    """Return a function that selects the nodes supported at a place, by its provider's operator tables."""
     format_ = support.find(place.name)
     return lambda model: partition(model, format_).taken

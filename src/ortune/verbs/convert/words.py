@@ -1,4 +1,4 @@
-"""A conversion and its check, in sentences: of records alone, for every format."""
+"""Sentences about a conversion and its check, for every format."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def fix_first(findings: Sequence[Finding], fixed: str, name: str) -> str:
-    """Return what to fix in the source or its export, before the file is written."""
+    """Return the problems to fix in the source or its export before using the file."""
     what = "\n  ".join([*([fixed] if fixed else []), *(finding.sentence() for finding in findings)])
     return f"to fix in the source or its export first ({name} is written all the same):\n  {what}"
 
 
 def _checked(conversion: Conversion) -> str:
-    """Return how equal the outputs are, on how many inputs, at which sizes."""
+    """Return how closely the outputs match, on how many inputs and at which sizes."""
     sets = len({case.name for case in conversion.cases})
     worst = max(
         (case.outputs for case in conversion.cases if case.outputs is not None),
@@ -59,7 +59,7 @@ def _checked(conversion: Conversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult]) -> Document:
-    """Return what was converted by what, how its outputs compare, and what is wrong."""
+    """Return the conversion, the comparison of its outputs, and its faults."""
     result = envelope.result
     wrong = envelope.verdict in ("wrong-output", "not-converted")
     if result.to == "ort":
@@ -118,7 +118,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
 
 
 def _raced(result: ConvertResult) -> list[str]:
-    """Return which of two exporters' models is faster, and which is kept."""
+    """Return which exporter's model is faster, and which one is kept."""
     if result.raced is None or len(result.conversions) < 2:
         return []
     kept = result.conversions[-1].exporter
@@ -134,7 +134,7 @@ def _by(conversion: Conversion) -> str:
 
 
 def _said(conversion: Conversion) -> str:
-    """Return one exporter's result in a line."""
+    """Return one exporter's result in one line."""
     if conversion.failed:
         return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
     opset = (

@@ -33,13 +33,13 @@ MOST_FIXES = 8
 
 @dataclass
 class Fix:
-    """One change, and what became of it.
+    """A change that fixes findings, and its outcome.
 
     Attributes:
-        arm: Of its trials.
-        plan: The side's own with the change in it.
-        codes: Of the findings that ask for it.
-        outputs: How far they are from the model's own; None before it ran.
+        arm: Name of its arm.
+        plan: The side's plan with the change.
+        codes: Codes of the findings that it fixes.
+        outputs: Difference of its outputs from the model's; None before it ran.
         failed: Why it cannot be raced; "" if it can.
     """
 
@@ -55,11 +55,11 @@ class Fixes:
     """The fixes of one diagnosis: ``gather`` them from findings, then ``measure``.
 
     Attributes:
-        fixes: Each plan once; all of them together last, once they were tried.
-        not_tried: Codes of fixes that nobody has allowed.
-        blocks, controls, statistic: What was raced; empty if nothing was.
-        enough_s: The budget that holds what this one did not; 0 if it held all.
-        checks_s: Seconds for the checks that were left out, which that budget is to hold too.
+        fixes: One fix per plan; all of them together last, after they were tried.
+        not_tried: Codes of fixes in safety classes that were not allowed.
+        blocks, controls, statistic: Data of the race; empty if nothing was raced.
+        enough_s: A budget in seconds that fits the fixes left out; 0 if none was.
+        checks_s: Seconds for the skipped checks, which that budget also includes.
     """
 
     def __init__(self, opened: Experiment, baseline: Measuring, objective: Objective, seed: int) -> None:
@@ -79,11 +79,11 @@ class Fixes:
 
     @property
     def sound(self) -> list[Fix]:
-        """The fixes that can be raced: they run, and their outputs are the model's own."""
+        """Fixes that can be raced: they run, and their outputs match the model's."""
         return [fix for fix in self.fixes if not fix.failed]
 
     def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:
-        """Take the plans of findings, each once.
+        """Collect the plans of findings, without duplicates.
 
         Args:
             findings: The weightiest first.
@@ -103,7 +103,7 @@ class Fixes:
         self.fixes = list(fixes.values())
 
     def measure(self) -> None:
-        """Try and race what the budget holds; what could not be raced is not even tried: that takes time too."""
+        """Try and race the fixes that fit in the budget; fixes without time for a race are not tried."""
         if not self.baseline.check.claims:
             self._no_time = finding_words.NO_CLAIMS
         elif self.baseline.functional_only:  # on a GPU that is software outputs tell something, times nothing
@@ -123,7 +123,7 @@ class Fixes:
             self._race([fix.arm for fix in self.sound])
 
     def _together(self, fixes: Sequence[Fix]) -> Fix | None:
-        """Return all fixes as one plan: gains do not add."""
+        """Return all fixes as one plan; None if they conflict or there are fewer than two."""
         if len(fixes) < 2:
             return None
         change = together([fix.change for fix in fixes], Plan())
@@ -134,7 +134,7 @@ class Fixes:
         return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
 
     def _try(self, fix: Fix) -> None:
-        """Make the changed model and run it once: it must run, and give the same."""
+        """Create the changed model and run it once, to check that it runs and that its outputs match."""
         baseline = self.baseline
         self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
         try:
@@ -156,7 +156,7 @@ class Fixes:
         baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
 
     def _within_budget(self, arms: Sequence[str]) -> AffordableArms:
-        """Return what the budget holds: of too many fixes the last are left out, which are worth least."""
+        """Return the arms within the budget; the last fixes, with the smallest expected gain, are dropped first."""
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
@@ -172,7 +172,7 @@ class Fixes:
         return within
 
     def _needs(self, needed_s: float) -> None:
-        """Says why not all were raced, and which budget holds them and the checks that there was no time for."""
+        """Set the reason that not all fixes were raced, and a budget that fits them and the skipped checks."""
         needed_s += self.checks_s
         self._no_time = diagnose_words.no_time(needed_s)
         self.enough_s = self.budget.enough_s(needed_s)
@@ -204,7 +204,7 @@ class Fixes:
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
-        """Return each fix with what was measured of it, its command left open; as many claims as fixes, one error."""
+        """Return each fix with its result, without its command; the intervals share one error rate among all fixes."""
         level = 1 - 0.05 / max(1, len(self.sound))
         return [(fix, self._result(fix, level)) for fix in self.fixes]
 

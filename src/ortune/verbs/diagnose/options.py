@@ -23,7 +23,7 @@ TABLE = "tried"
 EXAMPLE = 'ortune.diagnose("model.onnx").result.findings'
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
-"""What can be said of a page that is watched."""
+"""Options that apply to a watched page."""
 LONGEST_WATCH_S = 3600
 
 
@@ -78,14 +78,14 @@ class Options(Resumable, Load, OnePlan):
 
     @cached_property
     def allowed(self) -> frozenset[str]:
-        """The safety classes of fixes that are measured."""
+        """Safety classes of fixes that may be measured."""
         classes = ("numerics", "behaviour", NON_FINITE)
         require_allowed(self.allow, classes, f"numerics, behaviour or {NON_FINITE}")
         return frozenset({"exact", *self.allow})
 
     @cached_property
     def watch_s(self) -> float:
-        """How long a page is watched."""
+        """Seconds for which a page is watched."""
         if bool(self.page) == (self.model is not None):
             raise UsageError(
                 "pass either a model or a page",
@@ -108,7 +108,7 @@ class Options(Resumable, Load, OnePlan):
 
     @cached_property
     def severity(self) -> str:
-        """The severity from which on findings fail."""
+        """The lowest severity that fails the command; "never" for none."""
         from ortune.search.figures import require_objective
 
         require_objective(self.objective)

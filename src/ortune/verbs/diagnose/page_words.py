@@ -1,4 +1,4 @@
-"""What a page does with onnxruntime-web, in words."""
+"""Sentences about how a page uses onnxruntime-web."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPEN = "not set"
 
 
 def headline(page: WatchedPage) -> str:
-    """Return how many sessions and runs there were, and what they take of the page's thread."""
+    """Return the numbers of sessions and runs, and their share of the page's main thread."""
     watched = f"in {page.watched_ns / 1e9:.1f} s"
     if not page.sessions:
         return f"no session of onnxruntime-web {watched}"
@@ -63,7 +63,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
 
 
 def _told(finding: Finding, page: WatchedPage) -> str:
-    """Return a finding, and which sessions it is about where not all have it."""
+    """Return a finding in words, with the numbers of its sessions if not all have it."""
     which = [i for i, session in enumerate(page.sessions, 1) if finding in session.findings]
     some = len(which) < len(page.sessions)
     where = f" [session {', '.join(map(str, which))}]" if some and which else ""
@@ -140,7 +140,7 @@ def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
 
 
 def _doubt(session: PageSession, page: PageSeen) -> str:
-    """Return what times on WebGPU are where the CPU computes it."""
+    """Return the remark that a WebGPU time is not real if the GPU is emulated; else ""."""
     software = page.software and session.plan.provider_names[0] == WEBGPU.name
     return " (functional only: the GPU is emulated)" if software else ""
 

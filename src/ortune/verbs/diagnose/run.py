@@ -1,4 +1,4 @@
-"""``ortune diagnose``: why a model is slow, each reason with its fix measured."""
+"""``ortune diagnose``: the reasons that a model is slow, each with its fix measured."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from ortune.verbs.diagnose.result import DiagnoseResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseResult]:
-    """Find what slows a model down, and measures what its fixes bring.
+    """Find why a model is slow, and measure the gain of each fix.
 
     Raises:
-        OrtuneError: The model does not run, or nothing can be measured on this machine now.
+        OrtuneError: The model does not run, or measuring is not possible on this machine now.
     """
     watch = watcher or Watcher()
     if options.page:
@@ -60,7 +60,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
 
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
-    """Return the user's own page, watched."""
+    """Watch the user's page and return its document."""
     shown = replace(options, page=without_password(options.page))
     with experiment("diagnose", shown, watch) as opened:
         opened.begin(shown.page, {"model": shown.page})
@@ -91,18 +91,18 @@ def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseR
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:
-    """Return whether any finding is as bad as that."""
+    """Return whether any finding is at least as severe as the limit."""
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
     return any(finding.severity in worst for finding in findings)
 
 
 def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
-    """1 where findings are left that fail the gate."""
+    """Return 1 if findings remain that fail the gate, else 0."""
     return int(envelope.result is not None and envelope.result.failed)
 
 
 def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Envelope[DiagnoseResult]:
-    """Works from the first run to the document."""
+    """Return the document of a diagnosis after running, profiling and measuring fixes."""
     watch, budget = opened.watch, opened.budget
     watch.line("running the model for the first time")
     settle(baseline, budget, watch.line)
@@ -129,7 +129,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
 
 
 def _profile(options: Options, opened: Experiment, baseline: Measuring) -> ProfileResult | None:
-    """Return one process under the profiler; None if it does not run there, or the budget does not hold it."""
+    """Profile one process; return None if it does not run under the profiler, or does not fit in the budget."""
     opened.watch.line("profiling")
     first = baseline.pilot.first
     # Where no fix can be raced, nothing else needs the time.
@@ -236,7 +236,7 @@ def _document(
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:
-    """Orders findings: times that mean nothing, then proven gains, the largest first; what does not pay last."""
+    """Return a finding's sort key: emulation, confirmed gains, unmeasured findings, fixes without gain."""
     comparison = finding.verified
     if finding.code == FUNCTIONAL_ONLY:
         return -1, 0.0, 0.0

@@ -1,4 +1,4 @@
-"""A page of the user's own: watched, its models read, and every rule asked of each session."""
+"""Watches a user's page, reads its models and applies the rules to each session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def watched(
     """Return a page with the findings of its sessions, and its first session as a side.
 
     Raises:
-        OrtuneError: There is no browser, or the address cannot be opened.
+        OrtuneError: No browser was found, or the address cannot be opened.
     """
     until = monotonic.now_s() + watch_s + BESIDES_S
     watched_page = watch(url, browser=browser, watch_s=watch_s, until=until, folder=folder, stop=stop)
@@ -67,7 +67,7 @@ def _unread(model: PageModel) -> ModelInfo:
 
 
 def _judged(session: PageSession, opened: OpenModel | None, page: PageSeen) -> PageSession:
-    """Return a session with what every rule finds in it."""
+    """Return a session with the findings of all rules about it."""
     provider = find(session.plan.provider_names[0])
     gpu = provider == WEBGPU
     facts = Facts(

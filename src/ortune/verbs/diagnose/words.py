@@ -1,4 +1,4 @@
-"""Why a model is slow, in words: what a fix brought first, what could not be measured after it."""
+"""Sentences about why a model is slow: confirmed gains first, then the fixes that were not measured."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ MOST_BY_HAND = 3
 
 STOPPED = "stopped before it was measured"
 TOO_SMALL = "not measured: budget too small"
-"""How the reason begins that a fix was not measured for lack of time."""
+"""Prefix of the reason that a fix was not measured for lack of time."""
 NOT_TIMED = "runs, outputs correct; not timed"
 NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
 
 
 def no_time(needed_s: float) -> str:
-    """Why a fix was not measured: how long it takes from the start of the command, and which budget holds that."""
+    """Return that the budget was too small to measure a fix, with a sufficient budget."""
     return f"{TOO_SMALL} ({enough(needed_s)} is enough)"
 
 
 def not_made(why: str) -> str:
-    """Return why a fix was not measured: there is no model with it."""
+    """Return that a fix was not measured because its model could not be created."""
     return f"could not be created: {why}"
 
 
 def does_not_run(why: str) -> str:
-    """Return why a fix was not measured: the model with it fails."""
+    """Return that a fix was not measured because its model does not run."""
     return f"does not run: {why}"
 
 
 def moves_outputs(how: str) -> str:
-    """Return why a fix was not measured: the model with it gives something else."""
+    """Return that a fix was not measured because it changes the outputs."""
     return f"changes the outputs: {how}"
 
 
 def headline(result: DiagnoseResult) -> str:
-    """Return the largest proven gain; else how far the best fix came, or that none was timed, and what to do first."""
+    """Return the largest confirmed gain; without one, the best fix or that none was timed, and the first step."""
     if result.page is not None:
         return page_words.headline(result.page)
     best = _best(result)
@@ -96,7 +96,7 @@ def headline(result: DiagnoseResult) -> str:
 
 
 def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
-    """Return what a fix brings."""
+    """Return the measured gain of a fix."""
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
@@ -105,7 +105,7 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
 
 
 def _nearest(result: DiagnoseResult) -> TriedFix | None:
-    """Return the fix with the lowest time of those that were measured."""
+    """Return the measured fix with the lowest time ratio."""
     return min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
 
 
@@ -114,7 +114,7 @@ def _ratio(fix: TriedFix) -> float:
 
 
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
-    """Yield what to do where no fix is proven: in few words, and whole."""
+    """Yield the next steps without a confirmed fix, as (short, full) sentences."""
     late = [code for fix in result.tried if _wants_time(fix, result) for code in fix.codes]
     rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
     if rerun and late:
@@ -139,12 +139,12 @@ def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
-    """Return whether a larger budget would tell what this fix brings."""
+    """Return whether a larger budget could show the gain of this fix."""
     return fix.failed.startswith(TOO_SMALL) or (fix.comparison is not None and not result.controls)
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
-    """Return findings on the model whose fix is no plan, so that nothing can measure it, the most severe first."""
+    """Return the findings with a fix that cannot be measured because it is not a plan, the most severe first."""
     measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
     others = {*measured, *result.not_tried}
     left = [
@@ -156,7 +156,7 @@ def _by_hand(result: DiagnoseResult) -> list[Finding]:
 
 
 def _best(result: DiagnoseResult) -> TriedFix | None:
-    """Return the proven fix with the largest gain: all together only where that is more than each alone."""
+    """Return the confirmed fix with the largest gain, which may be all fixes together; None without one."""
     faster = [
         fix
         for fix in (*result.tried, *([result.together] if result.together else []))
@@ -245,7 +245,7 @@ def _change(fix: TriedFix) -> str:
 
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
-    """Return a finding with its share, and whether its fix was proven."""
+    """Return a finding with its share, and the result of its fix."""
     share = f"{whole_percent(finding.share_ratio)} of the run" if finding.share_ratio else ""
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
@@ -279,7 +279,7 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
-    """Transfer apart, where a profile has it; else that times contain it; nothing if nothing was timed."""
+    """Return rows of transfer times if profiled, else whether times include transfers; [] if nothing was timed."""
     if finding_words.functional_only(result.findings):
         return []
     rows = transfer_words.rows(result.profile) if result.profile is not None else []
@@ -303,7 +303,7 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
 
 
 def _named(fix: TriedFix) -> str:
-    """Return what was changed, named where that is short, and what of the list below it mends."""
+    """Return a fix in words, counted if long, with the codes of its findings."""
     codes = list(dict.fromkeys(fix.codes))
     what = _change(fix)
     if len(what) > LONGEST_PLAN:

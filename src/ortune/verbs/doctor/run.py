@@ -1,4 +1,4 @@
-"""``ortune doctor``: what this machine can run, and the smallest effect that it can show."""
+"""``ortune doctor``: what this machine can run, and the smallest effect that it can detect."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ BLOCKS_A_MINUTE = 30  # what compare allows itself: 60 in its two minutes
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[DoctorResult]:
-    """Looks at the machine and its runtimes, then measures what can be seen here.
+    """Inspect the machine and its runtimes, then measure its noise and peaks.
 
     Raises:
-        UsageError: A model is named, and nothing is to be measured.
-        RuntimeNotFound: ``runtime`` names one that has no usable onnxruntime.
+        UsageError: A model or ``--resume`` was passed with ``--no-measure``.
+        RuntimeNotFound: ``runtime`` has no usable onnxruntime.
         OrtuneError: The model cannot be opened or fed.
     """
     o, watch = options or Options(), watcher or Watcher()
@@ -67,7 +67,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
-    """Return the inventory, then noise and peaks where they can be measured."""
+    """Return the inventory, then noise and peaks if they can be measured."""
     watch = opened.watch
     environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
     reports = tuple(report(r, o.in_browser) for r in environments)
@@ -157,7 +157,7 @@ def _result(
 
 
 def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
-    """Return what the machine can do at most; where that cannot be measured, why."""
+    """Return the machine's measured peaks, or None with the reason that they could not be measured."""
     watch = opened.watch
     try:
         with exclusive("doctor", watch, wait=False):
@@ -171,7 +171,7 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
 
 
 def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
-    """Return the noise, journalled like every measurement."""
+    """Measure the noise and record it in the journal."""
     with opened.measuring("", wait=False):
         go_on(opened, o, [side], o.resume, model=side.label)
         baseline = opened.base(side)
@@ -183,7 +183,7 @@ def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
 
 
 def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseReport:
-    """Return the controls on this machine now, and what they mean for longer runs."""
+    """Return the results of the controls on this machine, and what longer runs could detect."""
     watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
@@ -247,7 +247,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
 
 
 def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
-    """Return CPUs that other programs used meanwhile; None if the system does not tell."""
+    """Return the number of CPUs that other programs used during the blocks; None if unknown."""
     seen = [waited(trial, opened.machine.host) for trial in measured(blocks, BASE)]
     used = sorted(each.used_cpus for each in seen if each is not None)
     return used[len(used) // 2] if used else None
@@ -263,11 +263,11 @@ def _row(
     *,
     busy: bool,
 ) -> EffectRow:
-    """Return what a comparison of that length sees: nine blocks of four trials, then blocks of two.
+    """Return the effect that a comparison of this length can detect: nine blocks of four trials, then blocks of two.
 
-    A known wait that the sensitivity check missed is not promised: more blocks find it as noise averages out. Nor is
-    less than the interval of two equal sides was wide. On a busy machine more blocks narrow it by nothing known:
-    other programs come in phases that last longer than a block.
+    The effect is at least that of an undetected sensitivity check, scaled as noise averages out, and the interval of
+    two equal sides. On a busy machine that interval does not shrink with more blocks, since the load of other programs
+    varies over longer periods than a block.
     """
     budget = minutes * 60e9
     # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
@@ -285,5 +285,5 @@ def _row(
 
 
 def exit_code(envelope: Envelope[DoctorResult]) -> int:
-    """3 where the machine is too unquiet for anything to be measured."""
+    """Return 3 if the machine is too noisy to measure anything, else 0."""
     return 3 if envelope.verdict == "invalid" else 0

@@ -1,4 +1,4 @@
-"""What doctor found, in words."""
+"""Sentences about the results of ``ortune doctor``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.show.stored_kind import StoredKind
 from ortune.verbs.doctor.result import DoctorResult, NoiseReport
 
 USUAL_MINUTES = 2.0
-"""What ``compare`` takes by default."""
+"""Default duration of ``compare``, in minutes."""
 
 
 def document(envelope: Envelope[DoctorResult]) -> Document:
-    """Return what runs here and how small a difference can be seen; then what is in the way, and what to type next."""
+    """Return the runtimes and the detectable effect, then the problems and the next commands."""
     result = envelope.result
     return Document(
         blocks=[
@@ -40,21 +40,21 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
 
 
 def begins(peaks: str) -> str:
-    """Say what is measured next and for how long.
+    """Return what is measured next, and for how long.
 
     Args:
-        peaks: How long the peaks take.
+        peaks: Duration of the peak measurement, in words.
     """
     return f"measuring the noise, then the peaks of this machine ({peaks})"
 
 
 def no_peak(why: str, *, postponed: bool) -> str:
-    """Say why the peaks were not measured, and when they are."""
+    """Return why the peaks were not measured; if postponed, that they will be measured at a quiet moment."""
     return f"{why}; they are measured at the next quiet moment" if postponed else why
 
 
 def _checks(result: DoctorResult) -> list[Line]:
-    """Return what passed, and what could not be measured."""
+    """Return the checks that passed, and the reason if the peaks were not measured."""
     failed = (
         f"the peaks of this machine were not measured: {result.peak_failed}" if result.peak_failed else ""
     )
@@ -63,14 +63,14 @@ def _checks(result: DoctorResult) -> list[Line]:
 
 
 def _next(result: DoctorResult) -> list[str]:
-    """Return what can be added to run models; what only converts them is listed with -v."""
+    """Return the next commands: to add runtimes that run models; converters are listed only with -v."""
     busy = result.noise is not None and result.noise.busy
     quiet = [f"ortune doctor {' '.join(others_words.WAIT)}"] if busy else []
     return [*quiet, *(addition.command for addition in result.addable if not addition.converts)]
 
 
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
-    """Return the machine and what runs on it; what a comparison of two minutes can show."""
+    """Return what runs on the machine, and the effect that a comparison of two minutes can detect."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(
         p.name for r in result.runtimes for p in r.providers if p.usable and not p.emulated
@@ -88,7 +88,7 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
 
 
 def _places(names: Iterable[str]) -> str:
-    """Execution providers by their short names, those of a browser apart: both kinds have a WebGPU."""
+    """Return the short names of execution providers, with those of a browser listed separately."""
     in_page = {name: find(name).in_page for name in names}
     own, web = ([short(name) for name, there in in_page.items() if there == page] for page in (False, True))
     return "; in a browser on ".join(", ".join(part) for part in (own, web) if part)
@@ -164,7 +164,7 @@ def _effects(noise: NoiseReport) -> Table:
 
 
 def _peaks(peak: MachinePeak) -> Table:
-    """Return a row a number of threads; beneath, what has no number of threads, and what was run."""
+    """Return a table of peaks with a row per number of threads, and notes on the other figures."""
     tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
     rows = [
         (

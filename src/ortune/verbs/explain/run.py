@@ -27,10 +27,10 @@ HEADING = re.compile(
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:
-    """Explains one rule, rewrite or setting, or lists those that were looked for; all rules where none was.
+    """Explain one rule, rewrite or setting, or list those that match a search; by default list all rules.
 
     Raises:
-        UsageError: There is none.
+        UsageError: Nothing matches, or a code and a search were combined.
     """
     o = options or Options()
     if o.code and o.search:
@@ -53,12 +53,12 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _name(text: str) -> str:
-    """Return a name as texts are compared: in one case, one spelling of types and one sign between words."""
+    """Return a name normalised for comparison: lower case, one spelling of types, hyphens between words."""
     return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
 
 
 def _entries() -> list[Described]:
-    """Return every rule, rewrite and setting, each in one line."""
+    """Return one entry for every rule, rewrite and setting."""
     return [
         *map(_of_rule, all_rules().values()),
         *(_of_module("rewrite", r.name, r.safety, _rewrite_doc(r.name)) for r in all_rewrites().values()),
@@ -67,10 +67,10 @@ def _entries() -> list[Described]:
 
 
 def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
-    """Return what holds all words of a text: in its name first, then in its title, then anywhere.
+    """Return the entries that contain all words of a text: matches in names first, then in titles, then elsewhere.
 
     Raises:
-        UsageError: Nothing does.
+        UsageError: Nothing matches.
     """
     words = _name(text).split()
     ranked: list[tuple[int, Described]] = []
@@ -101,7 +101,7 @@ def _rewrite_doc(name: str) -> str:
 
 
 def _doc(entry: Described) -> str:
-    """Return all that an entry says of itself."""
+    """Return the documentation of an entry."""
     if entry.kind == "rewrite":
         return _rewrite_doc(entry.name)
     return all_knobs()[entry.name].documentation if entry.kind == "setting" else all_rules()[entry.code].doc
@@ -113,7 +113,7 @@ def _whole(entry: Described) -> Described:
 
 
 def _sections(doc: str) -> tuple[tuple[str, str], ...]:
-    """Headings of a docstring with their texts, each in one paragraph."""
+    """Return the headings of a docstring with their texts, each in one paragraph."""
     _, *parts = HEADING.split(inspect.cleandoc(doc))
     return tuple(
         (heading, capitalised(re.sub(r"\s+", " ", text).strip().replace("``", "`")))
@@ -122,7 +122,7 @@ def _sections(doc: str) -> tuple[tuple[str, str], ...]:
 
 
 def capitalised(words: str) -> str:
-    """With a large first letter, unless the first word is a name of code or of a repository."""
+    """Return a sentence with a capital first letter, unless the first word is code or a repository name."""
     first = words.partition(" ")[0].rstrip(",.:;")
     is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
     return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"

@@ -16,7 +16,7 @@ TIERS = {
 
 
 def document(envelope: Envelope[ExplainResult]) -> Document:
-    """Return what a rule says of itself, or what there is."""
+    """Return the documentation of an entry, the results of a search, or the list of rules."""
     result = envelope.result
     assert result is not None
     if result.whole:
@@ -42,7 +42,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
 
 
 def _hits(result: ExplainResult) -> Document:
-    """Return what holds the words that were looked for."""
+    """Return the entries that match the search."""
     n = len(result.rules)
     entries = "1 entry matches" if n == 1 else f"{n} entries match"
     return Document(

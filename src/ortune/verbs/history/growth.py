@@ -20,13 +20,13 @@ from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 STATISTIC = "memory-growth"
 FIRST_SHARE = 0.2
-"""Of the time left, what the first run of the model may take."""
+"""Share of the remaining time for the first run of the model."""
 
 
 def measure(
     opened: Experiment, baseline: Measuring, runtimes: Mapping[str, Runtime], missing: Mapping[str, str]
 ) -> HistoryResult:
-    """Return how memory changes with calls in each release, and the releases in which that changed.
+    """Measure how memory changes with calls in each release, and return the releases with a change.
 
     Raises:
         OrtuneError: Nothing could be measured.
@@ -79,7 +79,7 @@ def measure(
 
 
 def changed(rows: list[ReleaseRow]) -> tuple[str, ...]:
-    """Return the releases whose growth differs from that of the one before, by intervals that do not overlap.
+    """Return the releases with intervals of growth that do not overlap those of the previous release.
 
     Args:
         rows: Newest first.

@@ -59,7 +59,7 @@ class Options(Each, Resumable):
 
     @cached_property
     def releases(self) -> tuple[str, ...]:
-        """The releases to run, newest first."""
+        """Releases to run, newest first."""
         from ortune.catalogue.knobs import version
         from ortune.runtimes.packages import RELEASES, require_recipes
         from ortune.search.figures import require_objective
@@ -81,7 +81,7 @@ class Options(Each, Resumable):
 
     @cached_property
     def plan(self) -> Plan:
-        """What every release runs with."""
+        """Plan that every release runs with."""
         from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 

@@ -36,15 +36,15 @@ from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 
 class Releases:
-    """The releases while they are measured: ``measure``, then ``result``.
+    """Measurement of several releases: call ``measure``, then ``result``.
 
     Args:
-        opened: What is measured.
+        opened: The open experiment.
         baseline: The model under the newest release, not run yet.
         runtimes: The releases that are installed, newest first.
-        missing: Why each other release is not there.
-        objective: What is compared.
-        seed: Of the orders.
+        missing: Why each other release is missing.
+        objective: The compared figure.
+        seed: Seed of the order within blocks.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Releases:
         self.controls: Sequence[Control] = ()
 
     def measure(self) -> None:
-        """Run each release alone, then all that run and that the budget holds in the same blocks.
+        """Run each release on its own, then those that run and fit in the budget in the same blocks.
 
         Raises:
-            MeasurementError: Only the newest release runs the model, or nothing could be measured.
+            MeasurementError: No older release runs the model, or nothing could be measured.
         """
         baseline, budget, newest = self.baseline, self.budget, next(iter(self.runtimes))
         settle(baseline, budget, self.watch.line)
@@ -118,10 +118,10 @@ class Releases:
             )
 
     def _run_alone(self, limit_s: float) -> list[str]:
-        """Return the older releases that run the model, with their outputs compared.
+        """Run the older releases and compare their outputs; return those that run the model.
 
         Args:
-            limit_s: Seconds that an evaluation in float64 may take.
+            limit_s: Seconds allowed for an evaluation in float64.
         """
         baseline, executor = self.baseline, self.baseline.executor
         right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
@@ -154,7 +154,7 @@ class Releases:
         return [release for release in older if release in arms]
 
     def _exact(self, arm: Arm, ran: Measured, right: Evaluated) -> ExactCheck:
-        """Return the outputs of a release against the model in float64."""
+        """Return the comparison of a release's outputs with the model in float64."""
         baseline = self.baseline
         side = replace(baseline.side, runtime=arm.runtime)
         folder = baseline.scratch / f"levels-{arm.name}"
@@ -162,7 +162,7 @@ class Releases:
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> AffordableArms:
-        """Return what the budget holds: of too many releases the oldest are left out, with the reason."""
+        """Return the releases that fit in the budget; the oldest are left out and their reason is recorded."""
         # Trials are shortened before a release is left out.
         within = held(self.baseline, running, self.budget)
         left = running[len(within.arms) :]
@@ -178,7 +178,7 @@ class Releases:
         """Return the result.
 
         Args:
-            again: The words that name model and settings to another verb.
+            again: Arguments that pass the model and settings to another verb.
             reproduce: The command that repeats this.
         """
         baseline, compared = self.baseline, self.compared
@@ -214,7 +214,7 @@ class Releases:
         )
 
     def _against(self, release: str, older: str) -> Comparison | None:
-        """Return one release against an older one."""
+        """Return the comparison of a release with an older one."""
         # Each release but the oldest is compared with one other: so many claims share one error.
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)
@@ -239,7 +239,7 @@ class Releases:
         return BASE if release == self.compared[0] else release
 
     def _rows(self) -> tuple[ReleaseRow, ...]:
-        """Return a row a release, newest first, those that are not there too."""
+        """Return one row per release, newest first, including missing releases."""
         older = dict(itertools.pairwise(self.compared))
         rows = []
         for release in {**self.runtimes, **self.missing}:

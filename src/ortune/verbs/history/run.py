@@ -20,10 +20,10 @@ from ortune.verbs.history.result import HistoryResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:
-    """Measure the releases and names those where it changed.
+    """Measure the releases and find those with a change.
 
     Raises:
-        RuntimeNotFound: Fewer than two of the releases could be made.
+        RuntimeNotFound: Fewer than two of the releases are available.
         OrtuneError: Nothing could be measured.
     """
     watch = watcher or Watcher()
@@ -65,7 +65,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
 
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
-    """Return the releases that are there or could be made, newest first; and of the others, why not."""
+    """Return the available releases, newest first, installing missing ones; and why the others are missing."""
     runtimes, missing = {}, {}
     for release in options.releases:
         try:

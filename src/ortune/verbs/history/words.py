@@ -19,23 +19,23 @@ from ortune.verbs.soak.words import size
 
 _NOTHING = "-"
 NO_BLOCK = "no usable block"
-"""Why a release that ran was not measured."""
+"""Reason for a release that ran without a usable block."""
 FEW_CALLS = "too few calls"
 STOPPED = "stopped before the first call; there is no result"
 
 
 def soaks(n: int, seconds: float) -> str:
-    """Return the sentence with the number of releases that are soaked, and for how long."""
+    """Return how many releases are soaked, and for how long."""
     return f"{n} releases, one process each with the same calls, for {waiting(seconds)} in all"
 
 
 def no_time(needed_s: float) -> str:
-    """Return why a release that ran was not compared, and with which budget all are."""
+    """Return that a release was not compared, with a sufficient budget."""
     return f"not compared: budget too small ({enough(needed_s)} is enough)"
 
 
 def headline(result: HistoryResult) -> str:
-    """Return the newest release against the oldest, and where it changed."""
+    """Return the comparison of the newest release with the oldest, and the releases with a change."""
     if any(row.growth is not None for row in result.rows):
         return _growth(result)
     rows = {row.release: row.since_previous for row in result.rows}
@@ -77,7 +77,7 @@ def _growth(result: HistoryResult) -> str:
 
 
 def _growth_rows(result: HistoryResult) -> Table:
-    """Return a row a release: its growth with the interval, and the verdict."""
+    """Return one row per release: its growth with the interval, and the verdict."""
     columns = [Column("onnxruntime", "label"), Column("per 1,000 calls"), Column("95 % interval", "text")]
     rows = []
     for row in result.rows:
@@ -92,7 +92,7 @@ def _growth_rows(result: HistoryResult) -> Table:
 
 
 def outputs(result: HistoryResult) -> str:
-    """Return which releases give wrong outputs, or that they differ: before any time. "" if all agree."""
+    """Return which releases have wrong or different outputs; "" if all agree."""
     ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
     wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
     right = [row.release for row in ran if row.exact is not None and row.exact.right]
@@ -120,7 +120,7 @@ def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
 
 
 def document(envelope: Envelope[HistoryResult]) -> Document:
-    """Return the sentence, a row a release, and what supports it."""
+    """Return the headline, a row per release, and the details."""
     result = envelope.result
     assert result is not None
     if any(row.growth is not None for row in result.rows):
@@ -152,7 +152,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
 
 
 def _next(envelope: Envelope[HistoryResult]) -> list[str]:
-    """At which nodes the largest change lies, and what supports the answer."""
+    """Return the next commands: to locate the largest change, to repeat when quiet, and to show the details."""
     result = envelope.result
     quiet = others_words.wait_options(result.whole)
     again = [shlex.join([*words_of(result.reproduce), *quiet])] if quiet else []
@@ -164,7 +164,7 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
 
 
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
-    """Return a row a release, newest first; each value is that of the release before it times the paired change."""
+    """Return one row per release, newest first; each value is the previous release's times the paired change."""
     rows: list[tuple[str, ...]] = []
     before: float | None = None
     headed = all(row.failed for row in result.rows)
@@ -178,7 +178,7 @@ def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
 
 
 def _row(row: ReleaseRow, statistic: str, number: float | None, headed: bool) -> tuple[str, ...]:
-    """Return a release with its value; ``headed`` if the headline has the reason why none was compared."""
+    """Return the row of a release; ``headed`` if the headline already contains the sufficient budget."""
     why = row.failed.partition(" (--budget")[0] if headed else row.failed
     if row.figures is None:
         return (row.release, _NOTHING, why, _NOTHING, _NOTHING, _NOTHING, _NOTHING)

@@ -82,7 +82,7 @@ class Options(KeptRows, OnePlan):
 
     @cached_property
     def place(self) -> Path:
-        """The lock file."""
+        """Path of the lock file."""
         from ortune.engines.locks.file import default_path
 
         if self.file is not None and not self.check:
@@ -97,12 +97,12 @@ class Options(KeptRows, OnePlan):
 
     @property
     def answer(self) -> Path | None:
-        """Returns where the answer of a check is written."""
+        """File for the result of a check; None for stdout."""
         return path(self.output) if self.check else None
 
     @cached_property
     def allowed(self) -> float | None:
-        """How far the outputs' figures may be apart, relative; None is as close as the two can be compared."""
+        """Accepted relative difference of output figures; None for the smallest that can be compared."""
         asked = self.feeds.tolerance
         if asked is not None and asked.number is None:
             # A lock holds figures of outputs and not the outputs, which these others are of.

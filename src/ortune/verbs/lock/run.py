@@ -1,4 +1,4 @@
-"""``ortune lock``: what ONNX Runtime makes of a model, kept in a file and compared with it later. Nothing is timed."""
+"""``ortune lock``: stores what ONNX Runtime makes of a model, and compares with it later. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
 def _side(
     o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
 ) -> tuple[Resolved, Plan, Plan | None]:
-    """Return the model with its plan, the plan as the lock stores it, and what was passed in addition to a bundle's.
+    """Return the model with its plan, the plan to store in the lock, and the options added to a bundle's plan.
 
-    A check runs as locked, with what is given on top. Of a bundle only what was given on top is taken from the lock:
-    its own plan is what is checked.
+    A check runs the locked plan with the current options. For a bundle only the added options come from the lock, since
+    the bundle's own plan is what is checked.
     """
     rewritten = Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrite))
     model, asked = Path(o.model), merge(o.common, rewritten)
@@ -146,7 +146,7 @@ def _side(
 
 
 def _here(plan: Plan, cpus: int) -> Plan:
-    """Return a stored plan on this machine: a bundle's thread counts are kept as they fit any."""
+    """Return a stored plan for this machine, with thread counts limited to the available CPUs."""
     counts = {name: thread_cap(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
@@ -160,5 +160,5 @@ def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
 
 
 def exit_code(envelope: Envelope[LockResult]) -> int:
-    """1 where something changed."""
+    """Return 1 if something changed, else 0."""
     return 1 if envelope.verdict == "changed" else 0

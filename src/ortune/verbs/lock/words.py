@@ -1,4 +1,4 @@
-"""What became of a lock, in sentences: of records alone, for every format."""
+"""Sentences about a written or checked lock, for every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_LINES = 20
 
 
 def written(path: Path) -> str:
-    """Says where a new lock lies."""
+    """Return the sentence with the path of a new lock."""
     return f"locked in {path}"
 
 
@@ -31,7 +31,7 @@ def headline(
     not_compared: Sequence[str],
     tolerance_ratio: float,
 ) -> str:
-    """The answer of a check in one sentence; it claims nothing of what was not compared."""
+    """Return the result of a check in one sentence, which makes no claim about parts that were not compared."""
     failing = [c for c in changes if c.fails]
     if failing:
         first = _leading(failing)
@@ -65,7 +65,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
-    """The first operators, then the first of each other part: what a reader needs to see at once."""
+    """Return the most important changes: the first two operators, inputs and outputs, and one of each other part."""
     sentences: list[LockChange] = []
     for part, group in groupby(failing, key=lambda c: c.part):
         # What has another name is one thing that is gone and one that is new.
@@ -74,7 +74,7 @@ def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
 
 
 def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
-    """Why, where the parts said do not tell it themselves."""
+    """Return the cause of the changes (a new export, another release), unless they already mention it."""
     causes = []
     if was.run.plan != now.run.plan:
         return ""  # the settings come first in the sentence
@@ -86,7 +86,7 @@ def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
 
 
 def sentence(change: LockChange) -> str:
-    """One change, as people say it."""
+    """Return a change in words."""
     was, now, name = change.was, change.now, change.name
     if change.part == "file":
         return f"another file{f', in {name} alone' if name else ''}"
@@ -98,7 +98,7 @@ def sentence(change: LockChange) -> str:
 
 
 def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
-    """What could not be compared, or only in part, and why."""
+    """Return why a part could not be compared, or only partly."""
     match missing.why:
         case "processor" if missing.part == "level all":
             why = f"the lock was made on {_processor(was)}, and this machine has {_processor(now)}"
@@ -127,7 +127,7 @@ def _processor(snapshot: Snapshot) -> str:
 
 
 def _other_feeds(was: LockedRun, now: LockedRun) -> str:
-    """Why input values differ from the lock."""
+    """Return why input values differ from the lock."""
     if was.inputs != now.inputs or was.seed != now.seed:
         then, here = (
             f"--inputs {r.inputs}" if r.inputs else f"values generated from seed {r.seed}" for r in (was, now)
@@ -210,13 +210,13 @@ def _interface(part: str, change: LockChange) -> str:
 
 
 def _letters(kind: object) -> int:
-    """How many dimensions of a type are not numbers."""
+    """Return the number of dimensions of a type that are named."""
     dims = str(kind).partition("[")[2].removesuffix("]")
     return sum(1 for d in dims.split(",") if d and d != "?" and not d.isdigit())
 
 
 def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
-    """What a lock holds, as (name, text)."""
+    """Return the contents of a lock as (name, text)."""
     graph = _of(snapshot)
     plain = snapshot.levels["disable"]
     rows = [
@@ -262,23 +262,23 @@ def _of(snapshot: Snapshot) -> GraphSnapshot:
 
 
 def details(result: LockResult) -> tuple[list[str], list[str]]:
-    """What fails and what is only told, a sentence each."""
+    """Return the sentences of changes that fail the check, and those of the others with the notes."""
     failing = [sentence(c) for c in result.changes if c.fails]
     return failing, [sentence(c) for c in result.changes if not c.fails] + list(result.notes)
 
 
 def short(name: str) -> str:
-    """An operator without ONNX Runtime's own domain, which its name makes plain; other domains stay."""
+    """Return an operator's name without ONNX Runtime's main domain; other domains are kept."""
     return shorten(name.removeprefix("com.microsoft:").replace("com.microsoft.nchwc:", "nchwc:"), 60)
 
 
 def plural(count: int, name: str) -> str:
-    """Counts things: "1 node", "2 nodes"."""
+    """Return a count with its noun: "1 node", "2 nodes"."""
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _moved(count: object) -> str:
-    """How many more, or fewer, there are than the model came with."""
+    """Return the number of nodes inserted or removed, compared with the model."""
     assert isinstance(count, int)
     return f"{abs(count)} {'removed' if count < 0 else 'inserted'}" if count else "as many"
 
@@ -295,7 +295,7 @@ def _signed(was: object, now: object) -> str:
 
 
 def _apart(was: object, now: object, text: Callable[[object, int], str]) -> str:
-    """Both with three digits, or as many more as show that they differ."""
+    """Return both values with three digits, or as many as show the difference."""
     pairs = ((text(was, digits), text(now, digits)) for digits in range(3, 18))
     before, after = next((pair for pair in pairs if pair[0] != pair[1]), (was, now))
     return f"{before} -> {after}"
@@ -315,7 +315,7 @@ def _grouped(value: object) -> str:
 
 
 def _number(value: object, digits: int) -> str:
-    """Says that many significant digits, and all those before the point as far as a float holds them."""
+    """Return a number with the given significant digits, and all integer digits that a float represents exactly."""
     if not isinstance(value, float):
         return str(value)
     whole = len(f"{abs(value):.0f}")
@@ -327,7 +327,7 @@ def _or_none(value: object) -> str:
 
 
 def document(envelope: Envelope[LockResult]) -> Document:
-    """A lock written: what it holds. One checked: the answer first, what supports it below."""
+    """Return the contents of a written lock, or the result of a check with its details."""
     result = envelope.result
     if result.written:
         return Document(
@@ -364,7 +364,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
 
 
 def _locked(snapshot: Snapshot) -> str:
-    """What was locked, in one sentence."""
+    """Return what was locked, in one sentence."""
     count = plural(_of(snapshot).nodes, "node")
     outputs = plural(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
@@ -372,7 +372,7 @@ def _locked(snapshot: Snapshot) -> str:
 
 
 def _build(snapshot: Snapshot) -> str:
-    """What ran the model, and what optimised it at each level."""
+    """Return the builds that ran and optimised the model."""
     native = f"onnxruntime {snapshot.ort_version}"
     return f"onnxruntime-web {snapshot.ort_web} with {native}" if snapshot.ort_web else native
 

@@ -21,7 +21,7 @@ MOST_REGIONS = 8
 
 
 def contents(model: OpenModel) -> LookResult:
-    """Return everything that is known without running the model and without input shapes."""
+    """Return everything that can be determined without input shapes and without running the model."""
     sizes: Counter[str] = Counter()
     count = 0
     for tensor in parameters(model.ir):
@@ -40,11 +40,11 @@ def contents(model: OpenModel) -> LookResult:
 FLOPS_PER_BYTE = 8
 """Operations that a CPU does while it moves one byte, roughly: only shares are estimated with it."""
 LEAST_KNOWN = 0.9
-"""Share of the nodes whose work must be known for an estimate."""
+"""Least share of nodes with known work for an estimate."""
 
 
 def estimated(cost: ModelCost) -> tuple[OperatorEstimate, ...]:
-    """Return the share of each operator in a run as its work lets expect, the largest first; () if too little is known.
+    """Return the estimated share of each operator in a run, the largest first; () if too little is known.
 
     Args:
         cost: The work of a run by node.
@@ -70,13 +70,13 @@ def with_work(
     """Return the result with the inputs in words and the floating-point operations of one run, and their count by node.
 
     Args:
-        result: Of the file.
+        result: Result for the file.
         model: The model.
-        work: Its inputs.
-        stop: Asked at each node whether there is no time for more.
+        work: Inputs of the model.
+        stop: Callback, called at each node; counting stops if it returns True.
 
     Raises:
-        CountingStopped: ``stop`` said so.
+        CountingStopped: ``stop`` returned True.
     """
     if not work.cases:
         return with_inputs(result, work), None
@@ -102,7 +102,7 @@ def repeated_regions(
     cost: ModelCost | None,
     profile: OperatorProfile | None = None,
 ) -> tuple[RepeatedRegion, ...]:
-    """What comes again and again, by its share of the profile where that is known, else of the estimated operations."""
+    """Return the repeated regions of a graph by their share of the profile, or else of the estimated operations."""
     every = regions.regions(model.ir) if model.info.format == "onnx" else []
     weights = dict(times)
     # Nodes that the optimiser inserted have a time too, and are no nodes of the model.

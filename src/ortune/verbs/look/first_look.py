@@ -58,33 +58,32 @@ LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that ar
 
 
 class FirstLook:
-    """What a first look knows of a model so far: at first what its file says, after ``run`` how it runs.
+    """Results of a first look at a model: of its file at first, and of its runs after ``run``.
 
     Attributes:
-        result: Of the file and its inputs.
-        side: What ran: the side at a lower level where it does not run at its own; None before the first run.
-        work: What the model is fed; None while nothing was settled.
-        cost: The operations of a run by node, of its first shapes; None where there was no time to count them.
-        timing, profile, headroom: Of the processes; None where the budget left them out.
-        busy: What other programs did meanwhile.
-        wrong_when_optimised: The level is limited, and with all optimisations outputs are known to be wrong, or the
-            model does not run.
+        result: Result for the file and its inputs.
+        side: The side that ran, possibly at a lower optimisation level; None before the first run.
+        work: Inputs of the model; None until they are settled.
+        cost: Operations of a run by node, for its first shapes; None if there was no time to count them.
+        timing, profile, headroom: Results of the processes; None if skipped for lack of budget.
+        busy: Load by other programs during the measurement.
+        wrong_when_optimised: Whether the level is limited because the fully optimised model is wrong or does not run.
         level_check: The outputs compared with the model without optimisation.
         clipped: Activations that exceed the range of their quantization.
-        row_check: One row alone against the same in a batch, and with and without padding; None if not compared.
-        emulated: The provider that it ran on, where the CPU emulated the device: then nothing is timed.
-        times: Nanoseconds a node of the user's.
-        left_out: What the budget did not hold, or what failed.
-        needed_s: A budget that holds what was left out for want of time; 0 where it held all.
+        row_check: Comparison of one row alone and in a batch, and with and without padding; None if not compared.
+        emulated: The provider that ran on an emulated device, in which case nothing is timed.
+        times: Nanoseconds per node of the user's model.
+        left_out: Notes about what failed or was skipped for lack of budget.
+        needed_s: A budget in seconds that fits the skipped steps; 0 if none was skipped.
     """
 
     def __init__(self, opened: Experiment, model: OpenModel, store: Path | None) -> None:
         """Read the file.
 
         Args:
-            opened: What is measured, with its budget.
+            opened: The open experiment, with its budget.
             model: The model.
-            store: The folder that holds the machine's peaks.
+            store: Folder with the machine's stored peaks.
         """
         self.experiment, self.model, self.store = opened, model, store
         self.side: Resolved | None = None
@@ -112,16 +111,16 @@ class FirstLook:
 
     @property
     def budget(self) -> Budget:
-        """The budget without the time reserved for the rules and the answer."""
+        """Budget after reserving time for the rules and the answer."""
         return self._whole.reserve(self.experiment.answer_s + LEAST_CHECKS_S)
 
     @property
     def _late_s(self) -> float:
-        """Seconds by which the table of operators may end late: most of the answer is in it."""
+        """Seconds by which the table of operators may exceed the budget, since it is the main part of the answer."""
         return OVERRUN_SHARE * self._whole.total_s
 
     def run(self, side: Resolved) -> None:
-        """Run the model, and times and profiles it as far as the time allows.
+        """Run the model, then time and profile it within the budget.
 
         Raises:
             OrtuneError: It does not run.
@@ -155,14 +154,14 @@ class FirstLook:
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 
     def _take_notes(self, baseline: Measuring) -> None:
-        """Take over the new notes of the baseline; those that it has withdrawn are no longer true here either."""
+        """Take over the baseline's new notes, and remove the notes that it has withdrawn."""
         notes = baseline.notes
         self.left_out = [note for note in self.left_out if note in notes or note not in self._noted]
         self.left_out += [note for note in notes if note not in self._noted]
         self._noted = tuple(notes)
 
     def _count(self, work: Workload) -> None:
-        """Count the operations of a run, in at most half of the time that is left: the run itself comes first."""
+        """Count the operations of a run in at most half of the remaining time, so that the run still fits."""
         if work is self.work:
             return
         self.work, self.cost = work, None
@@ -181,11 +180,11 @@ class FirstLook:
             )
 
     def _spare_ns(self) -> float:
-        """Half of what is left: rules may take more than the least that is kept for them."""
+        """Return half of the remaining time; the rest is for rules, which may need more than their reserve."""
         return self.budget.left_ns / 2
 
     def _measure(self, baseline: Measuring, side: Resolved, first: Measured) -> None:
-        """One timed process and one profiled one, as far as the time allows."""
+        """Run one timed and one profiled process if there is time."""
         base = baseline.arm(BASE)
         self._take(first)
         assert self.timing is not None
@@ -242,7 +241,7 @@ class FirstLook:
         )
 
     def _profile(self, baseline: Measuring, side: Resolved) -> None:
-        """Profile the first shape alone: a profile does not say which shape a run had."""
+        """Profile the first shape only, since a profile does not record the shape of a run."""
         assert self.timing is not None
         self.watch.line("profiling")
         base = baseline.arm(BASE)
@@ -304,7 +303,7 @@ class FirstLook:
 
 
 def _timing(run_ns: float, spare_s: float) -> Timing:
-    """Timed runs for about a second, fewer where the budget ends first; at least three."""
+    """Return a timing of about one second, shorter if the budget ends first, with at least three runs."""
     slow = run_ns > 200_000_000
     time_ns = min(TIMED_NS, max(0.0, spare_s * 1e9 / 2))
     runs = max(3, min(200, int(time_ns / max(run_ns, 1))))

@@ -1,4 +1,4 @@
-"""Whose nodes a first look's profile has, and how near they are to the machine's peak."""
+"""Maps the profile of a first look to the user's nodes, and compares it with the machine's peak."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAVING_S, SAVING_LOADS = 1.5, 3
 
 
 def saving_s(load_ns: float) -> float:
-    """Return seconds that ONNX Runtime may need to save the optimised graph, which maps its nodes to the user's."""
+    """Return the seconds allowed for saving the optimised graph, which maps its nodes to the user's."""
     return SAVING_S + SAVING_LOADS * load_ns / 1e9
 
 
@@ -38,9 +38,9 @@ def explained(
     scratch: Path,
     hurried: bool,
 ) -> tuple[OperatorProfile, Headroom | None, dict[str, float]]:
-    """The profile with its nodes named after the user's own, what can be won, and the time of each of the user's nodes.
+    """Return the profile with the user's node names, the possible gain, and the time of each of the user's nodes.
 
-    A node that replaces several of the user's gives each an equal part of its time.
+    The time of a node that replaces several of the user's is divided equally among them.
     """
     node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time left to map its nodes" if hurried else ""

@@ -42,5 +42,5 @@ class Options(Hosted, KeptRows, Budgeted, OnePlan):
 
     @cached_property
     def budget_s(self) -> float:
-        """All measuring together; 0 leaves the first run alone, and says what was left out."""
+        """Budget of the whole look in seconds; 0 allows only the first run."""
         return seconds(self.budget, "--budget")

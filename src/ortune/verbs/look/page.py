@@ -1,4 +1,4 @@
-"""The page of a first look: what a run takes, then the file, the operators and their shares of the time."""
+"""Page of a first look: the latency, the file, and the operators with their shares of the time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.verbs.look.result import LookResult
 
 
 def document(envelope: Envelope[LookResult]) -> Document:
-    """Return the document as a page shows it."""
+    """Return the page of a first look."""
     result, plain = envelope.result, look_words.document(envelope)
     by_time = next((block for block in plain.blocks if isinstance(block, Table)), None)
     # An estimate of the operators has a table of its own.
@@ -24,7 +24,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
 
 
 def _head(envelope: Envelope[LookResult]) -> Head:
-    """Return the time of a run in large letters, or why there is none."""
+    """Return the head of the page: the latency, or why there is none."""
     result = envelope.result
     build = result.runtime.build if result.runtime else ""
     machine = f"on {envelope.host.cpu}" if envelope.host is not None and envelope.host.cpu else ""
@@ -41,7 +41,7 @@ def _head(envelope: Envelope[LookResult]) -> Head:
 
 
 def _operators(result: LookResult) -> Table:
-    """Return the operators by time; without a profile, those in the file by number."""
+    """Return a table of the operators by time; without a profile, by their number in the file."""
     columns = [Column("", "text"), Column(""), Column(""), Column("")]
     rows = look_words.operator_rows(result)
     if rows and result.profile is not None:

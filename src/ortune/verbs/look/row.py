@@ -9,7 +9,7 @@ from ortune.verbs.look.words import headline
 
 
 def row(envelope: Envelope[LookResult]) -> ModelRow:
-    """Return the time of a run, a single observation, and the first finding."""
+    """Return the row of a first look: the latency, a single observation, and the first finding."""
     result = envelope.result
     timing = result.timing
     figures = [RowFigure(name="parameters", unit="count", value=result.parameters)]

@@ -32,15 +32,15 @@ from ortune.verbs.look.options import Options
 from ortune.verbs.look.result import LookResult, OperatorEstimate
 
 MOST_CHECKS_S = 60.0
-"""Expected of the checks that were skipped: one that was held up by something else says nothing of the others."""
+"""Limit of the expected time for skipped checks, since one slow check does not predict the others."""
 BUSY_MOST_S = 120.0
-"""Of a budget that is advised on a busy machine, where all that was timed took too long."""
+"""Limit of the advised budget on a busy machine, since its times are inflated."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
-    """Looks at a model.
+    """Take a first look at a model.
 
-    Where the model can be opened and not run, the document holds what the file says, and ``error``.
+    If the model can be opened but not run, the document contains the results for the file, and ``error``.
 
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
@@ -61,7 +61,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
 
 
 def _unrun(text: str, scratch: Path) -> OpenModel:
-    """Return the model where no runtime is there to run it."""
+    """Return the opened model when no runtime is available."""
     git = from_git.split(text)
     if git:
         return open_model(from_git.checkout(*git, scratch / "git"), called=text)
@@ -70,7 +70,7 @@ def _unrun(text: str, scratch: Path) -> OpenModel:
 
 
 def exit_code(envelope: Envelope[LookResult]) -> int:
-    """0, or that of the error for which the model was not run."""
+    """Return 0, or the exit code of the error for which the model did not run."""
     if envelope.error is None:
         return 0
     kinds = (
@@ -82,14 +82,14 @@ def exit_code(envelope: Envelope[LookResult]) -> int:
 
 
 class _Look:
-    """One look while it is taken."""
+    """A first look in progress."""
 
     def __init__(self, options: Options, opened: Experiment, model: OpenModel, side: Resolved | None) -> None:
         self.options, self.experiment, self.model, self.side = options, opened, model, side
         self.look = FirstLook(opened, model, options.folder)
 
     def go(self) -> Envelope[LookResult]:
-        """Return the whole look; what keeps the model from running ends up in the document."""
+        """Return the document of the look; an error that prevents a run becomes part of it."""
         assert self.side is not None
         opened, label = self.experiment, self.side.label
         failure: OrtuneError | None = None
@@ -108,7 +108,7 @@ class _Look:
             return self.envelope(error)
 
     def envelope(self, error: OrtuneError | None) -> Envelope[LookResult]:
-        """Return the document with what is known so far."""
+        """Return the document with the results so far."""
         side = self.side = self.look.side or self.side
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         findings = measurable(self._findings(pace), words(self.options, without=("budget",)))
@@ -149,7 +149,7 @@ class _Look:
         )
 
     def _findings(self, pace: Pace) -> tuple[Finding, ...]:
-        """Return findings about the model and its run; findings about the machine are left to ``doctor``."""
+        """Return the findings about the model and its run; findings about the machine are left to ``doctor``."""
         facts = rules.Facts(
             model=self.model,
             work=self.look.work,
@@ -172,13 +172,13 @@ class _Look:
         return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
 
     def _estimate(self) -> tuple[OperatorEstimate, ...]:
-        """Return the shares of operators as the graph lets expect, if a run was timed and none was profiled."""
+        """Return the estimated shares of operators if a run was timed but not profiled, else ()."""
         cost = self.look.cost
         missing = self.look.timing is not None and self.look.profile is None and not self.look.emulated
         return estimated(cost) if missing and cost is not None else ()
 
     def _right_level(self) -> LevelCheck | None:
-        """Return the check of the level of optimisation; None if that is wrong, which is said before all findings."""
+        """Return the check of the optimisation level; None if it failed, since a failure is reported separately."""
         check = self.look.level_check
         return None if check is None or check.wrong else check
 
@@ -203,7 +203,7 @@ class _Look:
 
 
 def _budget(needed_s: float, most_s: float) -> str:
-    """A budget that holds what took so long: a fifth more, since no run takes as long as the last, rounded up."""
+    """Return a sufficient budget as an option: 20 % more than the time needed, rounded up to 10 s."""
     # More time is more timed runs and a longer warm-up.
     seconds = min(1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s)
     return as_option(math.ceil(seconds / 10) * 10)

@@ -38,31 +38,31 @@ ONE_CALLER = "measured with one caller"
 
 
 def no_time_for(what: str, more_s: float, busy: str = "") -> str:
-    """Return what there was no time for, and how much it would take; nobody knows where it was busy."""
+    """Return what was skipped and the time it would need; on a busy machine that time is unknown."""
     if busy and more_s > LONG_S:
         return f"{what} (machine busy; rerun when it is idle)"
     return f"{what} (about {in_words(math.ceil(more_s))} more)"
 
 
 def checks(left_out: Sequence[str]) -> str:
-    """Rules that were skipped; none runs where there was no time to read them all."""
+    """Return the number of skipped rules; "all checks" if there was no time for any."""
     if EVERY_RULE in left_out:
         return "all checks"
     return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
 
 
 def no_profile(why: str) -> str:
-    """Return the sentence that there is no profile, though there was time for one."""
+    """Return the sentence that there is no profile, for a reason other than time."""
     return f"{PROFILE}, which {why}"
 
 
 def one_caller(load: str) -> str:
-    """Return the sentence that a first look, or a profile, is no load test."""
+    """Return the sentence that a first look or a profile is not a load test."""
     return f"{ONE_CALLER}, back to back, but the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:
-    """Return what the file is: titles and sentences."""
+    """Return the properties of the file, as (title, sentence)."""
     info = result.model
     # ORT format declares every domain that there is; those that no node is of say nothing.
     used = {operator.rpartition(".")[0] for operator in result.operators}
@@ -84,7 +84,7 @@ def about(result: LookResult) -> list[tuple[str, str]]:
 
 
 def flops_note(cost: ModelCost) -> str:
-    """Return what the count of operations leaves out or rests on."""
+    """Return what the count of operations omits or assumes."""
     unknown = uncounted(cost)
     notes = [f"not counted: {unknown}"] if unknown else []
     notes += cost.notes[:1]
@@ -93,12 +93,12 @@ def flops_note(cost: ModelCost) -> str:
 
 
 def not_counted(budget_s: float) -> str:
-    """Return the sentence that the operations of a run were not counted for want of time."""
+    """Return the sentence that the operations of a run were not counted for lack of time."""
     return f"counting its operations takes longer than the budget of {in_words(budget_s)} allows"
 
 
 def uncounted(cost: ModelCost) -> str:
-    """Return operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" where there is none."""
+    """Return operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" if there are none."""
     counts = Counter(node.op_type for node in cost.nodes if node.times and not node.known)
     top = counts.most_common(MOST_UNKNOWN)
     rest = counts.total() - sum(n for _, n in top)
@@ -129,7 +129,7 @@ def _weights(result: LookResult) -> str:
 
 
 def operators_in_file(result: LookResult) -> list[tuple[str, int]]:
-    """Return the operators and the number of their nodes, without constants, on which no run spends time."""
+    """Return the operators and their numbers of nodes, without constants, which take no time."""
     return [(op, n) for op, n in result.operators.items() if op != "Constant"]
 
 
@@ -146,7 +146,7 @@ def _nodes(result: LookResult) -> str:
 
 
 def headline(result: LookResult) -> str:
-    """Return what a run takes and where most of it goes; every number is a single observation, and says so."""
+    """Return the latency and the most expensive operator, marked as a single observation; "" without a run."""
     t = result.timing
     if t is None:
         return ""
@@ -171,17 +171,17 @@ def headline(result: LookResult) -> str:
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
-    """Return the regions that have a share worth saying; all where shares are not known."""
+    """Return the repeated regions with a notable share; all of them if shares are unknown."""
     return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
 
 
 def region_words(region: RepeatedRegion) -> str:
-    """Equal layers or steps, counted: "12 repeated blocks of 58 nodes"."""
+    """Return equal layers or steps, counted: "12 repeated blocks of 58 nodes"."""
     return f"{region.copies} repeated blocks of {region.n_nodes} nodes"
 
 
 def structure(result: LookResult) -> list[tuple[str, str]]:
-    """Return what the model is made of, as far as parts of it are equal."""
+    """Return the structure of the model by its repeated regions."""
     alike: dict[tuple[object, ...], list[RepeatedRegion]] = {}
     for region in _regions(result):
         key = (region.copies, region.n_nodes, *sorted(region.operators.items()))
@@ -203,7 +203,7 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
 
 
 def timing(result: LookResult) -> list[tuple[str, str]]:
-    """Return what one run costs; every number is a single observation, and says so."""
+    """Return the cost of one run, marked as a single observation."""
     t = result.timing
     if t is None:
         return []
@@ -230,7 +230,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
 
 
 def profile_title(result: LookResult) -> str:
-    """Return what the table of operators is, and how much profiling disturbed it."""
+    """Return the title of the table of operators, with the profiler's overhead."""
     profile = result.profile
     if profile is None:
         return ""
@@ -247,7 +247,7 @@ def profile_title(result: LookResult) -> str:
 
 
 def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
-    """Return the dearest operators: name, share, time a run, nodes."""
+    """Return the most expensive operators: name, share, time per run, nodes."""
     if result.profile is None:
         return []
     several = len({o.provider for o in result.profile.operators}) > 1
@@ -261,7 +261,7 @@ ESTIMATED = "top operators, estimated from the graph (operations and bytes, not 
 
 
 def estimate_rows(result: LookResult) -> list[tuple[str, str, str]]:
-    """Return the operators with most of the work, where no run was profiled: share and nodes."""
+    """Return the operators with the most estimated work, if no run was profiled: name, share, nodes."""
     return [
         (row.op_type, whole_percent(row.share_ratio), _nodes_of(row.n_nodes))
         for row in result.estimate[:TOP_OPERATORS]
@@ -291,7 +291,7 @@ def lesser(result: LookResult) -> list[str]:
 
 
 def left_out(result: LookResult) -> str:
-    """Return what was skipped for lack of time."""
+    """Return what was skipped for lack of time, or ""."""
     return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
 
 
@@ -303,7 +303,7 @@ def _count(number: int) -> str:
 
 
 def document(envelope: Envelope[LookResult]) -> Document:
-    """Return the first look, on one page of a terminal."""
+    """Return the document of a first look, which fits on one page of a terminal."""
     result = envelope.result
     error = envelope.error
     return Document(

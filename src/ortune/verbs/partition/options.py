@@ -50,7 +50,7 @@ class Options(KeptRows):
 
     @cached_property
     def formats(self) -> tuple[support.Format, ...]:
-        """The requested providers."""
+        """Operator tables of the requested providers."""
         from ortune.engines.partitions import support
 
         names = dict.fromkeys(filter(None, (name.strip() for name in self.providers.split(","))))

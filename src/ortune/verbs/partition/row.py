@@ -1,4 +1,4 @@
-"""The row of one of several models in a table of what accelerators support."""
+"""Row of one of several models in a table of accelerator support."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ortune.verbs.partition.words import NAMES, VERDICTS, best_state, how, rank
 
 
 def row(envelope: Envelope[PartitionResult]) -> ModelRow:
-    """Return what the best provider supports, and what has to be done to the model before."""
+    """Return the support of the best provider, and the rewrites that it requires."""
     result = envelope.result
     first = min(result.providers, key=rank)
     state = best_state(first)

@@ -1,4 +1,4 @@
-"""``ortune partition``: what an execution provider takes of a model, in how many regions, and what makes it fewer."""
+"""``ortune partition``: the nodes that an execution provider supports, in how many regions, and how to merge them."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from ortune.verbs.partition.result import (
 )
 
 _AGAIN = re.compile(r"_token_\d+$")
-"""What ONNX Runtime adds to the name of a node that it writes in another layout."""
+"""Suffix that ONNX Runtime adds to the name of a node that it writes in another layout."""
 
 _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
-"""What ONNX Runtime does to a model before it asks a provider."""
+"""Optimisation that ONNX Runtime applies to a model before it queries a provider."""
 
 
 @without_collection()
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
-    """Partitions a model.
+    """Partition a model.
 
     Returns:
-        The whole document; ``verdict`` is the best of the providers': "good", "maybe", "poor" or "none".
+        The document; ``verdict`` is the best of the providers': "good", "maybe", "poor" or "none".
 
     Raises:
         OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
@@ -83,14 +83,14 @@ class _Models:
     """The model in its states, each at ONNX Runtime's level basic.
 
     Attributes:
-        plain: As it is.
-        fixed: With numbers for its open sizes; None if all are numbers.
+        plain: The unchanged model.
+        fixed: The model with fixed dynamic dimensions; None if it has none.
         fixing: The rewrite that fixes them.
-        inputs: The shapes that were taken, as ``--shape`` has them.
-        work: What it is fed.
-        release: Of ONNX Runtime.
+        inputs: The input shapes, in the form of ``--shape``.
+        work: Inputs of the model.
+        release: Release of ONNX Runtime.
         runtime: The one that optimises.
-        notes: What could not be asked.
+        notes: Notes about providers that could not be queried.
     """
 
     def __init__(self, options: Options, opened: Experiment, side: Resolved, work: Workload) -> None:
@@ -135,7 +135,7 @@ class _Models:
 
     @property
     def shown(self) -> ir.Model:
-        """The state whose regions are shown."""
+        """The state with the displayed regions."""
         return self.plain if self.fixed is None else self.fixed
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> ir.Model:
@@ -143,7 +143,7 @@ class _Models:
         return rewrites.rewritten_graph(model, [*specs, _BASIC], folder, self._tool)
 
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
-        """Return the provider's own partition, to compare with the table's; None if the runtime lacks the provider."""
+        """Return how the provider's own partition compares with the table's; None if the runtime lacks the provider."""
         provider, runtime = own.format.provider, self.runtime
         if provider.name not in runtime.offered:
             return None
@@ -179,13 +179,13 @@ class _Models:
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
-        """Return the rewrites that the model, whose sizes are numbers, calls for on a target."""
+        """Return the rewrites of a model with fixed sizes that apply on a target."""
         if target not in self._candidates:
             self._candidates[target] = Candidates(model, self.work, target, self, self._proposed)
         return self._candidates[target]
 
     def values(self, model: ir.Model) -> Values:
-        """Return shapes and types of a model in any state."""
+        """Return the shapes and types of a model in any state."""
         if model not in self._values:
             self._values[model] = shapes(model)
         return self._values[model]
@@ -207,7 +207,7 @@ class _Models:
 
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
-    """Return one provider: its states, and the regions of the state whose sizes are all known."""
+    """Return the result of one provider: its states, and the regions of the state with known sizes."""
     plain = partition(models.plain, target, models.release, models.values(models.plain))
     states = [summary.state(plain, models.shares(models.plain), "as-is")]
     shown, model = plain, models.plain

@@ -1,4 +1,4 @@
-"""What a provider takes of a model, in words: verdict, regions, what is left and why, and what would help."""
+"""Sentences about a partition: verdict, regions, unsupported nodes with the reasons, and possible improvements."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ _IN_FLOAT16 = (
 FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
 MOST_NAMED = 2
-"""Providers that the headline names besides the best one, and rewrites."""
+"""Number of providers in a headline in addition to the best one, and of rewrites."""
 
 
 def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
-    """The best verdict of all providers and states."""
+    """Return the best verdict of all providers and states."""
     verdicts = [state.verdict for provider in providers for state in provider.states]
     return min(verdicts, key=ORDER.index, default="none")
 
 
 def headline(providers: Sequence[ProviderPartition]) -> str:
-    """The verdict and the provider that runs most of the model, then what the others run of it; two lines at most."""
+    """Return the verdict and the provider with the most work, then the other providers; two lines at most."""
     first, *others = sorted(providers, key=rank)
     state = best_state(first)
     if not state.regions:
@@ -76,13 +76,13 @@ def headline(providers: Sequence[ProviderPartition]) -> str:
 
 
 def rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
-    """The best first: by verdict, then by work, then by regions; of equal ones NNAPI, which is deprecated, last."""
+    """Return a provider's sort key, best first: verdict, work, regions; the deprecated NNAPI last in a tie."""
     state = best_state(provider)
     return ORDER.index(state.verdict), -state.work_ratio, state.regions, provider.provider == NNAPI.target
 
 
 def how(state: PartitionState) -> str:
-    """What is done to the model before: "" for nothing."""
+    """Return the changes to the model that a state requires; "" for none."""
     if state.name == "as-is":
         return ""
     names = _rewrites(state.rewrites) if state.name == "rewritten" else ""
@@ -98,7 +98,7 @@ def _short(state: PartitionState) -> str:
 
 
 def _shown(provider: ProviderPartition) -> PartitionState:
-    """The state whose regions are listed: with fixed shapes where the model has open ones."""
+    """Return the state with the listed regions: with fixed shapes if the model has dynamic ones."""
     return next((s for s in provider.states if s.name == "fixed-shapes"), provider.states[0])
 
 
@@ -113,17 +113,17 @@ def _counted(n: int, word: str) -> str:
 
 
 def not_asked(provider: str, what: str) -> str:
-    """Says that the provider itself gave no answer."""
+    """Return the sentence that the provider could not be queried."""
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
 def not_growing(why: str) -> str:
-    """Says why no state with fixed shapes is shown: inputs grow from step to step."""
+    """Return why no state with fixed shapes is shown: inputs grow from step to step."""
     return f"shapes were not fixed: {why}"
 
 
 def empty_at_first(names: Sequence[str]) -> str:
-    """Says that CoreML cannot run a step whose past is empty."""
+    """Return the sentence that CoreML cannot run a step with an empty past."""
     are = "has" if len(names) == 1 else "have"
     shown = ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, ..., {names[-1]}"
     return (
@@ -133,14 +133,14 @@ def empty_at_first(names: Sequence[str]) -> str:
 
 
 def not_fixed(spec: RewriteSpec, what: str) -> str:
-    """Says that ONNX Runtime does not load the model with fixed sizes."""
+    """Return the sentence that ONNX Runtime does not load the model with fixed sizes."""
     return (
         f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
     )
 
 
 def document(envelope: Envelope[PartitionResult]) -> Document:
-    """The verdicts, then each provider."""
+    """Return the verdicts, then the details of each provider."""
     result = envelope.result
     old = any(provider.provider == NNAPI.target for provider in result.providers)
     blocks: list[Block] = [Line(result.headline, TONES[best(result.providers)]), _states(result.providers)]
@@ -177,17 +177,17 @@ def document(envelope: Envelope[PartitionResult]) -> Document:
 
 
 def best_state(provider: ProviderPartition) -> PartitionState:
-    """The state of the model that the provider supports best."""
+    """Return the state of the model that the provider supports best."""
     return min(provider.states, key=lambda state: ORDER.index(state.verdict))
 
 
 def _verdict(provider: ProviderPartition, state: PartitionState) -> str:
-    """What a state is worth: the CPU's own kernels are what XNNPACK competes with."""
+    """Return the verdict of a state in words, which differ for XNNPACK since it competes with the CPU's kernels."""
     return (_OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS)[state.verdict]
 
 
 def _why_none(provider: ProviderPartition) -> str:
-    """Why a provider takes no node of the model as it is; "" where it takes any, or no reason is known."""
+    """Return why a provider supports no node of the unchanged model; "" if it supports any, or if unknown."""
     first, *others = provider.states
     if first.regions:
         return ""
@@ -198,7 +198,7 @@ def _why_none(provider: ProviderPartition) -> str:
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
-    """The names of rewrites, without the one that fixes shapes; the number of many."""
+    """Return the names of rewrites except the one that fixes shapes, or their number if there are many."""
     names = [spec.name for spec in specs if spec.name != FIXING]
     return " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} rewrites"
 
@@ -250,7 +250,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
 
 
 def _provider(provider: ProviderPartition) -> list[Block]:
-    """What splits the model for one provider, and what replaces it."""
+    """Return what splits the model for one provider, and the rewrite that helps."""
     split = _shown(provider).regions > 1
     lines = [_splits(provider.costliest, split=split)] if provider.costliest is not None else []
     if provider.agreement is not None:
@@ -260,7 +260,7 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 
 
 def _agreement(agreed: ProviderAgreement) -> str:
-    """How far the table and the provider agree, and on which operators they do not."""
+    """Return how far the table and the provider agree, and the operators on which they differ."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
     text = f"{agreed.asked} confirms {agreed.n_equal} of {_counted(agreed.n_nodes, 'node')} ({ratio})"
     parts = [
@@ -275,7 +275,7 @@ def _agreement(agreed: ProviderAgreement) -> str:
 
 
 def _first_line(text: str) -> str:
-    """What went wrong, without ONNX Runtime's marks before it."""
+    """Return the first line of an error, without ONNX Runtime's prefix."""
     return text.strip().partition("\n")[0].rpartition(" : ")[2]
 
 
@@ -292,7 +292,7 @@ def _splits(costliest: CostliestOperator, *, split: bool) -> str:
 
 
 def _details(provider: ProviderPartition) -> list[Block]:
-    """The regions and what is left of one provider, with a drawing for a page."""
+    """Return the regions and unsupported nodes of one provider, with a drawing for a page."""
     rows = [
         (
             str(number),
@@ -330,7 +330,7 @@ def _operators(counts: dict[str, int]) -> str:
 
 
 def _drawing(provider: ProviderPartition) -> Block:
-    """The graph from its first node to its last, and above it the region that each node is in."""
+    """Return a drawing of the graph from first to last node, with the region of each node."""
     count = max(1, provider.n_nodes)
     marks = [Box(x0=0.0, x1=1.0, y0=0.35, y1=0.65, about="on the CPU")]
     for number, region in enumerate(provider.regions):
@@ -350,7 +350,7 @@ def _drawing(provider: ProviderPartition) -> Block:
 
 
 def _commands(path: str, result: PartitionResult) -> list[str]:
-    """The rewrite to make, and the file for the phone."""
+    """Return the next commands: the rewrite, and the file for the phone."""
     best_of = min(
         result.providers, key=lambda provider: ORDER.index(best_state(provider).verdict), default=None
     )
@@ -383,9 +383,9 @@ _WHY = {
     "alone": "alone in a region, it would only copy",
     "refused": "rejected by the provider",
 }
-"""What is said of a reason; of others their detail."""
+"""Words for the reasons of unsupported nodes; other reasons use their detail."""
 
 
 def why(reason: NodeReason) -> str:
-    """The reason for which a node is left, in a few words."""
+    """Return why a node is not supported, in a few words."""
     return _WHY.get(reason.code, "{}").format(reason.detail).removesuffix(": ")

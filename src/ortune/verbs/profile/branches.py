@@ -1,4 +1,4 @@
-"""A side as it is profiled: with names that tell the branches of an If apart."""
+"""Renames the nodes of a profiled model so that the branches of an If can be distinguished."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from ortune.graph.model.save import INLINE_LIMIT_BYTES, save_model
 from ortune.measuring.sides import Resolved
 
 MOST_BYTES = 2 << 30
-"""Of a larger model no copy is written, and its branches stay together."""
+"""Size limit: a larger model is not copied, so its branches are not distinguished."""
 
 
 def told_apart(side: Resolved, folder: Path) -> Resolved:
-    """Return the side as it is, or with a copy of its file in which nodes of two branches differ by their names.
+    """Return the side, or a copy in which nodes of different branches have different names if that is needed.
 
     Args:
-        side: What is to be profiled.
-        folder: For the copy.
+        side: The side to profile.
+        folder: Folder for the copy.
     """
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     if model.facts.format == "ort" or model.size_bytes > MOST_BYTES:

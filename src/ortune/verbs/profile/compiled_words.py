@@ -34,7 +34,7 @@ def by_type(graph: CompiledGraph) -> str:
 
 
 def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
-    """Return the most expensive layers ``after`` so many."""
+    """Return a table of the most expensive layers, skipping the first ``after``."""
     whole = sum(layer.time_ns for layer in graph.layers) or 1.0
     top = sorted(graph.layers, key=lambda layer: -layer.time_ns)[after:most]
     rows = [
@@ -52,7 +52,7 @@ def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
 
 
 def blocks(result: ProfileResult, most: int) -> list[Block]:
-    """Return number types and the most expensive layers; nothing if no provider reported any."""
+    """Return the number types and the most expensive layers; [] if no provider reported any."""
     graph = result.compiled
     return [] if graph is None or not graph.layers else [Line(by_type(graph)), layers(graph, most)]
 
@@ -63,6 +63,6 @@ def more(result: ProfileResult, after: int) -> list[Block]:
 
 
 def missing(plan: Plan, why: str) -> list[str]:
-    """Return the sentence that the layers inside the provider's part are unknown; nothing without a reason."""
+    """Return the sentence that the layers inside the provider's part are unknown; [] without a reason."""
     reason = "it does not run the whole model" if why == IN_PARTS else why
     return [f"layers inside {short(plan.provider_names[0])} are not listed: {reason}"] if why else []

@@ -1,4 +1,4 @@
-"""Who holds the memory of a profiled run at its peak, in words."""
+"""Sentences about the memory of a profiled run at its peak, by owner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SOURCES = {
     "profile": "allocator figures",
     "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
 }
-"""Where figures of memory come from."""
+"""Sources of memory figures, in words."""
 VALUES = "values"
 OWNERS: dict[MemoryKind, str] = {
     "value": VALUES,
@@ -27,11 +27,11 @@ OWNERS: dict[MemoryKind, str] = {
     "libraries": "the process before the session",
     "runtime": "ONNX Runtime itself, loading included",
 }
-"""Who holds memory, in words."""
+"""Kinds of memory owners, in words."""
 
 
 def memory_line(result: ProfileResult) -> str:
-    """Return all that is taken at the peak, who holds it, and what the arena holds beyond."""
+    """Return the peak memory, its owners, and the unused part of the arena."""
     m = result.memory
     if m is None:
         return ""
@@ -55,14 +55,14 @@ def memory_total(memory_profile: MemoryProfile) -> int:
 
 
 def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
-    """Return names who holds memory: the user's own node, or in words."""
+    """Return the owner of memory: the user's node, or a description."""
     if owner.kind == "value":
         return called.get(owner.name, owner.name)
     return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
 
 
 def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
-    """While which node the values are most, and the largest of them."""
+    """Return the node during which values use the most memory, and the largest value."""
     first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in memory_profile.at_peak[:2]]
     parts = (
         [f"at {shorten(called.get(memory_profile.peak_node, memory_profile.peak_node), NAME)}"]
@@ -74,6 +74,6 @@ def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
 
 
 def memory_source(memory_profile: MemoryProfile) -> str:
-    """Return where the figures come from, and the run whose nodes are shown."""
+    """Return the source of the memory figures, and the run they describe."""
     run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
     return f"{run}{SOURCES[memory_profile.source]}"

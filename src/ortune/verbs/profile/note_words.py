@@ -1,4 +1,4 @@
-"""What the figures of a profile rest on: the profiler's cost, interference, and what its trace lacks."""
+"""Notes on a profile's accuracy: overhead, interference, and gaps in its trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again
 
 
 def no_time_for_peak(needed_s: float) -> str:
-    """Return the sentence that the budget does not hold the measurement of the peak."""
+    """Return the sentence that the budget is too small to measure the peak."""
     return f"measuring it takes about {in_words(needed_s)}, more than the budget allows (run ortune doctor)"
 
 
@@ -32,7 +32,7 @@ def too_many_runs(steady: int, last: int) -> str:
 
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
-    """Return what the figures rest on, each with its name."""
+    """Return the notes on the accuracy of the figures, as (name, text)."""
     rows = [("profiling", slowdown(result)), ("machine", interference(result))]
     if len(result.providers) > 1:
         parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
@@ -50,7 +50,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
 
 
 def slowdown(result: ProfileResult) -> str:
-    """Return how much the profiler disturbed what it measured."""
+    """Return the profiler's overhead in words; "" if it is unknown."""
     ratio = result.slowdown_ratio
     if ratio is None:
         return ""
@@ -62,7 +62,7 @@ def slowdown(result: ProfileResult) -> str:
 
 
 def interference(result: ProfileResult) -> str:
-    """Return how much of the mean run is other programs, interrupts and clocks; and what the system says of these."""
+    """Return the share of interference in the mean run, and the system load during profiling."""
     parts = []
     if result.fast_ns is not None and result.wall_ns:
         beyond = max(0.0, 1 - result.fast_ns / result.wall_ns)
@@ -76,13 +76,13 @@ def interference(result: ProfileResult) -> str:
 
 
 def trace_notes(result: ProfileResult) -> list[str]:
-    """Return what the trace does not hold."""
+    """Return the data that is missing in the trace."""
     said_first = {lack.what for lack in result.trace.lacks}
     return [text for text in result.trace.missing if text not in said_first]
 
 
 def damage(result: ProfileResult) -> list[str]:
-    """Return what is wrong with the traces that were read, which a reader must know before any figure."""
+    """Return damage in the traces that were read, which is shown before any figure."""
     b = result.against.b_trace if result.against else None
     if b is None:
         return _damage(result.trace, "the trace")
@@ -127,13 +127,13 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
 
 
 def uncounted(result: ProfileResult) -> str:
-    """Return how many values the figures of memory leave out."""
+    """Return how many values the memory figures omit; "" for none."""
     n = result.memory.n_unknown if result.memory else 0
     return f"{n} {'value is' if n == 1 else 'values are'} of unknown size and not counted" if n else ""
 
 
 def unmapped(result: ProfileResult) -> str:
-    """Return how many nodes could not be mapped to the user's own, and the first of them."""
+    """Return how many nodes could not be mapped to the user's nodes, with the first names; "" for none."""
     if not result.unmapped:
         return ""
     first = ", ".join(shorten(name, 32) for name in result.unmapped[:3])
@@ -143,7 +143,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def untraced(reason: str) -> list[str]:
-    """Return the sentence that no kernel of the GPU is timed, and what mends it; nothing if all are."""
+    """Return the sentence that GPU kernels are not timed, with the fix; [] if they are."""
     if not reason:
         return []
     return [

@@ -109,7 +109,7 @@ class Options(Resumable, OnePlan):
 
     @property
     def of_models(self) -> dict[str, bool]:
-        """Options that apply to models alone, and whether each was passed."""
+        """Options that apply only to models, and whether each was passed."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
             option.spelling.flag: option.given(self)

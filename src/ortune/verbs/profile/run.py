@@ -1,4 +1,4 @@
-"""``ortune profile``: where every millisecond of a run goes, from a model or from a trace that is there already."""
+"""``ortune profile``: the time of a run by category, operator and node, from a model or an existing trace."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export"
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileResult]:
-    """Profile a model, reads a trace, or compares two of a kind.
+    """Profile a model, read a trace, or compare two models or traces.
 
     Raises:
         OrtuneError: Nothing could be profiled or read.
@@ -95,9 +95,9 @@ def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[st
     """Return the result with findings, and the possible gain as a sentence.
 
     Args:
-        result: Of the profile.
-        facts: What else is known: the model, what it is fed.
-        again: Words that name the model with its inputs on a command line.
+        result: Result of the profile.
+        facts: Facts about the model and its inputs.
+        again: Arguments that pass the model and its inputs on a command line.
     """
     # What the machine is like is doctor's to say.
     findings = measurable(rules.findings(replace(facts, profile=as_profile(result)), without=("ENV",)), again)
@@ -147,7 +147,7 @@ def _trace(text: str, watch: Watcher) -> tuple[Recorded, ProfileResult]:
 
 
 class _Models:
-    """One model, or two, while they are profiled."""
+    """A running profile of one or two models."""
 
     def __init__(self, options: Options, opened: Experiment, wanted: Deliverables) -> None:
         self.options, self.experiment, self.wanted = options, opened, wanted
@@ -254,7 +254,7 @@ class _Models:
         return shown, result
 
     def _run_first(self, number: int, side: Resolved, name: str) -> None:
-        """Run a side for the first time; B with the values that A was seen to run with, where its inputs take them."""
+        """Run a side for the first time; B with the input values of A if their inputs are compatible."""
         opened, feeds = self.experiment, self.options.feeds
         folder = self.scratch / f"side-{number}"
         folder.mkdir()
@@ -274,17 +274,17 @@ class _Models:
         return load_peak(self.experiment.machine.host, self.options.folder, side.runtime.ort_version)
 
     def _peak_s(self) -> float:
-        """Return what measuring this machine's peak takes at least."""
+        """Return the least time for measuring this machine's peak, in seconds."""
         last = self.experiment.baselines[0].executor.last
         start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
         return peak_s(self.experiment.machine, start_s)
 
     def _peak(self, side: Resolved, doubted: MachinePeak | None = None) -> MachinePeak | None:
-        """Return what the machine can do at most, measured in the time that the profile left.
+        """Measure the machine's peak in the remaining time; return ``doubted`` if there is not enough.
 
         Args:
-            side: Whose ONNX Runtime is measured.
-            doubted: The stored peak, where nodes were faster than that.
+            side: Side with the ONNX Runtime to measure.
+            doubted: The stored peak, if nodes exceeded it; else None.
         """
         again = doubted is not None
         if again and self.options.no_peak:
@@ -313,13 +313,13 @@ class _Models:
     def _processes(
         self, baselines: Sequence[Measuring], sides: Sequence[Resolved], keep_s: float
     ) -> list[list[Process]]:
-        """Return profiled processes of every side, turn by turn, so that drift hits all alike.
+        """Run profiled processes of every side, turn by turn, so that drift affects all alike.
 
-        As many, with as many runs, as the time that is left holds; one of the fewest runs in any case.
+        The number of processes and runs depends on the remaining time; there is always one process of the fewest runs.
 
         Args:
             baselines: The sides, as they were first run.
-            sides: As they are profiled.
+            sides: The sides to profile.
             keep_s: Time for the machine's peak, if it still allows as many processes of half the runs or more.
         """
         replay, asked = self.experiment.replay, self.options.processes

@@ -1,4 +1,4 @@
-"""What ``profile`` is given: a model, a trace or a plan, told by what is in the file; and what goes with a trace."""
+"""Kinds of ``profile`` arguments: a model, a trace or a plan, detected from the file; and the options for traces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRACE_WORDS = (b'"traceEvents"', b'"cat"', b'"version"')
 
 
 def kind_of(text: str) -> Kind:
-    """What a subject is; "missing" is a text that is not there or empty, and could have been a trace or a plan."""
+    """Return the kind of a subject; "missing" for an absent or empty file that could be a trace or a plan."""
     path = Path(text)
     if path.suffix in bundle_format.MODELS or bundle_format.is_bundle(path):
         return "model"
@@ -40,15 +40,15 @@ def kind_of(text: str) -> Kind:
 
 
 def about_traces(subject: str, against: str | None, models_only: Mapping[str, object]) -> bool:
-    """Return whether traces are to be read, and not models run.
+    """Return whether the subjects are traces to read, rather than models to run.
 
     Args:
-        subject: The first, or only one.
-        against: The other.
-        models_only: Options that apply to models alone, and whether each was passed.
+        subject: The first subject.
+        against: The second subject; None without one.
+        models_only: Options that apply only to models, and whether each was passed.
 
     Raises:
-        UsageError: The two are no pair, or an option does not go with a trace.
+        UsageError: The subjects do not form a pair, or an option does not apply to a trace.
     """
     first, second = kind_of(subject), None if against is None else kind_of(against)
     if first == "plan":
@@ -77,12 +77,12 @@ def about_traces(subject: str, against: str | None, models_only: Mapping[str, ob
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """A trace that others made.
+    """A trace that was recorded outside of ortune.
 
     Attributes:
-        steady: Its runs after the warm-up, attributed.
-        warmup: Runs at its start that a test calls warm-up.
-        n_whole: Whole runs after these; fewer are attributed where there are too many.
+        steady: Attribution of its runs after the warm-up.
+        warmup: Number of runs at its start that a test classified as warm-up.
+        n_whole: Whole runs after the warm-up; if there are too many, only some are attributed.
     """
 
     trace: Trace
@@ -92,10 +92,10 @@ class Recorded:
 
 
 def read_recorded(path: Path) -> Recorded:
-    """Read a trace, and what the time of its steady runs went into.
+    """Read a trace, and attribute the time of its steady runs.
 
     Raises:
-        UsageError: The file cannot be read, or is no trace.
+        UsageError: The file cannot be read, or is not a trace.
     """
     trace = whole_runs(as_one_run(read_trace(path)))
     warmup = warmup_runs(trace.run_ns)

@@ -35,26 +35,26 @@ from ortune.verbs.profile.memory_words import memory_line
 from ortune.verbs.profile.note_words import damage, notes
 
 FEW_NODES, FEW_FINDINGS = 5, 3
-"""In the answer; ten stand in what supports it."""
+"""Limits of nodes and findings in the answer; the details list up to ten."""
 TOP_OWNERS = 3
 LESS = 0.1
-"""Share of what slow runs take longer from which on it is said that other parts of them took less."""
+"""Least share of the extra time of slow runs for a remark that other parts took less time."""
 
 
 def subject(result: ProfileResult) -> str:
-    """Return what was profiled: the model's name, else the trace's file."""
+    """Return the name of the profiled model, or else of the trace's file."""
     return result.side.label if result.side else result.trace.path or "profile"
 
 
 def headline(result: ProfileResult) -> str:
-    """Return the answer in one sentence: what a run takes, and who owns most of it."""
+    """Return the answer in one sentence: the latency, and the largest owner of its time."""
     if result.against is not None:
         return f"{_doubt(result)}{difference_words.answer(result.against)}"
     return run_sentence(result)
 
 
 def _doubt(result: ProfileResult) -> str:
-    """Return the prefix for an emulated device, whose times are not real; "" for others."""
+    """Return the prefix for an emulated device, since its times are not real; "" for other devices."""
     return "functional only, the device is emulated: " if result.software else ""
 
 
@@ -92,7 +92,7 @@ def run_sentence(result: ProfileResult) -> str:
 
 
 def _on_device(ns: float, result: ProfileResult) -> str:
-    """Return the GPU's time in a run without the profiler; the rest is the host's."""
+    """Return the GPU's time in a run without the profiler; the rest is spent on the host."""
     plain_ns = result.wall_ns / result.slowdown_ratio if result.slowdown_ratio else 0.0
     if not plain_ns:
         return f"the GPU computes for {duration(ns)}"
@@ -106,14 +106,14 @@ def findings(result: ProfileResult) -> list[str]:
 
 
 def _first_findings(result: ProfileResult) -> list[str]:
-    """Return the weightiest, and how many there are more."""
+    """Return the most important findings, and the number of further ones."""
     sentences = findings(result)
     more = len(sentences) - FEW_FINDINGS
     return sentences[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def variance(result: ProfileResult) -> str:
-    """Return how the runs differ and who makes the slow ones slow."""
+    """Return how much the runs vary, and which nodes make the slow ones slow."""
     v = result.variance
     if v is None:
         return ""
@@ -139,7 +139,7 @@ def variance(result: ProfileResult) -> str:
 
 
 def page_parts(run: PageParts) -> str:
-    """Return a run in a page, from the call of ``run()`` to its promise."""
+    """Return the parts of a run in a page, from the call of ``run()`` to its promise."""
 
     def part(name: str, ns: float) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too small to measure"
@@ -157,7 +157,7 @@ def page_parts(run: PageParts) -> str:
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:
-    """Return the profile: the answer first, then where the time goes."""
+    """Return the profile: the answer, then the time by category, operator and node."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     page = [("a run() in the page", page_parts(result.page_parts))] if result.page_parts else []
@@ -190,7 +190,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 
 def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
-    """Return what measures the weightiest finding's fix, what makes the model faster, and what supports the answer."""
+    """Return the next commands: to measure the main fix, to tune, and to show the details."""
     result = envelope.result
     fixes = [f.fix for f in result.stands_out if f.plan is not None]
     tune = (
@@ -200,7 +200,7 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
 
 
 def _against(result: ProfileResult) -> list[Block]:
-    """Return where the time went, B minus A, and which side the rest describes."""
+    """Return the difference, B minus A, and the name of the side that the rest describes."""
     if result.against is None:
         return []
     return [

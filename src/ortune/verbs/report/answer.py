@@ -1,4 +1,4 @@
-"""What a document of ``compare`` or ``tune`` answers, in one shape for both: two plans, their figures, the proof."""
+"""The answer of a ``compare`` or ``tune`` document in a common form: two plans, their figures, the comparison."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ class PlanPair:
     """Two plans of one document.
 
     Attributes:
-        base_name, new_name: What the two are called in words ("current", "default", "A"; "winner", "B").
-        new, new_figures: None if nothing beats the base, or where nothing was timed.
+        base_name, new_name: Names of the two plans in words ("current", "default", "A"; "winner", "B").
+        new, new_figures: None if nothing beats the base, or if nothing was timed.
         settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
-        read_back: Setting and how far it was verified.
-        hardware_bound: The new side's model file is bound to the kind of CPU it was made on; None if the document
-            does not say.
-        allowed: Guards that were let through.
-        standing: Of a tuning that changes nothing, how sure that is.
-        reproduce: Of a tuning, its command.
+        read_back: Settings with how far each was verified.
+        hardware_bound: Whether the new side's model file is bound to the kind of CPU that created it; None if unknown.
+        allowed: Guards that were allowed to fail.
+        standing: For a tuning that changes nothing, how certain that is.
+        reproduce: Command of the tuning.
     """
 
     base_name: str
@@ -49,7 +48,7 @@ class PlanPair:
 
 
 def answer(envelope: Envelope[Record]) -> PlanPair | None:
-    """Return the document's answer; None for a document that compares nothing."""
+    """Return the document's answer; None if the document is not a comparison."""
     if isinstance(envelope.result, CompareResult):
         return _compared(envelope.result)
     return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
@@ -118,6 +117,6 @@ def interval_words(comparison: Comparison) -> str:
 
 
 def latency_words(figures: Figures) -> str:
-    """Return median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
+    """Return the median latency with the middle half of the trials: "88.5 us [88.0 us-90.9 us]"."""
     low, high = duration(figures.latency_low_ns), duration(figures.latency_high_ns)
     return f"{duration(figures.latency_ns)} [{low}-{high}]"

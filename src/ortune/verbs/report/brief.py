@@ -1,4 +1,4 @@
-"""One page for people who decide: what runs today, what it would gain, what that saves, and what could go wrong.
+"""One page for decision makers: the current configuration, the gain, the savings, and the risks.
 
 Nothing is estimated here: a median is multiplied by the paired ratio and the ends of its interval, and CPU seconds
 by the requests in a second.
@@ -37,7 +37,7 @@ UNSURE: dict[str | None, str] = {
         "configuration, or measure longer"
     ),
 }
-"""Of a tuning that changes nothing, where that is not known to be right."""
+"""Decisions of a tuning that changes nothing, if the current configuration is not known to be best."""
 LONGER_S = 600
 SAME = 0.01
 """Half-width of an interval, as a share, within which a change is none."""
@@ -52,14 +52,14 @@ def make(
     spins: Callable[[Plan], bool],
     bound: Collection[str] = (),
 ) -> Brief | None:
-    """Return the brief of a document of ``compare`` or ``tune``; None for one that compares nothing.
+    """Return the brief of a ``compare`` or ``tune`` document; None for other documents.
 
     Args:
         envelope: The document.
         safety: Safety class of each setting and rewrite, by name.
-        load_per_s: Requests a second; None reckons for 100.
-        spins: Whether a plan has threads that go on spinning when a run is over.
-        bound: Rewrites whose model is bound to the kind of CPU that it was made on, by name.
+        load_per_s: Requests per second; None for an example of 100.
+        spins: Callback that returns whether a plan's threads spin after a run.
+        bound: Names of rewrites with models that are bound to the kind of CPU that created them.
     """
     both = answer(envelope)
     if both is None:
@@ -88,20 +88,20 @@ def make(
 
 
 def _timed(both: PlanPair) -> list[tuple[Plan, float]]:
-    """Return each plan that was timed, with its latency in nanoseconds."""
+    """Return each timed plan with its latency in nanoseconds."""
     sides = ((both.base, both.base_figures), (both.new, both.new_figures))
     return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
 def _side_words(both: PlanPair, side: Side) -> str:
-    """Return the plan, with the model's name before it where the two sides run different ones."""
+    """Return the plan, preceded by the model's name if the sides run different models."""
     plan = plan_words(side.plan)
     same = both.new is None or both.new.label == both.base.label
     return plan if same else f"{side.label}, {plan}"
 
 
 def plan_words(plan: Plan) -> str:
-    """Return a plan in words; the empty one by what it is."""
+    """Return a plan in words; "ONNX Runtime's defaults" for the empty plan."""
     return "ONNX Runtime's defaults" if plan == Plan() else plan.describe()
 
 
@@ -122,7 +122,7 @@ def _decision(both: PlanPair) -> Decision:
 
 
 def _correction(result: Record) -> str:
-    """Return what is to be set although nothing is faster; "" if the default's outputs are right."""
+    """Return the plan to set because the default's outputs are wrong; "" if they are correct."""
     if not isinstance(result, TuneResult) or not tune_facts.corrected(result):
         return ""
     return f"the default's outputs are wrong: set {result.default.describe()}"
@@ -167,7 +167,7 @@ def _evidence(both: PlanPair) -> str:
 
 
 def _whole_answer(envelope: Envelope[Record]) -> str:
-    """Return what was tried, and what would have been seen, where there is no comparison to quote."""
+    """Return the headline of a tuning without a comparison; "" for other documents."""
     result = envelope.result
     return result.headline or tune_headline.headline(result) if isinstance(result, TuneResult) else ""
 
@@ -175,9 +175,9 @@ def _whole_answer(envelope: Envelope[Record]) -> str:
 def _figures(
     both: PlanPair, load: float, *, claimed: bool
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
-    """Return the objective, then latency, CPU time and memory; and the CPUs busy at the load.
+    """Return the rows of the objective, latency, CPU time and memory, and separately the CPUs busy at the load.
 
-    ``claimed`` says whether the difference of CPU time per run is significant.
+    ``claimed`` is whether the saving of CPUs may be claimed, since the load has no unmeasured pauses.
     """
     base, new = both.base_figures, both.new_figures
     if base is None or new is None:
@@ -213,7 +213,7 @@ def _figures(
 
 
 def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
-    """Return the CPUs that are busy today, which is worth knowing where there is nothing to change over to."""
+    """Return the CPUs that are busy today, for a document without an alternative; None if unknown."""
     if base is None or not base.cpu_per_run_ns:
         return None
     busy = base.cpu_per_run_ns / 1e9 * load
@@ -232,7 +232,7 @@ def _row(
     tuned: float | None,
     claim: Comparison | Guard | None,
 ) -> BriefFigure | None:
-    """Return a figure by its paired ratio; by the two medians, without an interval, where there is none."""
+    """Return a figure by its paired ratio, or by the two medians without an interval if there is no ratio."""
     if not today or not tuned:
         return None
     if claim is None or claim.ratio is None:
@@ -273,12 +273,12 @@ def _next(both: PlanPair, decision: Decision, work: Workload | None, enough_s: f
 
 
 def _longer(both: PlanPair) -> list[str]:
-    """Return what settles an open comparison: a longer budget, or a machine without other programs."""
+    """Return the options that may settle an open comparison: to wait for a quiet machine, or a longer budget."""
     return others_words.wait_options(both.comparison) or ["--budget", "10m"]
 
 
 def _proof_line(both: PlanPair, work: Workload | None) -> tuple[str, ...]:
-    """Return the comparison of a bundle with its own untouched model, under the same workload."""
+    """Return the command that compares a bundle with its original model under the same workload, if possible."""
     options = workload_options(work, both.notes)
     if options is None:
         return ()
@@ -287,21 +287,21 @@ def _proof_line(both: PlanPair, work: Workload | None) -> tuple[str, ...]:
 
 
 def number(figure: BriefFigure, value: float) -> str:
-    """Return a value in the figure's unit, three digits."""
+    """Return a value in the figure's unit, with three digits."""
     if figure.unit == "bytes":
         return memory(value)
     return duration(value) if figure.unit == "ns" else cpus(value)
 
 
 def cpus(value: float) -> str:
-    """Return CPUs busy, at most three decimals: "12.3", "0.025"; less than that is said so."""
+    """Return a number of CPUs with at most three decimals: "12.3", "0.025", "under 0.001"."""
     if 0 < abs(value) < 0.001:
         return "under 0.001"
     return f"{value:.{3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
 def bounds(figure: BriefFigure) -> str:
-    """Return the interval of the tuned value; what the two values are where there is none."""
+    """Return the interval of the tuned value, or the reason that there is none."""
     low, high = figure.ratio_low, figure.ratio_high
     if low is None and high is None:
         return "medians, no interval"
@@ -314,14 +314,14 @@ def bounds(figure: BriefFigure) -> str:
 
 
 def unshown(figure: BriefFigure) -> str:
-    """What is known of a change whose interval holds none: that there is none, where the interval is as narrow."""
+    """Return "no change" if the interval is narrow around zero change, else "inconclusive"."""
     low, high = figure.ratio_low, figure.ratio_high
     narrow = low is not None and high is not None and low >= 1 - SAME and high <= 1 + SAME
     return "no change" if narrow else "inconclusive"
 
 
 def saving(figure: BriefFigure) -> str:
-    """Return what is saved, with its interval: "0.48 (0.40 to 0.55)"; whether there is none if it holds zero."""
+    """Return the saving with its interval: "saves 0.48 (0.40 to 0.55)"; or that there is none, or it is unknown."""
     low, high = figure.ratio_low, figure.ratio_high
     if figure.ratio_low is None or not figure.shown:
         return unshown(figure) if low is not None else "unknown: medians without an interval"

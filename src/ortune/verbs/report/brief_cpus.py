@@ -1,4 +1,4 @@
-"""When CPU time per run says too little about the CPUs that a load keeps busy: idle threads spin in its pauses."""
+"""Detects loads with unmeasured pauses, in which idle threads spin and CPU time per run is too low an estimate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pauses_note(
     sides: Iterable[tuple[Plan, float]],
     spins: Callable[[Plan], bool],
 ) -> str:
-    """What to measure with instead, where a load has pauses that were not measured; "" if that does not matter."""
+    """Return the option to rerun with if the load has unmeasured pauses; "" if that does not matter."""
     if work is None or work.gap_ns:
         return ""
     callers = work.callers * work.sessions

@@ -49,7 +49,7 @@ def _cells(figure: BriefFigure) -> dict[str, str]:
 
 
 def _chart(brief: Brief) -> Markup:
-    """Return each figure tuned as a share of today: a bar from zero, its interval, and the line at today."""
+    """Return a chart of each figure as a share of today's: a bar from zero, its interval, and a line at today."""
     if not brief.figures:
         return Markup("")
     highest = max([1.0, *(v for f in brief.figures for v in (f.ratio, f.ratio_high) if v is not None)])
@@ -70,7 +70,7 @@ def _chart(brief: Brief) -> Markup:
 
 
 def _bar(axis: Axis, figure: BriefFigure, y: float) -> Iterator[Mark]:
-    """Yield a bar with its interval; hollow where no interval supports it."""
+    """Yield a bar with its interval; hollow without an interval."""
     sure = figure.ratio_low is not None
     hue = "bad" if figure.shown and figure.ratio > 1 else "winner" if figure.shown else "default"
     yield Box(x0=0.0, x1=figure.ratio, y0=y - 0.25, y1=y + 0.25, hue=hue, sure=sure)

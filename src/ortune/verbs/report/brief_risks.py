@@ -1,4 +1,4 @@
-"""What could go wrong with a change: one line each, and how much it matters."""
+"""Risks of a change: one line each, with its severity."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _risk(name: str, level: Level, what: str) -> BriefRisk:
 
 
 def blocks(comparison: Comparison) -> str:
-    """Return what a comparison rests on: "1 block", "16 fresh blocks"."""
+    """Return the number of blocks of a comparison: "1 block", "16 fresh blocks"."""
     fresh = "fresh " if comparison.phase == "confirm" else ""
     return f"{comparison.n_blocks} {fresh}block{'' if comparison.n_blocks == 1 else 's'}"
 
@@ -130,7 +130,7 @@ def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:
 
 
 def _arrival(both: PlanPair) -> list[BriefRisk]:
-    """Return whether ONNX Runtime was seen to take the settings."""
+    """Return whether ONNX Runtime was verified to accept the settings."""
     if not both.read_back:
         return []
     unseen = [name for name, level in both.read_back if level == "none"]
@@ -140,7 +140,7 @@ def _arrival(both: PlanPair) -> list[BriefRisk]:
 
 
 def _hardware(both: PlanPair, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
-    """Return whether the new side's model file runs well on any machine, as far as that is known."""
+    """Return whether the new side's model file runs well on any machine, if known."""
     assert both.new is not None
     limits = "the results apply to the machine above"
     rewrites = [r.name for r in both.new.plan.rewrites]

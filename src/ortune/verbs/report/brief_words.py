@@ -21,13 +21,13 @@ RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 
 
 def load_words(brief: Brief) -> str:
-    """Return the load that is reckoned for: "200 requests/s", "100 requests/s (an example; --load says yours)"."""
+    """Return the load in words: "200 requests/s", "100 requests/s (an example; set yours with --load)"."""
     text = f"{brief.load_per_s:g} requests/s"
     return text if brief.load_given else f"{text} (an example; set yours with --load)"
 
 
 def cpu_words(brief: Brief) -> str:
-    """Return what the load keeps busy today, and what the other plan saves; "" if CPU time is not known."""
+    """Return the CPUs that the load keeps busy today, and the saving; "" if CPU time is unknown."""
     cpus = brief.cpus
     if cpus is None:
         return ""
@@ -53,7 +53,7 @@ CPU_NOTE = "CPU time per run, as measured, times the load; excludes headroom, qu
 
 
 def figure_cells(figure: BriefFigure) -> tuple[str, ...]:
-    """Name, today, tuned, its interval, the change."""
+    """Return the cells of a figure: name, today, tuned, its interval, the change."""
     values = number(figure, figure.today), number(figure, figure.tuned)
     told_change = change(figure.ratio) if figure.ratio_low is None or figure.shown else unshown(figure)
     return figure.name, *values, bounds(figure), told_change
@@ -65,7 +65,7 @@ def plan_rows(brief: Brief) -> list[tuple[str, str]]:
 
 
 def document(brief: Brief, session: StoredSession) -> Document:
-    """Return the answer first, then the figures it rests on, the risks, and what to do."""
+    """Return the answer, then the figures, the risks, and the next steps."""
     marks = [(Cell(MARKS[r.level], tone=RISK_TONES[r.level]), r) for r in brief.risks]
     return Document(
         title="ortune report",

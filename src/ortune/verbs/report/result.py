@@ -72,7 +72,7 @@ class StoredSession(Record, frozen=True, kw_only=True):
 
     @property
     def result(self) -> Record | None:
-        """The result of the document; None without one."""
+        """Result of the document; None without one."""
         return self.document.result if self.document else None
 
 

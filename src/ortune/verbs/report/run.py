@@ -1,4 +1,4 @@
-"""``ortune report``: stored sessions listed, told again, side by side, or on one page to decide on; a bug report."""
+"""``ortune report``: lists stored sessions, shows one or several again, and writes briefs and bug reports."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResu
     """Show stored results.
 
     Raises:
-        UsageError: The store is empty, no session has this name, or none of those requested can be shown.
+        UsageError: The store is empty, a session is unknown, or none of the requested ones can be shown.
         StoreError: The store cannot be read.
     """
     if options.load_per_s is not None and not options.brief:
@@ -75,7 +75,7 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
-    """Return a bug report: the model's skeleton, its comparison with the model, and a text."""
+    """Write a bug report: the model's skeleton, its comparison with the model, and a text."""
     recording = _recording(str(options.sessions[0])) if len(options.sessions) == 1 else None
     if recording is not None:
         return _issue_of(recording, str(options.sessions[0]), folder)
@@ -105,7 +105,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
 
 
 def _recording(text: str) -> Recording | None:
-    """Return the recording in a workload file; None for everything else."""
+    """Return the recording in a workload file; None for any other file."""
     if Path(text).suffix in MODELS or not files.is_file(text):
         return None
     try:
@@ -115,7 +115,7 @@ def _recording(text: str) -> Recording | None:
 
 
 def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
-    """Return a text on the findings of an application, without paths and arguments of the user's."""
+    """Return a text on an application's findings, without the user's paths and arguments."""
     if files.exists(folder):
         raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
     result = record.told(anonymous(recording))
@@ -157,13 +157,13 @@ class _Reader:
 
     @property
     def store(self) -> ReadOnlyStore:
-        """The store, which is there from now on."""
+        """The store, opened on first use."""
         if self.opened is None:
             self.opened = ReadOnlyStore(self.folder)
         return self.opened
 
     def session(self, head: SessionHead) -> StoredSession:
-        """Return one session as it can be told."""
+        """Return one stored session for display."""
         header = reading.header(head)
         plain = StoredSession(
             id=head.id,
@@ -222,7 +222,7 @@ class _Reader:
         return host.fingerprint == self.here if host and host.fingerprint else None
 
     def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
-        """The newest session, of one model where it is named, and with an answer to decide on where that is needed."""
+        """Return the newest session, optionally of a given model and with an answer; None if there is none."""
         for head in self.store.heads:
             if not model or reading.about(head, model):
                 session = self.session(head)
@@ -231,7 +231,7 @@ class _Reader:
         return None
 
     def named(self, text: str, *, answered: bool = False) -> StoredSession:
-        """The session or bundle that the user means; of a model's sessions one with an answer where that is needed."""
+        """Return the named session or bundle; with ``answered``, a model's newest session with an answer."""
         if is_bundle(Path(text)):
             return self._bundle(Path(text))
         recording = _recording(text)
@@ -254,10 +254,10 @@ class _Reader:
         return self.session(self.store.find(text))
 
     def _bundle(self, folder: Path) -> StoredSession:
-        """Return a bundle: the stored session that made it where there is one, else what ``ortune.json`` says.
+        """Return a bundle as its stored session if there is one, else from ``ortune.json``.
 
         Raises:
-            UsageError: It is no bundle, or it is damaged.
+            UsageError: The folder is not a bundle, or is damaged.
         """
         info = bundle_format.read(folder)
         session = self._of_id(info.session) if info.session else None
@@ -335,14 +335,14 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
 
 
 def _bound() -> set[str]:
-    """Rewrite whose model is bound to the kind of CPU that it was made on."""
+    """Return the names of rewrites with models that are bound to the kind of CPU that created them."""
     from ortune import rewrites
 
     return {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.hardware_bound}
 
 
 def _safety() -> dict[str, str]:
-    """Safety class of every setting and rewrite, by name."""
+    """Return the safety class of every setting and rewrite, by name."""
     from ortune import rewrites
 
     classes: dict[str, str] = {name: knob.safety for name, knob in knobs.all_knobs().items()}

@@ -1,7 +1,7 @@
-"""Several stored sessions side by side: what each found, what differs between them, and what that forbids.
+"""Shows several stored sessions next to each other: their results, differences, and the resulting limits.
 
-Sessions share no blocks, so the difference between their times is never a claim: what is shown is each session's
-own answer. Where model, workload, machine or runtime differ, not even the times describe the same thing.
+Sessions have no common blocks, so the difference between their times is never a claim; each session's own answer is
+shown. If model, workload, machine or runtime differ, their times are not comparable at all.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_COMPARABLE = "their times must not be compared"
 
 
 def side_by_side(sessions: Sequence[StoredSession]) -> History:
-    """Return what differs between sessions, and whether their times describe the same thing."""
+    """Return the differences between sessions, and whether their times are comparable."""
     contrasts = [
         Contrast(name=name, values=values, breaks=breaks)
         for name, breaks, read in _PROPERTIES
@@ -74,7 +74,7 @@ def _model(session: StoredSession) -> str:
 
 
 def _workload(session: StoredSession) -> str:
-    """Return the inputs and the load in words, with a mark where different ones read alike."""
+    """Return the inputs and the load in words, with a mark if the description is incomplete."""
     work = session.document.workload if session.document else None
     if work is None:
         return UNKNOWN
@@ -107,7 +107,7 @@ def _runtime(session: StoredSession) -> str:
 
 
 def _runtimes(session: StoredSession) -> list[Runtime]:
-    """Return what the document was measured with; [] if it does not say."""
+    """Return the runtimes of the document; [] if it does not contain any."""
     both = _answer(session)
     if both is not None:
         return [side.runtime for side in (both.base, both.new) if side is not None]
@@ -164,7 +164,7 @@ _PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
 
 
 def _next(sessions: Sequence[StoredSession]) -> str:
-    """Return the comparison that would tell two sessions' models or plans apart, where it can be written down."""
+    """Return the command that compares the models or plans of two sessions; "" if there is no such command."""
     if len(sessions) != 2:
         return ""
     a, b = (_answer(s) for s in sessions)
@@ -192,12 +192,12 @@ COLUMNS = (
 
 
 def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return one row a session: its own base, its own new side, and its own claim with the interval."""
+    """Return one row per session: its base, its new side, and its comparison with the interval."""
     return [_row(s) for s in sessions]
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """Return the figure that was compared, a latency where none was; "" if it was not measured."""
+    """Return the compared figure, or else the latency; "" if it was not measured."""
     return figure_value(figures, statistic or "p50 latency") if figures else ""
 
 
@@ -224,12 +224,12 @@ def _row(session: StoredSession) -> tuple[str, ...]:
 
 
 def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
-    """Return the heads of ``profile_rows``: one column a profile."""
+    """Return the headings of ``profile_rows``: one column per profile."""
     return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
 
 
 def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return categories and the dearest operators of several profiles, a column each; none with fewer than two."""
+    """Return categories and most expensive operators of several profiles, one column each; [] for fewer than two."""
     profiles = [result for _, result in _profiles(sessions)]
     if len(profiles) < 2:
         return []
@@ -273,7 +273,7 @@ SIDE_COLUMNS = (
 
 
 def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return both sides of every session with what describes them (medians over trials)."""
+    """Return both sides of every session with their figures (medians over trials)."""
     table_rows: list[tuple[str, ...]] = []
     for session in sessions:
         both = _answer(session)

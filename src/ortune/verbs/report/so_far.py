@@ -1,4 +1,4 @@
-"""What a session that never ended had measured of each contestant."""
+"""Partial measurements of an unfinished session, by contestant."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _BlockEvent(msgspec.Struct):
 
 
 def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
-    """Return what was measured in whole blocks before the session ended; controls are no contestants.
+    """Return the measurements of complete blocks before the session ended, without controls.
 
     A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
     """
@@ -50,9 +50,9 @@ def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
 
 
 def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outcome]]:
-    """Yield the trials of whole blocks, each with the shape that the block was of, "" if it was of all.
+    """Yield the trials of complete blocks, each with the shape of its block, "" for all shapes.
 
-    What runs before and between the blocks is timed in another way, or fed other inputs: it is no part of the answer.
+    Trials before and between the blocks use other timing or inputs, so they are not part of the answer.
     """
     begun: dict[str, _TrialEvent] = {}
     ended: list[tuple[_TrialEvent, Outcome]] = []

@@ -1,4 +1,4 @@
-"""What ``ortune report`` shows: the list, a session told again, several side by side, the brief."""
+"""Text of ``ortune report``: the list, one stored session, several sessions, the brief."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def document(envelope: Envelope[ReportResult]) -> Document:
 
 
 def html(envelope: Envelope[ReportResult]) -> str:
-    """Return the requested page: a session's own, a brief, or the document.
+    """Return the HTML page of a stored session, a brief, or the document.
 
     Raises:
-        UsageError: The page is in a bundle already.
+        UsageError: The page is already part of a bundle.
     """
     result = envelope.result
     session = result.sessions[0] if result.sessions else None
@@ -96,7 +96,7 @@ def _list(result: ReportResult) -> list[Block]:
 
 
 def _told(session: StoredSession) -> Document:
-    """Return the verb's own document, where the session has one that it can tell; never as if it were new."""
+    """Return the verb's own document if it can be displayed, else the stored parts; the measuring time comes first."""
     before = [Line(stored_words.provenance(session), "faint")]
     kind = stored_kind(session.verb)
     stored = session.document
@@ -118,7 +118,7 @@ def _told(session: StoredSession) -> Document:
 
 
 def _plainly(session: StoredSession) -> list[str]:
-    """Return sentences about a session whose kind of document cannot be shown here."""
+    """Return sentences about a session with a document that cannot be displayed here."""
     about = f"{session.verb} {session.label}".strip()
     lines = [f"{about}: {stored_words.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:

@@ -60,7 +60,7 @@ class Options(OnePlan):
 
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
-        """The rewrites of the plan, then those named."""
+        """The plan's rewrites, followed by the named ones."""
         from ortune import rewrites
 
         for text in self.names:
@@ -80,16 +80,16 @@ class Options(OnePlan):
 
     @property
     def ending(self) -> str:
-        """The file extension of the new model, which the last rewrite decides."""
+        """File extension of the new model, which depends on the last rewrite."""
         from ortune import rewrites
 
         return rewrites.find(self.asked[-1].name).makes
 
     def place(self, model: Path) -> Path:
-        """Return where the new model is written.
+        """Return the path of the new model.
 
         Raises:
-            UsageError: It cannot be written there, or something is there that is not to be replaced.
+            UsageError: The path is not writable, or an existing file must not be replaced.
         """
         from ortune import rewrites
         from ortune.graph.model.save import require_place

@@ -1,4 +1,4 @@
-"""``ortune rewrite``: rewrites applied by hand, and what a model calls for."""
+"""``ortune rewrite``: applies rewrites by hand, and lists those that apply to a model."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ortune.verbs.rewrite.result import CalledFor, NearMiss, RewriteStep, Rewrit
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingResult]:
-    """Rewrite a model, or says what could be rewritten.
+    """Rewrite a model, or list the rewrites that apply to it.
 
     Returns:
-        The whole document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
-        "wrong-output" where outputs moved too far and nothing was written.
+        The document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
+        "wrong-output" if outputs differ too much and nothing was written.
 
     Raises:
         OrtuneError: The model, a rewrite or a parameter cannot be used.
@@ -67,7 +67,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
 
 
 def _listed(baseline: Measuring) -> RewritingResult:
-    """Return what the model calls for, and what nearly fits."""
+    """Return the rewrites that apply to the model, and those that nearly apply."""
     model, work = baseline.side.model.ir, baseline.work
     target = targets.of(baseline.side.plan).name
     row = rewrites.pipeline(model, workload=work, target=target)
@@ -165,7 +165,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
 
 
 def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> RewritingResult:
-    """Return what the rewrites did to the graph."""
+    """Return the changes that the rewrites made to the graph."""
     before, after = side.model, open_model(rewritten.path)
     changed = after.op_counts.copy()
     changed.subtract(before.op_counts)
@@ -193,7 +193,7 @@ def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> Rewriti
 
 
 def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
-    """Return what of the model itself may make its outputs differ, in words."""
+    """Return why the model's outputs may differ regardless of rewrites, in words; "" if there is no reason."""
     random = {op for _, op in random_ops(model.ir)}
     by_values = set() if difference.comparable else {op for _, op in value_dependent_ops(model.ir)}
     return rewrite_words.may_differ(random, by_values)
@@ -206,5 +206,5 @@ def _envelope(opened: Experiment, result: RewritingResult, verdict: str) -> Enve
 
 
 def exit_code(envelope: Envelope[RewritingResult]) -> int:
-    """1 where outputs moved too far, and nothing was written."""
+    """Return 1 if outputs differ too much, so nothing was written, else 0."""
     return 1 if envelope.verdict == "wrong-output" else 0

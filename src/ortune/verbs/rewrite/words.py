@@ -1,4 +1,4 @@
-"""What rewrites did, or could do, in sentences."""
+"""Sentences about rewrites that were applied or are possible."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ MOST_REASONS = 3
 
 
 def not_installed(package: str) -> str:
-    """Return why a rewrite by a package is not tried."""
+    """Return the sentence that a rewrite is not tried because its package is not installed."""
     return f"{package} is not installed in the measured environment, and ortune does not install it"
 
 
 def unseen_feature(feature: str) -> str:
-    """Return why a rewrite is not said to fit before a page has run."""
+    """Return the sentence that a rewrite needs a GPU feature that is unknown before a page runs."""
     return f"useful where the browser's GPU has {feature}, known only once a page runs; use ortune tune"
 
 
 def calibrated_on_synthetic(names: Sequence[str]) -> str:
-    """Return the sentence that rewrites took their scales from inputs that nobody vouches for."""
+    """Return the sentence that rewrites were calibrated on synthetic inputs."""
     verb = "was" if len(names) == 1 else "were"
     return f"{' and '.join(names)} {verb} calibrated on synthetic inputs; pass real ones with --inputs PATH"
 
 
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
-    """Return why outputs may differ though no rewrite is at fault; "" if the model itself has no reason for it.
+    """Return why outputs may differ regardless of rewrites; "" if the model has no such operators.
 
     Args:
-        random: Operators whose results change from run to run.
-        by_values: Operators whose output's size hangs on values.
+        random: Operators with results that vary from run to run.
+        by_values: Operators with output sizes that depend on values.
     """
     if random:
         return (
@@ -121,13 +121,13 @@ def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
 
 
 def _some(reasons: Sequence[str]) -> list[str]:
-    """Return the first reasons: there may be one for every layer."""
+    """Return the first reasons, since there may be one for every layer."""
     more = len(reasons) - MOST_REASONS
     return [*reasons[:MOST_REASONS], *([f"{more} more like these"] if more > 0 else [])]
 
 
 def _next(envelope: Envelope[RewritingResult]) -> list[str]:
-    """Return what says whether the new model is faster."""
+    """Return the command that compares the new model with the original."""
     result = envelope.result
     model = envelope.model.path if envelope.model else result.base.label
     settings = [word for name, value in result.settings.items() for word in ("--b-set", f"{name}={value}")]
@@ -139,7 +139,7 @@ def _next(envelope: Envelope[RewritingResult]) -> list[str]:
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:
-    """Return what was done, rewrite by rewrite, and whether the outputs are the same."""
+    """Return the result of each rewrite, and the comparison of the outputs."""
     result = envelope.result
     if not result.steps:
         return _listed(result, envelope.model.path if envelope.model else result.base.label)

@@ -14,7 +14,7 @@ STOPPING = ""
 TABLE = "models"
 EXAMPLE = 'ortune.run("python", "app.py", bundle="app.ortune")'
 FOREGROUND = True
-"""The terminal and stdout belong to the program: the answer goes to stderr, and no progress is drawn."""
+"""Whether the terminal and stdout belong to the program: the result goes to stderr, without progress."""
 
 
 @dataclass(frozen=True, kw_only=True)

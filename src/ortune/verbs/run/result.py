@@ -1,4 +1,4 @@
-"""What a bundle changed in a program."""
+"""Result of running a program with a bundle's changes."""
 
 from __future__ import annotations
 

@@ -23,11 +23,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]
     """Run a program with changed sessions.
 
     Returns:
-        The whole document; ``verdict`` is "applied", "nothing-applied" or "missed".
+        The document; ``verdict`` is "applied", "nothing-applied" or "missed".
 
     Raises:
-        UsageError: There is no command or no bundle, the bundle has something in it that none may have, or the program
-            cannot be started.
+        UsageError: There is no command or no valid bundle, or the program cannot be started.
     """
     if not options.command or options.bundle is None:
         raise UsageError(
@@ -51,7 +50,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]
 
 
 def verdict(result: RunResult) -> str:
-    """Return the answer in one word."""
+    """Return the verdict."""
     if result.variables or any(model.created or model.shared for model in result.models):
         return "applied"
     return "missed" if result.missed else "nothing-applied"

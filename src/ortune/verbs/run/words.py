@@ -1,4 +1,4 @@
-"""What a bundle changed in a program, in words."""
+"""Sentences about the changes that a bundle made in a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 12
 
 
 def headline(result: RunResult) -> str:
-    """Return what was changed where, in one sentence."""
+    """Return the applied changes by model, in one sentence."""
     changed = [model for model in result.models if model.created or model.shared]
     if result.variables and not result.models:
         text = f"applied: {', '.join(f'{name}={value}' for name, value in sorted(result.variables.items()))}"
@@ -45,7 +45,7 @@ def _changed(model: ChangedModel) -> str:
 
 
 def _unmatched(result: RunResult) -> Iterator[str]:
-    """Return what did not match: sentences on models with another content, and on those that were not seen."""
+    """Yield sentences about models that differ from the bundle's, and about models that the program did not use."""
     seen = {model.name for model in result.models if model.created or model.shared or model.failed}
     missing = [model.name for model in result.models if model.name not in seen]
     updated = [name for name in missing if name in result.unmatched]
@@ -62,7 +62,7 @@ def _unmatched(result: RunResult) -> Iterator[str]:
 
 
 def document(envelope: Envelope[RunResult]) -> Document:
-    """Return what was changed, and what was not."""
+    """Return the document with the applied and the missed changes."""
     result = envelope.result
     assert result is not None
     bad = bool(result.missed or result.stopped or any(model.failed for model in result.models))

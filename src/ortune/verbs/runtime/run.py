@@ -1,4 +1,4 @@
-"""``ortune runtime``: builds of ONNX Runtime in addition to the user's own, each in an environment of its own."""
+"""``ortune runtime``: additional builds of ONNX Runtime, each in its own environment."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """Make, remove or list environments.
 
     Raises:
-        UsageError: The action or a name is not known.
-        RuntimeNotFound: A runtime could not be made: the index cannot be reached, or does not have it.
+        UsageError: The action or a name is unknown.
+        RuntimeNotFound: A runtime could not be installed: the package index is unreachable or lacks it.
     """
     o, watch = options or Options(), watcher or Watcher()
     names = tuple(dict.fromkeys(o.names))
@@ -53,7 +53,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
-    """Refuse what is no runtime that ortune adds, such as a folder of the user's own."""
+    """Raise UsageError for a name that is not a runtime of ortune, such as the user's own folder."""
     for name in names:
         if name not in there and not recipes(name):
             raise UsageError(
@@ -64,7 +64,7 @@ def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
 
 
 def _releases(there: Sequence[MadeRuntime]) -> set[str]:
-    """Return the releases of ONNX Runtime that are there: the user's own, and those that ortune has made."""
+    """Return the available ONNX Runtime releases: the user's own, and those that ortune installed."""
     own = {environment.runtime.ort_version for environment in there}
     try:
         return own | {find_runtime().ort_version}

@@ -10,7 +10,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
-    """Return what was done, what there is with its size and licences, and what could be added."""
+    """Return the changes, the installed runtimes with size and licences, and those that can be added."""
     result = envelope.result
     assert result is not None
     if result.action == "list":
@@ -31,7 +31,7 @@ def _changed(result: RuntimeResult) -> str:
 
 
 def _listed(result: RuntimeResult) -> list[Block]:
-    """Return what there is with its size and licences, and what could be added."""
+    """Return the installed runtimes with size and licences, and those that can be added."""
     blocks: list[Block] = []
     if result.runtimes:
         rows = [_row(runtime) for runtime in result.runtimes]

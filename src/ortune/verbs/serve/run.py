@@ -1,4 +1,4 @@
-"""``ortune serve``: a bench in a browser elsewhere, which somebody opens by hand."""
+"""``ortune serve``: a bench in a browser on another device, which the user opens by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     """Wait for a browser, measure one plan in it and return the whole document.
 
     Raises:
-        OrtuneError: No browser came, or nothing could be measured; the exit code is the error's.
+        OrtuneError: No browser connected, or nothing could be measured; the exit code is the error's.
     """
     watch = watcher or Watcher()
     bench.check("serve", options)

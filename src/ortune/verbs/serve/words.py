@@ -1,4 +1,4 @@
-"""A bench in a browser elsewhere, in words: a bench's, and what it ran in."""
+"""Text of a bench in a browser on another device: that of a bench, and the browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.verbs.bench.result import BenchResult
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """Return the document of a bench; below its headlines, the browser that somebody opened."""
+    """Return the document of a bench, with the connected browser below its headlines."""
     bench, host = bench_words.document(envelope), envelope.host
     if host is None:
         return bench

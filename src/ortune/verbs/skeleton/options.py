@@ -19,7 +19,7 @@ STOPPING = ""
 TABLE = "profile.operators"
 EXAMPLE = 'ortune.skeleton("model.onnx", output="skeleton.onnx")'
 USUAL = "skeleton.onnx"
-"""Not named after the model: its name may tell what it must not."""
+"""Default file name; it does not contain the model's name, which may be confidential."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,14 +53,14 @@ class Options(OnePlan):
 
     @property
     def terms(self) -> Terms:
-        """The terms of the measurement, with whether to wait for another ortune."""
+        """Terms of the measurement, including whether to wait for another ortune."""
         return replace(super().terms, wait=not self.no_wait)
 
     def place(self) -> Path:
-        """Return where it is written.
+        """Return the path of the skeleton.
 
         Raises:
-            UsageError: It cannot be written there, or something is there that is not to be replaced.
+            UsageError: The path is not writable, or an existing file must not be replaced.
         """
         from ortune.graph.model.save import require_place
 

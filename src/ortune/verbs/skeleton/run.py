@@ -34,21 +34,21 @@ from ortune.verbs.skeleton.options import USUAL, Options
 from ortune.verbs.skeleton.result import SameOperator, SkeletonProfile, SkeletonResult
 
 MOST_PROFILED_S = 120.0
-"""For the profiles of original and skeleton together."""
+"""Limit in seconds for the profiles of original and skeleton together."""
 ALIKE = 0.05
-"""Share of the time that may lie in other operators where the original differs less from itself."""
+"""Share of the time that may be in other operators, if two profiles of the original differ by less."""
 AS_ITSELF = 2.0
-"""Or so many times what the original differs from itself."""
+"""Alternative limit, as a multiple of the difference between two profiles of the original."""
 TOO_MUCH = 0.1
-"""An original that differs so much from itself shows nothing: the machine is busy with something else."""
+"""Difference between two profiles of the original above which the machine is too busy for a conclusion."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonResult]:
-    """Make the skeleton, and holds it against its original.
+    """Create the skeleton, and compare it with the original.
 
     Returns:
-        The whole document; ``verdict`` is "same", "differs", or "not-run" where the original or the skeleton does not
-        run here. The file is there in any case.
+        The document; ``verdict`` is "same", "differs", or "not-run" if the original or the skeleton does not
+        run here. The file is written in any case.
 
     Raises:
         OrtuneError: The model cannot be read, or the skeleton not be written.
@@ -99,7 +99,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
 def _held(
     options: Options, baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
-    """Return the skeleton against its original: what rules find, and where the time goes."""
+    """Return the comparison of the skeleton with the original: their findings and profiles."""
     side = baseline.side
     before, after = (_findings(baseline, model) for model in (side.model, new))
     profile, trouble = None, ""
@@ -135,7 +135,7 @@ def _findings(baseline: Measuring, model: OpenModel) -> tuple[Finding, ...]:
 
 
 def _places(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return how many places each rule names; one without places is one."""
+    """Return the number of places by rule; a finding without places counts as one."""
     counts: Counter[str] = Counter()
     for finding in findings:
         counts[finding.code] += max(1, len(finding.where))
@@ -154,7 +154,7 @@ def _inputs(work: Workload, skeleton_model: Skeleton) -> tuple[str, ...]:
 def _profile(
     baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonProfile:
-    """Return both under the profiler in turns, on the same inputs; the original twice, to know what differs by itself.
+    """Profile both in turns on the same inputs, the original twice to measure the noise.
 
     Raises:
         OrtuneError: One of them does not run.
@@ -183,7 +183,7 @@ def _profile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Operator:
-    """One operator on one provider: its nodes, and its share where nothing disturbs the run."""
+    """One operator on one provider: its nodes, and its share of an undisturbed run."""
 
     n_nodes: int = 0
     share: float = 0.0
@@ -204,7 +204,7 @@ _NONE = _Operator()
 
 
 def _compared(processes: Sequence[Process]) -> SkeletonProfile:
-    """Original, original again and skeleton, operator by operator."""
+    """Return the profiles of original, original again and skeleton, compared by operator."""
     before, again, after = map(_operators, processes)
     rows = [
         SameOperator(

@@ -1,4 +1,4 @@
-"""The text of a skeleton, how well it represents its original, and a bug report around it."""
+"""Text of a skeleton: how well it represents the original, and the bug report that contains it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ortune.verbs.skeleton.result import SkeletonProfile, SkeletonResult
 
 SHOWN = 12
 BUSY = 0.1
-"""What an original that differs so much from itself shows is the machine."""
+"""Difference between two profiles of the original above which the machine is called busy."""
 
 
 def runs_too_long(latency_ns: float, most_s: float) -> str:
-    """Says that the times of original and skeleton are not compared, because their profiles would take minutes."""
+    """Return the sentence that original and skeleton were not profiled, because that would take too long."""
     return f"a run takes {duration(latency_ns)}, and profiling both would take more than {in_words(most_s)}"
 
 
@@ -49,7 +49,7 @@ def _where(result: SkeletonResult) -> str:
 
 
 def differences(result: SkeletonResult) -> list[str]:
-    """Return where it does not stand for the original, and what to beware of."""
+    """Return the differences between skeleton and original, and cautions."""
     codes = [
         f"{code}: {before} in the original, {after} in the skeleton{_cause(code)}"
         for code, before, after in _changed(result.places_before, result.places_after)
@@ -99,7 +99,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def document(envelope: Envelope[SkeletonResult]) -> Document:
-    """Return what was written, and what it shares with the original."""
+    """Return the written file, and its similarity to the original."""
     result = envelope.result
     tone: Tone = "good" if result.same else "look"
     blocks: list[Block] = [Line(f"{result.path}: {result.headline}", tone), *_blocks(result)]
@@ -160,9 +160,9 @@ def _table(profile: SkeletonProfile) -> Block:
 
 
 def issue(envelope: Envelope[SkeletonResult]) -> str:
-    """Return a bug report as Markdown: what to describe, the machine, the skeleton, what rules find.
+    """Return a bug report as Markdown: a template, the machine, the skeleton, and the findings.
 
-    Of the document only what no path and no name of the user's is in.
+    It contains only fields without paths and names of the user.
     """
     result, host = envelope.result, envelope.host
     assert host is not None

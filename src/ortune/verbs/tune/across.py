@@ -21,11 +21,11 @@ from ortune.verbs.tune.hybrids import hybrids
 from ortune.verbs.tune.result import TuneResult
 
 FIRST_RUN_TRIALS = 3
-"""Trials of the default that the first run on a target may take, if the user did not name the target."""
+"""Limit of the first run on a target that the user did not name, in trials of the default."""
 
 
 def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
-    """Return where plans run that have the providers and settings of one plan."""
+    """Return the scope of plans with the providers and settings of a given plan."""
     return Scope(
         ort_version=baseline.side.runtime_of(on).version_of(on),
         objective=objective,
@@ -38,13 +38,14 @@ def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequenc
 
 
 class OtherTargets(NamedTuple):
-    """What is proposed on other targets.
+    """Proposals on other targets.
 
     Attributes:
         proposed: The plans.
-        refused: What is not proposed, and why, in words.
+        refused: Plans that are not proposed, with the reasons in words.
         untested: The targets that are not compared, or not by their default.
-        bases: The plan of each target that ran the model: its number types for what a file leaves in float.
+        bases: A plan of each target that ran the model, with its number types for operations that a file leaves in
+            float.
     """
 
     proposed: list[PlanProposal]
@@ -63,10 +64,10 @@ def propose_elsewhere(
     row: Sequence[RewriteSpec] = (),
     spare_ns: Callable[[], float] | None = None,
 ) -> OtherTargets:
-    """Return plans to try on other targets, each of which has run the model once; and what is not proposed, and why.
+    """Run the model once on each other target; return the plans to try there, and those refused with the reasons.
 
-    ``row`` are the exact rewrites that the model calls for, ``spare_ns`` what the search can spare for the
-    first run on a target that the user did not name.
+    ``row`` are the exact rewrites that apply to the model, ``spare_ns`` returns the nanoseconds available for the first
+    run on a target that the user did not name.
     """
     proposed: list[PlanProposal] = []
     refused: list[str] = []
@@ -115,7 +116,7 @@ def propose_elsewhere(
 
 
 def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
-    """Return the targets requested by name for which no time was left, each with a budget that suffices."""
+    """Return the targets requested by name that were not reached, each with a sufficient budget."""
     if not result.budget.enough_s:
         return ()
     ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
@@ -130,13 +131,13 @@ def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]
 
 
 _InTypes = tuple[Plan, Measured, tuple[UntestedTarget, ...]]
-"""A plan that sets number types, its first run, and why the provider's default is not compared."""
+"""A plan that sets number types, its first run, and the reason that the provider's default is not compared."""
 
 
 def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
-    """Return the number types of fewer bits that keep the tolerance, if one was given.
+    """Return plans with lower precisions that keep the tolerance; [] without a tolerance.
 
-    They are set and not left to the provider's default, which depends on the processor that a bundle is loaded on.
+    The precision is set explicitly, since the provider's default depends on the processor that loads the bundle.
     """
     if baseline.options.tolerance is None:
         return []
@@ -153,12 +154,12 @@ def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
 def _in_its_own_types(
     baseline: Measuring, name: str, plan: Plan, ran: Measured
 ) -> tuple[Plan, Measured, tuple[UntestedTarget, ...]]:
-    """Return the plan that keeps the model's own number types, its first run, and why, where the default does not.
+    """Return a plan with the model's number types, its first run, and the reason if it replaces the provider's default.
 
-    OpenVINO computes float32 models in bfloat16 on processors that have it, CUDA in TF32. Beyond the limit, every
-    plan on top of that default would fail for its outputs, and an exact plan that is faster would never be tried.
-    What OpenVINO does by default depends on where a bundle is loaded, and outputs that are nearly constant hide it:
-    without a tolerance, its plans are exact by their setting and not by what was seen here.
+    OpenVINO computes float32 models in bfloat16 on processors that support it, CUDA in TF32. If outputs then exceed the
+    limit, every plan based on that default would fail, and a faster exact plan would never be tried. OpenVINO's default
+    depends on the machine that loads a bundle, and nearly constant outputs hide it, so without a tolerance its plans
+    are exact by their setting and not by observation.
     """
     strict = strict_settings(plan.provider_names[0])
     if not strict:
@@ -188,7 +189,7 @@ def _rewritten(
     allow: Sequence[str],
     row: Sequence[RewriteSpec],
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return rewrites for this target alone, and those that do not suit its GPU; others are tried with the baseline."""
+    """Return rewrites that apply only to this target, and those that its GPU does not support."""
     model, name = baseline.side.model, targets.of(on).name
     if model.info.format == "ort":
         return [], ()
@@ -205,7 +206,7 @@ def _rewritten(
 
 
 def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans that keep a side of the graph on the CPU, where a run left nodes there between the provider's own."""
+    """Return plans that keep one side of the graph on the CPU, if a run placed nodes there between the provider's."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:
         return [], ()
@@ -213,7 +214,7 @@ def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[PlanP
 
 
 def gpu_features(ran: Measured) -> tuple[str, ...]:
-    """Return what the GPU has that a page ran on, of all that rewrites may need; nothing outside of a browser."""
+    """Return the features of the browser's GPU that rewrites may need; () outside of a browser."""
     page = ran.done.page
     return (rewrites.SHADERS_OF_FLOAT16,) if page is not None and page.float16 else ()
 
@@ -221,7 +222,7 @@ def gpu_features(ran: Measured) -> tuple[str, ...]:
 def without_feature(
     baseline: Measuring, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the rewrites that are not proposed since the GPU that a page ran on is not for them, in words."""
+    """Return, in words, the rewrites that are not proposed because the page's GPU does not support them."""
     lacking = rewrites.lacking(
         baseline.side.model.ir,
         allow,

@@ -1,4 +1,4 @@
-"""What running on another execution provider than the default's takes, in words: packages, device, load, memory."""
+"""Sentences about the cost of another execution provider: packages, device, load time, memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AS_MUCH = 1.05
 
 
 def rows(result: TuneResult) -> list[tuple[str, str]]:
-    """Return what adopting the winner's execution provider takes and its drawbacks; [] if it is the default's own."""
+    """Return the cost and drawbacks of the winner's execution provider; [] if it is the default's."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     other = result.other_package
@@ -34,9 +34,9 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
-    """Each other execution provider that was raced and did not win: how far its best plan came, and its drawbacks.
+    """Return each other execution provider that was raced: the result of its best plan, and its drawbacks.
 
-    A provider with a confirmed plan is left out: that has a sentence of its own.
+    A provider with a confirmed plan is omitted, since it has its own sentence.
     """
     own = result.winner.provider_names
     confirmed = result.other_package.plan.provider_names[0] if result.other_package else None
@@ -68,7 +68,7 @@ def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def _figures(cost: ProviderCost) -> str:
-    """Load and memory of both."""
+    """Return load time and memory of both providers."""
     first = f" ({duration(cost.first_load_ns)} for the first, which compiles)" if cost.first_load_ns else ""
     text = f"session creation {duration(cost.load_ns)}{first}, default {duration(cost.default_load_ns)}"
     if cost.peak_bytes is None or cost.default_peak_bytes is None:
@@ -77,7 +77,7 @@ def _figures(cost: ProviderCost) -> str:
 
 
 def _lost(cost: ProviderCost) -> list[str]:
-    """Return what takes more than with the default, as factors."""
+    """Return the figures that exceed the default's, as factors."""
     pairs = (
         ("session creation", cost.load_ns, cost.default_load_ns),
         ("peak memory", cost.peak_bytes, cost.default_peak_bytes),
@@ -90,7 +90,7 @@ def _lost(cost: ProviderCost) -> list[str]:
 
 
 def transfer(result: TuneResult) -> list[tuple[str, str]]:
-    """Transfer apart, where the default or the winner runs on a device."""
+    """Return transfer times separately if the default or the winner runs on a device."""
     splits = {cost.provider: cost.gpu_run for cost in result.costs if cost.gpu_run is not None}
     if result.default_profile is not None and result.default_profile.gpu_run is not None:
         splits[result.default.provider_names[0]] = result.default_profile.gpu_run

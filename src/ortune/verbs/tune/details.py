@@ -1,4 +1,4 @@
-"""What supports the answer of a tuning: what each setting brings, guards, noise, notes, failures and time."""
+"""Details of a tuning: the effect of each setting, guards, noise, notes, failures and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NAMED = 6  # plans in a list, at most
 LEAST_LEFT_S = 1.0
-"""Of a budget: less is not worth a word."""
+"""Seconds of remaining budget that are worth mentioning."""
 STATUSES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
@@ -33,7 +33,7 @@ STATUSES: dict[PlanStatus, str] = {
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:
-    """Return how many rewrites and settings the winner has and how many were shown to pay, or ""."""
+    """Return how many rewrites and settings the winner has, and how many are confirmed; "" for none."""
     kept = [s for s in settings if s.kept]
     if not kept:
         return ""
@@ -60,12 +60,12 @@ def setting(item: SettingWorth) -> str:
 
 
 def not_tried(result: TuneResult) -> list[str]:
-    """Return what was not tried, each with the reason."""
+    """Return what was not tried, with the reasons."""
     return [*result.not_tried, *map(untested_target, result.untested_targets)]
 
 
 def untested_target(untested: UntestedTarget) -> str:
-    """Return an execution provider that was not compared, or not by its default, with the reason and what to do."""
+    """Return why an execution provider was not compared, or not by its default, with the fix."""
     if untested.reason == "no-time":
         return f"{untested.target} was not tested: no time left ({more_time(untested)})"
     difference = untested.difference
@@ -78,14 +78,14 @@ def untested_target(untested: UntestedTarget) -> str:
 
 
 def more_time(untested: UntestedTarget) -> str:
-    """Return the option with which a target is tested for which no time was left."""
+    """Return the option that allows enough time to test a target."""
     if untested.enough_s is None:
         return f"--targets {CPU.target},{untested.target} forces it"
     return f"--budget {as_option(untested.enough_s)} is enough"
 
 
 def worth(item: SettingWorth) -> str:
-    """Return what leaving a setting out costs: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    """Return the cost of leaving a setting out: "+4.2 % without it (+2.0 % to +6.1 %)"."""
     if item.without_ratio is None:
         return "not measured on its own"
     interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
@@ -93,7 +93,7 @@ def worth(item: SettingWorth) -> str:
 
 
 def details(result: TuneResult) -> list[tuple[str, str]]:
-    """Return what supports the headline, each with its name: settings, guards, noise, findings, notes, failures."""
+    """Return the details that support the headline: settings, guards, noise, findings, notes, failures."""
     kept = [s for s in result.settings if s.kept]
     rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
     rows.append(("winner", settings_summary(result.settings)))
@@ -141,13 +141,13 @@ def _level(item: SettingWorth) -> str:
 
 
 def alone(comparison: Comparison) -> str:
-    """Return the last check: what the winner does where no other trial is alive."""
+    """Return the last check: the winner's change with one process at a time."""
     interval = span(comparison.ratio_low, comparison.ratio_high)
     return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
 
 
 def noise(result: TuneResult) -> str:
-    """Return what the controls said, and how many blocks were dropped."""
+    """Return the results of the controls, and the number of dropped blocks."""
     parts = control_words(result.controls)
     dropped = sum(bool(p.dropped) for p in result.points)
     if dropped:
@@ -156,7 +156,7 @@ def noise(result: TuneResult) -> str:
 
 
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
-    """Title, plan, latency, CPU time per run, peak memory, standing."""
+    """Return the cells of a trade-off: title, plan, latency, CPU time per run, peak memory, standing."""
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     # What no block confirmed may look faster in another row.
@@ -172,7 +172,7 @@ TRADE = (
 
 
 def where_kept(result: TuneResult) -> list[tuple[str, str]]:
-    """Return where the deliverables lie, and how to get them again."""
+    """Return the paths of bundle and report, the time spent, and the commands to repeat."""
     named = [
         ("bundle", result.bundle),
         ("report", result.report),
@@ -183,7 +183,7 @@ def where_kept(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def spent(result: TuneResult) -> str:
-    """Return what the run took: trials, and seconds by phase."""
+    """Return the number of trials, and the seconds by phase."""
     b = result.budget
     phases = (
         ("start and pilot", b.before_s),
@@ -199,7 +199,7 @@ def spent(result: TuneResult) -> str:
 
 
 def _unspent(b: BudgetReport, after: str) -> list[str]:
-    """Return what is left of a budget after its last stage, with the arithmetic."""
+    """Return the remaining budget, compared with the time of one more configuration."""
     if b.left_s < LEAST_LEFT_S:
         return []
     if not b.next_s:

@@ -1,4 +1,4 @@
-"""Plans that keep one side of the graph on the CPU, where a provider left nodes there between its own.
+"""Plans that keep one side of the graph on the CPU, if a provider left nodes there between its own.
 
 Each such island costs a copy there and back. With all that follows the islands on the CPU, or all that precedes them,
 the device has one region and the graph one border. The race decides which side pays, if any.
@@ -22,7 +22,7 @@ from ortune.search.proposals.plans import PlanProposal
 
 PRIOR = 0.4
 MOST_CHARACTERS = 8192
-"""Of an entry of a session's configuration; ONNX Runtime refuses a longer one."""
+"""Length limit of a session configuration entry in ONNX Runtime."""
 
 UNASSIGNABLE = "onnxruntime cannot assign nodes by name alongside a plug-in that compiles parts of the graph"
 """Session creation fails, with 1.32.0 and the plug-ins of OpenVINO 1.8.1 and QNN 2.7.0."""
@@ -35,8 +35,8 @@ class _Node:
     """A node of the main graph as it was placed.
 
     Attributes:
-        names: What the placement calls it, and nodes that were made of it.
-        on_cpu: Where they are; None if the placement does not have them.
+        names: Its names in the placement, including nodes derived from it.
+        on_cpu: Whether it was placed on the CPU; None if the placement does not contain it.
     """
 
     names: tuple[str, ...]
@@ -48,13 +48,13 @@ class _Node:
 def hybrids(
     graph: ir.Graph, placement: Sequence[Placement], on: Plan, ort_version: str
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans with one border between the device and the CPU; and why none, where there are islands.
+    """Return plans with one border between device and CPU, and notes if there are islands but no such plan.
 
     Args:
-        graph: Of the model that ran.
-        placement: With the nodes' names, as its first run on the provider had it.
+        graph: Graph of the model that ran.
+        placement: Placement with node names, from the first run on the provider.
         on: The plan that ran.
-        ort_version: Of the build.
+        ort_version: ONNX Runtime release of the build.
     """
     nodes = _placed(graph, placement)
     islands = _islands(nodes)
@@ -93,7 +93,7 @@ def hybrids(
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
-    """Return the nodes in the graph's order, each with where it was placed."""
+    """Return the nodes in the graph's order, each with its placement."""
     by_name = {name: part.provider == CPU.name for part in placement for name in part.nodes if name}
     own = {node.name or "" for node in graph}
     names_of: defaultdict[str, list[str]] = defaultdict(list)
@@ -119,7 +119,7 @@ def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
 
 
 def _islands(nodes: Sequence[_Node]) -> set[int]:
-    """Return nodes on the CPU that take from a device and give to one, through whatever is between."""
+    """Return nodes on the CPU that are both after and before nodes on the device."""
     # In the order of the graph every source precedes its users, so that one pass in either direction is
     # enough.
     below_device: set[int] = set()
@@ -148,7 +148,7 @@ def _names(nodes: Sequence[_Node], numbers: Iterable[int]) -> list[str]:
 
 
 def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
-    """Return the setting that moves nodes to the CPU and no other; "" if parts of names cannot tell them apart."""
+    """Return the setting that moves only the given nodes to the CPU; "" if parts of names are ambiguous."""
     to_cpu = {_part(name, kept) for name in moved}
     # A name within a longer one of a node that stays: the longer one decides.
     to_device = {name for name in kept if any(part in name for part in to_cpu)}
@@ -167,6 +167,6 @@ def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
 
 
 def _part(name: str, kept: Sequence[str]) -> str:
-    """The shortest beginning of a name, up to a boundary, that is in no name of a node that stays; else all of it."""
+    """Return the shortest prefix of a name, up to a boundary, that no kept name contains; else the whole name."""
     ends = [i + 1 for i, character in enumerate(name) if character in _BOUNDARIES and i]
     return next((name[:end] for end in ends if not any(name[:end] in other for other in kept)), name)

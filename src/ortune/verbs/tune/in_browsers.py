@@ -17,9 +17,9 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
     Discovery always runs; the model runs on each as long as there is time.
 
     Args:
-        baseline: In the browser, and timed already.
-        most_s: What the others may take, all together.
-        races: Whether plans are raced where they can be.
+        baseline: The timed baseline, which runs in the browser.
+        most_s: Seconds for all other targets together.
+        races: Whether plans are raced on the targets that allow it.
     """
     here, until_s = targets.of(baseline.side.plan).name, monotonic.now_s() + most_s
     others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
@@ -28,7 +28,7 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
 
 
 def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
-    """Return the places other than the baseline's where plans are raced."""
+    """Return the places other than the baseline's with raced plans."""
     return tuple(place.target for place in places[1:] if place.state == "raced")
 
 

@@ -1,7 +1,7 @@
-"""Rewrites that a row can do without: ONNX Runtime's own optimiser makes the same graph in the end.
+"""Removes rewrites that have no effect, because ONNX Runtime's optimiser produces the same graph without them.
 
-Clean-up is in a row for the sake of what comes after it. Whether that needed it is seen without a clock: the optimised
-graph with it and without it is the same one or another. On a text recogniser three of eight went this way.
+Clean-up rewrites prepare for the rewrites after them. Whether they are needed is decided without timing, by comparing
+the optimised graphs. For one text recogniser, three of eight were removed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 MOST_BYTES = 128 * 2**20
-"""Of a model's file: each way to leave something out is written, optimised and read once."""
+"""Size limit of the model file, since each subset is written, optimised and read once."""
 
 
 def needed(
     baseline: Measuring, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
 ) -> tuple[RewriteSpec, ...]:
-    """Return the row without the clean-up that changes nothing in what ONNX Runtime runs.
+    """Return the row without clean-up rewrites that do not change the optimised graph.
 
     Args:
-        baseline: Of the model, and the interpreter that is measured.
+        baseline: The baseline, with its model and interpreter.
         models: Makes the rewritten models.
         row: Exact rewrites, in their order.
-        everywhere: What is part of every plan.
-        limit_s: Seconds that this may take; the row stays as it is where they are not enough.
+        everywhere: Part of every plan.
+        limit_s: Time limit in seconds; the row is returned unchanged if it is too short.
     """
     row = tuple(row)
     spare = [spec for spec in row if rewrites.find(spec.name).stage == rewrites.CLEAN_UP]

@@ -71,7 +71,7 @@ class Options(Hosted, Searched):
 
     @cached_property
     def budget_s(self) -> float:
-        """All measuring together. Where nothing was said, what holds the first plans of a usual model."""
+        """Budget of the whole invocation in seconds; the default depends on the target."""
         from ortune import targets
 
         if self.budget == "":
@@ -81,12 +81,12 @@ class Options(Hosted, Searched):
 
     @property
     def directory(self) -> Path | None:
-        """Returns where the bundle goes; None makes none."""
+        """Folder of the bundle; None without a bundle."""
         return Path(self.output) if self.bundle else None
 
     @property
     def spelled_out(self) -> Options:
-        """The options with what ``--quick`` is short for.
+        """The options with ``--quick`` expanded.
 
         Raises:
             UsageError: Another budget was given too.
@@ -102,7 +102,7 @@ class Options(Hosted, Searched):
         return replace(self, quick=False, budget=QUICK_BUDGET, bundle=False)
 
     def check(self) -> None:
-        """Raises UsageError for what cannot be searched, allowed or written."""
+        """Raise UsageError for options that cannot be searched, allowed or written."""
         from ortune.bundle import format as bundle_format
 
         if self.force and not self.bundle:

@@ -1,4 +1,4 @@
-"""The page of a tuning: how much faster, how sure, what to paste; then everything that was tried."""
+"""Page of a tuning: the gain, its certainty, the code to paste, and everything that was tried."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def title(result: TuneResult) -> str:
-    """Return the answer in very few words."""
+    """Return a short title with the answer."""
     return " ".join(part for part in _large(result, tune_facts.deciding(result)) if part)
 
 
@@ -69,7 +69,7 @@ def _paste(result: TuneResult) -> list[Block]:
 
 
 def _bundle(result: TuneResult) -> str:
-    """Say where the bundle is, or on its own page what it contains."""
+    """Return the path of the bundle; on its own page, the contents."""
     text = tune_headline.bundled(result)
     if not result.bundle:
         return ""
@@ -78,7 +78,7 @@ def _bundle(result: TuneResult) -> str:
 
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
-    """Return the factor and what it is of; without a proven gain the verdict in words."""
+    """Return the factor and its unit; without a confirmed gain, the verdict in words."""
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
@@ -93,7 +93,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
 
 
 def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
-    """Return the interval on an axis around "no change"."""
+    """Return a chart of the interval on an axis around "no change"."""
     if claim is None:
         return []
     now = tune_facts.today(result) is not None
@@ -111,7 +111,7 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
 
 
 def _values(result: TuneResult) -> list[tuple[str, str, str]]:
-    """Role, name and value, slowest first in the order of the story: default, today, winner."""
+    """Return role, name and value of the default, the current plan and the winner, in this order."""
     figures = {
         "default": result.default_figures,
         "current": result.current_figures,
@@ -132,7 +132,7 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
 
 
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
-    """Return what the claim rests on, as names and values."""
+    """Return the basis of the claim, as names and values."""
     if claim is None:
         n = len(tune_facts.tried(result.candidates))
         share = result.smallest_effect_ratio

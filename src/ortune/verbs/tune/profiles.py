@@ -25,14 +25,14 @@ PROFILED_NODES = 10
 def default_headroom(
     run: Tuning, objective: Objective, store: Path | None
 ) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
-    """Return what one short profile of the default says can be won, what a page draws of it, and the whole of it.
+    """Return the headroom from a short profile of the default, the part drawn on the page, and the whole profile.
 
-    A session that goes on has the first two in its journal.
+    A resumed session reads the first two from its journal.
 
     Args:
-        run: Whose default was timed.
-        objective: Of the race; one that is no time of runs has none.
-        store: The folder that holds the machine's peaks.
+        run: The tuning, with a timed default.
+        objective: Objective of the race; there is no profile unless it is a time of runs.
+        store: Folder with the machine's stored peaks.
     """
     whole: list[ProfileResult] = []
 
@@ -54,7 +54,7 @@ def default_headroom(
 
 
 def _short(profile: ProfileResult) -> ProfileResult:
-    """Return what the page draws of it."""
+    """Return the part of a profile that is drawn on the page."""
     nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
     return ProfileResult(
         trace=profile.trace,
@@ -68,7 +68,7 @@ def _short(profile: ProfileResult) -> ProfileResult:
 
 
 def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | None:
-    """Return where the winner's gain lies; None if there is no winner, or where telling it takes long."""
+    """Return the profile difference that explains the winner's gain; None without a winner or time for it."""
     executor, leader = run.baseline.executor, run.search.winner
     beside, figures = BASE, result.default_figures
     if result.current_figures is not None and run.search.race.with_current:

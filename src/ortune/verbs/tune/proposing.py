@@ -1,4 +1,4 @@
-"""What a tuning tries: changes that settings, rewrites, findings and other targets propose; then the search of them."""
+"""Proposals of a tuning from settings, rewrites, findings and other targets; and the search among them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class TuneRequest:
     Attributes:
         everywhere: Settings and providers of every plan.
         pinned: Rewrites of every plan.
-        target: Where the default runs.
-        allow: Safety classes, guards and single settings or rewrites that are let through.
-        others: Targets that are raced too, where the user named them.
-        of_a_browser: Whether all that a browser offers is raced instead.
-        as_asked: Whether what every plan has is tried alone, too.
+        target: Target of the default.
+        allow: Allowed safety classes, guards, settings and rewrites.
+        others: Further targets to race, if the user named them.
+        of_a_browser: Whether all providers of a browser are raced instead.
+        as_asked: Whether the common part of all plans is also tried on its own.
     """
 
     everywhere: Plan
@@ -59,9 +59,9 @@ def search(
     """Propose, race and confirm.
 
     Args:
-        run: Whose baseline was timed.
-        asked: What the user wants.
-        profile: Of the default, where there is one.
+        run: The tuning, with a timed baseline.
+        asked: The user's request.
+        profile: Profile of the default; None without one.
         places: Execution providers of the browser, if all of them were requested.
     """
     baseline, model = run.baseline, run.side.model
@@ -92,7 +92,7 @@ def search(
 def _proposed(
     run: Tuning, asked: TuneRequest, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
 ) -> tuple[list[PlanProposal], tuple[str, ...], tuple[Plan, ...]]:
-    """Return plans to try, best prior first; what is not proposed, and why; and a plan for each other target."""
+    """Return plans to try, best prior first; refused ones with the reason; and a plan for each other target."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
     of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
@@ -155,7 +155,7 @@ def _proposed(
 
 
 def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Plans that keep a side of the graph on the CPU, where the target of every plan leaves nodes there in between.
+    """Return plans that keep one side of the graph on the CPU, if the common target leaves nodes there in between.
 
     Raises:
         MeasurementError: The CPU emulates the target's device.
@@ -172,13 +172,13 @@ def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tu
 
 
 def _objective(run: Tuning) -> Objective:
-    """Return the objective as settings and rewrites know it: a shorter start is one, whatever the download takes."""
+    """Return the objective for settings and rewrites: "cold-start" for all objectives that include the start."""
     objective = run.search.race.objective
     return "cold-start" if objective in FROM_START else objective
 
 
 def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
-    """What the browser offers, in all of the time left where nothing is raced; a session that goes on knows it."""
+    """Return the browser's providers, in all remaining time if nothing is raced; stored for a resumed session."""
     replay = run.replay
 
     def look() -> Places:
@@ -215,7 +215,7 @@ def _row(
 def _findings(
     run: Tuning, asked: TuneRequest, profile: ProfileResult | None, pace: Pace
 ) -> tuple[Finding, ...]:
-    """Return what rules would change of the model, of how it runs, and of what the profile shows."""
+    """Return the findings with a plan, about the model, its runs and its profile."""
     facts_of_run = replace(
         run.baseline.facts(),
         plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),

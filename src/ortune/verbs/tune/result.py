@@ -106,11 +106,11 @@ class WithinMemory(Record, frozen=True, kw_only=True):
 
     @property
     def replaces(self) -> bool:
-        """Whether what would run otherwise, today's configuration or the default, needs more memory."""
+        """Whether the current plan, or else the default, needs more memory than the limit."""
         return not self.holds(self.current or self.default)
 
     def holds(self, tried: MemoryTry) -> bool:
-        """Return whether a configuration ran, within the limit."""
+        """Return whether a configuration ran within the limit."""
         return not tried.failed and tried.peak_bytes is not None and tried.peak_bytes <= self.limit_bytes
 
 

@@ -9,7 +9,7 @@ from ortune.verbs.tune.result import TuneResult
 
 
 def row(envelope: Envelope[TuneResult]) -> ModelRow:
-    """Return the winner's gain and what it takes."""
+    """Return the row of a tuning: the winner's gain and its plan."""
     result = envelope.result
     kept = tune_facts.kept(result)
     claim = None if tune_facts.nothing_tested(result) else tune_facts.claimed(result)

@@ -1,4 +1,4 @@
-"""Tuning, then what the user carries away: the report and the bundle."""
+"""Tunes a model, then writes the report and the bundle."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from ortune.verbs.tune.result import TuneResult
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
     """Find the fastest plan and confirm it; write the bundle if one was requested.
 
-    Of a recording, find what makes the application faster: the document of ``verbs/_app_tune``.
+    For a recording, tune the application instead, and return the document of ``verbs/_app_tune``.
 
     Returns:
-        The whole document; ``error`` says why there is no bundle where none could be written in the end.
+        The document; ``error`` is set if the bundle could not be written in the end.
 
     Raises:
         OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
@@ -101,7 +101,7 @@ def exit_code(envelope: Envelope[TuneResult]) -> int:
 def _tune(
     options: Options, everywhere: Plan, opened: Experiment, side: Resolved
 ) -> tuple[Tuning, Envelope[TuneResult]]:
-    """Works from the first trial to the document; ``everywhere`` is what the user wants in every plan."""
+    """Return the tuning and its document; ``everywhere`` is the plan that the user requires in every plan."""
     watch, baseline = opened.watch, opened.base(side)
     run = Tuning(
         baseline,

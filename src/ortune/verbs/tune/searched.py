@@ -1,4 +1,4 @@
-"""What a search of the fastest plan may try, and what it may cost: options that are read before anything runs."""
+"""Options of a search: what it may try, and its cost. They are checked before anything runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
-    """What is searched."""
+    """Options of a search for the fastest plan."""
 
     rewrite: Annotated[
         Sequence[str],
@@ -107,35 +107,35 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
 
     @cached_property
     def max_memory_bytes(self) -> int | None:
-        """The limit of the peak memory; None for none."""
+        """Limit of the peak memory in bytes; None for no limit."""
         return None if self.max_memory is None else size_bytes(self.max_memory, "--max-memory")
 
     @property
     def allowed(self) -> Sequence[str]:
-        """Safety classes and guards that are let through; a limit of memory takes the place of its guard."""
+        """Allowed safety classes and guards; a memory limit replaces the memory guard."""
         return self.allow if self.max_memory is None else (*self.allow, "memory")
 
     @cached_property
     def worth_ratio(self) -> float:
-        """The smallest gain that is worth a change, as a share."""
+        """The smallest gain that justifies a change, as a share."""
         return share(self.worth, "--worth") or 0.0
 
     @property
     def worth_adopting_ratio(self) -> float:
-        """The smallest gain that is worth another package, as a share; 0 if the target was named."""
+        """The smallest gain that justifies another package, as a share; 0 if the target was named."""
         least = share(self.worth_adopting, "--worth-adopting") or 0.0
         return 0.0 if self.others or self.target != CPU.target else least
 
     @property
     def first_target(self) -> str:
-        """The target of the base of all plans; if all targets of a browser are raced, WebAssembly."""
+        """Target of the base of all plans; WebAssembly if all targets of a browser are raced."""
         from ortune import targets
 
         return targets.in_browsers()[0] if self.target == targets.WEB else self.target
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Targets other than the CPU on which plans are raced, if they were named."""
+        """Named targets, other than the CPU, on which plans are raced."""
         from ortune.verbs._shared import other_runtimes
 
         if self.target != CPU.target and self.targets not in (None, other_runtimes.AUTO, other_runtimes.ALL):
@@ -155,21 +155,21 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
 
     @property
     def default(self) -> Plan:
-        """The base of all plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """Base of all plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
         from ortune import targets
 
         return targets.find(self.first_target).default
 
     @cached_property
     def today(self) -> Plan | None:
-        """What the user runs today; None if it was not said."""
+        """The user's current plan; None if not given."""
         from ortune.measuring.plans import current_plan
 
         return None if self.current is None else current_plan(self.current, self.default)
 
     @cached_property
     def pinned(self) -> tuple[RewriteSpec, ...]:
-        """The rewrites that are part of every plan."""
+        """Rewrites that are part of every plan."""
         from ortune import rewrites
 
         return tuple(rewrites.parse(text) for text in self.rewrite)
@@ -191,7 +191,7 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         )
 
     def require_searchable(self) -> None:
-        """Raise UsageError for what cannot be searched or allowed."""
+        """Raise UsageError for options that cannot be searched or allowed."""
         from ortune import rewrites, targets
         from ortune.catalogue import knobs
         from ortune.records import BUSY

@@ -1,4 +1,4 @@
-"""Why a winner won, and without one what settings cannot reach and what can: in sentences, from the profiles."""
+"""Sentences from the profiles: why a winner won, or what settings cannot reach."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune.result import TuneResult
 
 LEAST_PART = 0.1
-"""Of the whole difference, from which on a category or a node is named."""
+"""Least share of the whole difference for a category or a node to be named."""
 NAME = 60
 
 
 def won(difference: ProfileDifference) -> str:
-    """Return where the gain lies, in one sentence: the categories that fell, and the node that fell most."""
+    """Return the location of the gain, in one sentence: the categories and the node that decreased most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     if difference_tables.is_hidden(difference):
@@ -40,7 +40,7 @@ def won(difference: ProfileDifference) -> str:
 
 
 def _in_part(difference: ProfileDifference, both: str) -> str:
-    """Return which nodes take less where the profiles do not confirm that the whole run does; or that none does."""
+    """Return which nodes take less time if the profiles do not confirm a gain of whole runs, or that none does."""
     whole = (
         f"differ by no more than noise ({both})"
         if difference_tables.no_difference(difference)
@@ -60,7 +60,7 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:
-    """Says without a winner how near the nearest came, what settings cannot reach, and what was not tried."""
+    """Return, without a winner, the nearest plan, the potential that settings cannot reach, and what was not tried."""
     rows = []
     measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.status == "eliminated"]
     nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)

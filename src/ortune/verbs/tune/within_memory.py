@@ -1,4 +1,4 @@
-"""A tuning whose memory has a limit: the configuration within it that serves as base if the default needs more."""
+"""Tuning with a memory limit: finds a configuration within it as base if the default needs more."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from ortune.verbs.tune.across import scope_of
 from ortune.verbs.tune.result import MemoryTry, WithinMemory
 
 ROWS = (8, 1)
-"""Of a batch in one run."""
+"""Numbers of batch rows in one run that are tried."""
 RUNS = 2
-"""Of each size after its first one: memory that grows with a change of sizes shows only then."""
+"""Runs of each size after its first one, since memory that grows with a change of sizes shows only then."""
 LESS = 0.99
 """Ratio of peaks from which on a change is combined with others."""
 
 
 def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
-    """Race against the fastest configuration within the limit where the default needs more memory.
+    """Make the fastest configuration within the limit the base if the default needs more memory; None without a limit.
 
     Raises:
-        MeasurementError: Nothing that was tried is within the limit, or this system reports no memory.
+        MeasurementError: No tried configuration is within the limit, or this system reports no memory.
     """
     if limit_bytes is None:
         return None
@@ -116,7 +116,7 @@ def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
 
 
 def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
-    """Run each change alone, then those together that need less memory than the default."""
+    """Run each change separately, then together those that need less memory than the default."""
     baseline = run.baseline
     plan, pace = baseline.side.plan, run.pace(WITHIN_MEMORY_SHARE)
     tried: list[MemoryTry] = []

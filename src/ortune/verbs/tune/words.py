@@ -1,4 +1,4 @@
-"""The answer of a tuning in sentences; every format says the same."""
+"""Sentences about the answer of a tuning, shared by every format."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ from ortune.verbs.tune.result import TuneResult
 
 EXPLORED = 10
 WRONG_DEFAULT = "wrong default"
-"""What the default is called whose outputs are wrong: it is timed, and nothing is compared with it."""
+"""Name of a default with wrong outputs, which is timed but not compared with."""
 
 
 def figures_table(result: TuneResult) -> Table:
-    """A row a figure of the default, of today's plan where there is one, and of the winner or of who came nearest."""
+    """Return one row per figure of the default, the current plan if there is one, and the winner or nearest plan."""
     default = default_name(result)
     columns = [(default, result.default_figures)]
     if result.wrong_default_figures is not None:
@@ -85,7 +85,7 @@ def figures_table(result: TuneResult) -> Table:
 
 
 def sides(result: TuneResult) -> list[tuple[str, ...]]:
-    """Return the sides as rows of text, the heads first, with what else describes each side."""
+    """Return the sides as rows of text, headings first, with further figures of each side."""
     shown = figures_table(result)
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
@@ -107,14 +107,14 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 
 def _standing(candidate: Candidate) -> str:
-    """Return what the figures of a configuration are worth that nothing confirmed."""
+    """Return the status of an unconfirmed configuration's figures."""
     if candidate.reason != "guard":
         return "exploratory, unconfirmed"
     return f"exploratory, rejected: {candidate.why.removeprefix(f'{WORSENS}: ') or WORSENS}"
 
 
 def explored(result: TuneResult) -> Table:
-    """Return the configurations of a search that could confirm none, the fastest first; no rows of another search."""
+    """Return the configurations of an exploratory search, fastest first; no rows for other searches."""
     ran = measured_right(result.candidates)
     if not result.budget.exploratory:
         ran = []
@@ -137,7 +137,7 @@ def explored(result: TuneResult) -> Table:
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """Return the document of a tuning: the answer with what to paste, and with ``--verbose`` the evidence."""
+    """Return the document of a tuning: the answer with the code to paste, and the evidence for ``--verbose``."""
     result = envelope.result
     said = result.headline or headline(result)
     heads, *rows = sides(result)
@@ -185,7 +185,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def stays(result: TuneResult) -> bool:
-    """Return whether nothing is to be changed."""
+    """Return whether nothing needs to change."""
     return kept(result) and not corrected(result)
 
 
@@ -220,7 +220,7 @@ def causes(result: TuneResult) -> list[str]:
 
 
 def _checks(result: TuneResult) -> list[Line]:
-    """Return what limits the claim; nothing if nothing was compared."""
+    """Return the limits of the claim; [] if nothing was compared."""
     comparison = deciding(result) or (result.refused.comparison if result.refused else None)
     more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
     unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
@@ -229,7 +229,7 @@ def _checks(result: TuneResult) -> list[Line]:
 
 
 def untested(result: TuneResult) -> str:
-    """Return how much was not tested, and where it is listed."""
+    """Return how much was not tested, and how to list it."""
     counts = (
         (len(left_out(result.candidates)), "for lack of time"),
         (len(result.not_tried), "not possible or allowed here"),
@@ -247,7 +247,7 @@ def untested(result: TuneResult) -> str:
 
 
 def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
-    """Return what proves the winner again, or finds more; what supports the answer."""
+    """Return the next commands: to confirm the winner, to find more, and to show the details."""
     result = envelope.result
     more: list[str] = []
     if result.budget.enough_s:
@@ -272,7 +272,7 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
 
 
 def _quiet(result: TuneResult) -> list[str]:
-    """Return the options with which a rerun waits for a quiet machine, if a busy one confirmed nothing."""
+    """Return the options to wait for a quiet machine, if the machine was busy and nothing was compared."""
     return list(others_words.WAIT) if result.conditions == BUSY_MACHINE and claimed(result) is None else []
 
 
@@ -289,7 +289,7 @@ def _tone(result: TuneResult) -> Tone:
 
 
 def code_lines(code: str) -> list[str]:
-    """Code to paste, line by line; what is not printable is written out."""
+    """Return code to paste, line by line, with unprintable characters escaped."""
     return [visible(line) for line in code.strip("\n").splitlines()]
 
 

@@ -1,4 +1,4 @@
-"""A tuning whose default has wrong outputs, or does not run: the plan that serves as base instead, and its time."""
+"""Tuning with a default that is wrong or does not run: finds another base, and times the wrong default."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.search.plan_edits import merge
 
 
 def step_down(run: Tuning) -> None:
-    """Race against the highest level that is right where the default is wrong or does not run.
+    """Make the highest optimisation level with correct outputs the base if the default is wrong or does not run.
 
-    The time of a wrong one is shown.
+    A wrong default is still timed, for display.
 
-    What runs today and is wrong in the same way is no base either.
+    A current plan that is wrong in the same way is dropped too.
     """
     baseline, search = run.baseline, run.search
     asked = baseline.side.plan.settings.get(LEVEL.name, LEVEL.default)
@@ -45,7 +45,7 @@ def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
 
     Args:
         run: The tuning, once it has stepped down.
-        share: Of the time before the race, for finding the one rewrite of several that is enough.
+        share: Share of the time before the race for reducing several rewrites to the one that is needed.
     """
     if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.info.format == "ort":
         return ()
@@ -92,7 +92,7 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
 
 
 def time_once(run: Tuning) -> None:
-    """Run one trial of the default whose outputs are wrong, where no block held it and the time does."""
+    """Run one trial of a default with wrong outputs, if no block contains it and there is time."""
     entry = run.search.race.timed_only
     if entry is None or entry.gives_up or measured(run.search.race.seen, entry.arm) or run.watch.stop():
         return

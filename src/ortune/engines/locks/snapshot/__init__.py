@@ -1,1 +1,1 @@
-"""What a lock keeps of a model and of its optimised graphs: counts, structure, weights, and memory without running."""
+"""Contents of a lock for a model and its optimised graphs: counts, structure, weights, and static memory."""

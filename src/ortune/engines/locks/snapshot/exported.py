@@ -1,4 +1,4 @@
-"""What a lock keeps of the model as exported: interface, weights by type, and a digest of their values."""
+"""Contents of a lock for the model as exported: interface, weights by type, and a digest of their values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.records import LockedModel
 
 
 def locked_model(model: OpenModel) -> LockedModel:
-    """Return the model's own part of a snapshot. Reads all weights once more than the sha256 does."""
+    """Return the model's own part of a snapshot; this reads all weights once more."""
     # By identity, which lasts as long as the model does: names are not unique.
     digests = {id(t): tensor_digest(t) for t in tensors(model.ir)}
     weights = [t for t in tensors(model.ir) if not is_structure(t)]
@@ -45,14 +45,14 @@ def locked_model(model: OpenModel) -> LockedModel:
 
 
 def exported_operators(model: OpenModel) -> dict[str, int]:
-    """Return operators as exported, by the names that ``structure.operators`` gives them; constants left out."""
+    """Return the exported operators under the names of ``structure.operators``, without constants."""
     counts = Counter(map(operator, nodes(model.ir)))
     counts.pop("Constant", None)
     return dict(counts)
 
 
 def interface(value: ir.Value) -> str:
-    """Describe a value: "x: float[batch,3,224,224]", "?" for a dimension without a name, "[...]" without a rank."""
+    """Return "x: float[batch,3,224,224]" for a value, with "?" for an unnamed dimension, "[...]" without a rank."""
     kind = type_text(value) or "?"
     if "(" in kind:
         return f"{value.name}: {kind}"
@@ -63,7 +63,7 @@ def interface(value: ir.Value) -> str:
 
 
 def _named(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
-    """Yield weights with the names of the values that they are; of a name in several graphs, the last."""
+    """Yield weights with the names of their values; if several graphs use a name, the last one counts."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             values = [(v.name or "", v.const_value) for v in graph.initializers.values()]

@@ -1,6 +1,6 @@
-"""The most memory that a graph's values need at once, from their lifetimes in an order that the wiring alone decides.
+"""Peak memory of a graph's values from their lifetimes, in an order that depends only on the wiring.
 
-ONNX Runtime's optimiser leaves the nodes in another order in every process, and the peak would differ with it.
+ONNX Runtime's optimiser orders nodes differently in every process, which would change the peak.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ortune.graph.nodes import operator
 from ortune.graph.shapes.types import n_bytes
 
 Sizes = dict[str, int]
-"""Bytes by value name; a value that is missing is not known."""
+"""Bytes by value name; missing values are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class Memory:
     """Static memory of one graph.
 
     Attributes:
-        weights_bytes: Initializers, subgraphs included.
-        peak_activation_bytes: Most bytes of values live at once; inputs and outputs are held throughout their use.
-        unknown_values: Values that no size was known of; they count nothing in the peak.
+        weights_bytes: Bytes of initializers, subgraphs included.
+        peak_activation_bytes: Largest number of bytes of values live at once; inputs and outputs are live throughout.
+        unknown_values: Number of values of unknown size, which are not counted.
     """
 
     weights_bytes: int
@@ -38,7 +38,7 @@ class Memory:
 
 
 def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
-    """Return bytes of every value of the main graph and its subgraphs, as far as they can be told without running."""
+    """Return the bytes of every value of the main graph and its subgraphs, if known without running."""
     counter = GraphCounter(model, fed)
     counter.graph(model.graph, "")
     sizes: Sizes = {}
@@ -52,10 +52,10 @@ def byte_sizes(model: ir.Model, fed: Mapping[str, tuple[int, ...]]) -> Sizes:
 
 
 def memory(graph: GraphProto, sizes: Sizes) -> Memory:
-    """Return memory of a graph whose values have the given sizes.
+    """Return the memory of a graph with values of the given sizes.
 
-    Kernels' scratch space and what the arena keeps are not in it, nor is the reuse of a buffer in place: it is a figure
-    to compare two graphs by, the same on every machine.
+    Scratch space of kernels, the arena's reserve and in-place reuse are not included: the figure compares two graphs
+    and is the same on every machine.
     """
     inner = [g for node in all_nodes(graph) for g in graphs_of(node)]
     stored = (t for g in (graph, *inner) for t in g.initializer)
@@ -68,7 +68,7 @@ def memory(graph: GraphProto, sizes: Sizes) -> Memory:
 
 
 def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
-    """Return the peak of one graph; a subgraph's own peak is added while its node runs."""
+    """Return the peak of one graph; a subgraph's peak is added while its node runs."""
     weights = {tensor.name for tensor in graph.initializer}
     owner: dict[str, str] = {}
     last: dict[str, int] = {}
@@ -102,9 +102,9 @@ def _peak(graph: GraphProto, sizes: Sizes, inputs: Sequence[str]) -> int:
 
 
 def depth_first(graph: GraphProto) -> list[NodeProto]:
-    """Sorts nodes topologically, depth first from each output.
+    """Return the nodes in topological order, depth first from each output.
 
-    The order in which the file has them does not matter, except for nodes that no output needs: these come last.
+    The order in the file does not matter, except for nodes that no output needs, which come last.
     """
     nodes = list(graph.node)
     maker = {name: number for number, node in enumerate(nodes) for name in node.output if name}
@@ -132,12 +132,12 @@ def depth_first(graph: GraphProto) -> list[NodeProto]:
 
 
 def _reads(node: NodeProto) -> list[str]:
-    """Return what a node reads by name, its bodies included."""
+    """Return the names that a node and its subgraphs read."""
     outer = [name for inner in graphs_of(node) for name in _outer_reads(inner)]
     return [name for name in (*node.input, *outer) if name]
 
 
 def _outer_reads(graph: GraphProto) -> list[str]:
-    """Return everything that a subgraph reads by name; names of its own do no harm, they are not alive outside."""
+    """Return every name that a subgraph reads; its own names are harmless, since they are not live outside."""
     names = [name for node in depth_first(graph) for name in _reads(node)]
     return names + [value.name for value in graph.output]

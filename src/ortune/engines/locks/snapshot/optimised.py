@@ -1,4 +1,4 @@
-"""One optimised graph as a lock keeps it."""
+"""Contents of a lock for one optimised graph."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ortune.graph.model.tensors import WeightFiles
 from ortune.records import GraphSnapshot
 
 _MOVES = ("Cast", "Transpose", "MemcpyFromHost", "MemcpyToHost", "ReorderInput", "ReorderOutput")
-"""Operators that compute nothing: inserted for the sake of a type, a device or a layout."""
+"""Operators that compute nothing, inserted for a type, a device or a layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedGraph:
-    """A graph that ONNX Runtime saved, as it lies in the file and for what follows from shapes.
+    """A graph that ONNX Runtime saved, as protobuf and as IR.
 
     Attributes:
         graph: The main graph, without external data.
-        model: The same graph, with external initializers as inputs of their type and shape.
-        weights: The names of these inputs.
+        model: The same graph, with external initializers as typed inputs.
+        weights: Names of these inputs.
     """
 
     graph: onnx.GraphProto
@@ -44,7 +44,7 @@ def graph_snapshot(
     exported: Mapping[str, int],
     plain: Mapping[str, int],
 ) -> GraphSnapshot:
-    """Return what a lock keeps of a graph that ONNX Runtime saved."""
+    """Return the contents of a lock for a graph that ONNX Runtime saved."""
     counts, footprint = operators(saved.graph), memory(saved.graph, byte_sizes(saved.model, fed) | observed)
     return GraphSnapshot(
         nodes=sum(counts.values()),

@@ -1,4 +1,4 @@
-"""A graph that ONNX Runtime saved, without its names: operators counted, and what is wired to what."""
+"""Structure of a saved graph without names: operator counts, and a fingerprint of the wiring."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.graph.nodes import operator
 
 
 def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs in a node's attributes."""
+    """Yield the subgraphs in a node's attributes."""
     for attribute in node.attribute:
         if attribute.type == AttributeProto.GRAPH:
             yield attribute.g
@@ -22,7 +22,7 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 
 def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield every node, those of subgraphs after the one that holds them."""
+    """Yield every node, those of subgraphs after their parent."""
     for node in graph.node:
         yield node
         for inner in graphs_of(node):
@@ -30,7 +30,7 @@ def all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def operators(graph: GraphProto) -> dict[str, int]:
-    """Return how many of each operator there are, subgraphs included, in alphabetical order.
+    """Return the number of nodes of each operator, subgraphs included, in alphabetical order.
 
     Constants are weights, whether an exporter wrote them as nodes or as initializers.
     """
@@ -40,11 +40,11 @@ def operators(graph: GraphProto) -> dict[str, int]:
 
 
 def structure(model: ir.Model, weights: Collection[str] = ()) -> str:
-    """Return a fingerprint of the main graph, 16 hexadecimal digits, in which a weight is known by its type and shape.
+    """Return a fingerprint of the main graph, 16 hexadecimal digits, in which weights count by type and shape.
 
     Args:
-        model: Without functions.
-        weights: Names of inputs that stand for weights.
+        model: Model without functions.
+        weights: Names of inputs that represent weights.
     """
     prints = Fingerprints(tensor_kind)
     for graph in graphs(model, functions=False):

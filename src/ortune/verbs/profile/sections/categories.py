@@ -1,4 +1,4 @@
-"""Where the time of a run goes: the closed set of categories, which sum to the run."""
+"""Time of a run by category; the categories are a closed set with the run as sum."""
 
 from __future__ import annotations
 

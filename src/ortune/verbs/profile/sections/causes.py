@@ -1,4 +1,4 @@
-"""Findings, before where the time goes: the cause is what a reader came for."""
+"""Findings, shown before the time by category, since readers look for the cause first."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ NOTE = "Largest first."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return a sentence each."""
+    """Return one sentence per finding."""
     return [Points(items=profile_words.findings(envelope.result), marked=True)]

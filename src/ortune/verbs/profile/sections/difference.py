@@ -1,4 +1,4 @@
-"""Where the time went: B minus A, by category, operator and node."""
+"""Difference of two profiles: B minus A, by category, operator and node."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ NOTE = difference_section.NOTE
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the difference of two profiles, where there is one."""
+    """Return the difference of two profiles; [] without a second one."""
     against = envelope.result.against
     return difference_section.of(against) if against is not None else []

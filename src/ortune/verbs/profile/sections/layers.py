@@ -1,4 +1,4 @@
-"""Time by place in the hierarchy of names, as an icicle."""
+"""Time by place in the hierarchy of names, as an icicle chart."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NARROWEST = 0.002
 MOST = 80
 COLUMNS = (Column("layer", "name"), Column("time"), Column("share"), Column("nodes"))
 Place = tuple[LayerTime, float, int]
-"""A layer, where it begins, and how deep it lies."""
+"""A layer, its start time, and its depth."""
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the icicle and the same as a table, indented."""
+    """Return the icicle chart, and an indented table of the same layers."""
     result = envelope.result
     layers = profile_nodes.run_layers(result)
     if not layers:
@@ -46,7 +46,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _places(tree: Mapping[str, Sequence[LayerTime]]) -> Iterator[Place]:
-    """Depth first, siblings side by side within what is around them."""
+    """Yield layers depth first, with siblings next to each other within their parent."""
     waiting = [(one, start, 0) for one, start in reversed(_side_by_side(tree.get("", []), 0.0))]
     while waiting:
         one, at, level = waiting.pop()
@@ -78,7 +78,7 @@ def _box(place: Place, result: ProfileResult) -> Box:
 
 
 def _table(places: Sequence[Place], result: ProfileResult) -> Fold:
-    """The deepest and cheapest are not listed: cut at its end, the list would lose whole branches."""
+    """Return the table of layers; the deepest and cheapest ones are omitted, so every branch remains."""
     ranks = [(level, -one.time_ns) for one, _, level in places]
     listed = set(sorted(range(len(places)), key=ranks.__getitem__)[:MOST])
     rows: list[Row] = [

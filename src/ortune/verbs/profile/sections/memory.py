@@ -1,4 +1,4 @@
-"""Memory over the nodes of one run: in use, held by the arena, and who holds the peak."""
+"""Memory over the nodes of one run: in use, reserved by the arena, and the owners at the peak."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ TITLE = "Memory"
 NOTE = "Bytes in use after each node of one run, from left to right, and bytes that the arena holds."
 HEIGHT_PX = 170
 STEPS = 300
-"""A chart holds so many steps at most: of what lies in one step, the largest."""
+"""Largest number of steps in a chart; each step shows the largest of its values."""
 COLUMNS = (Column("value or other use", "name"), Column("size"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the chart, the figures, and all that is taken at the peak."""
+    """Return the chart, the figures, and all memory at the peak by owner."""
     memory = envelope.result.memory
     if memory is None:
         return []
@@ -88,7 +88,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
 
 
 def _steps(points: Sequence[MemoryPoint]) -> list[MemoryPoint]:
-    """Keep of neighbouring points the one with the most in use: the peak always stays."""
+    """Return the point with the most memory in use of each step, so the peak is always included."""
     if len(points) <= STEPS:
         return list(points)
     edges = [round(i * len(points) / STEPS) for i in range(STEPS + 1)]

@@ -1,4 +1,4 @@
-"""What the figures rest on."""
+"""Basis of the figures of a profile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "The basis of the figures, and what the trace lacks."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Notes, and the files that were written."""
+    """Return the notes, and the written files."""
     result = envelope.result
     notes = [("runs", variance(result)), ("memory", memory_line(result)), *transfer_words.rows(result)]
     notes += profile_notes.notes(result)

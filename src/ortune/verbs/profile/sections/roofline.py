@@ -1,4 +1,4 @@
-"""The roofline: how near each node is to what this machine can do at most."""
+"""Roofline chart: the performance of each node compared with the machine's peak."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMED = 5
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the scatter; none if no node's work is known."""
+    """Return the scatter chart; [] if the work of all nodes is unknown."""
     result = envelope.result
     dots = [n for n in result.nodes if n.flops and n.bytes and n.least_ns > 0]
     dots = sorted(dots, key=lambda n: -n.time_ns)[:MOST]
@@ -74,7 +74,7 @@ def _intensity(node: ProfiledNode) -> float:
 
 
 def _ridges(peak: MachinePeak | None) -> list[float]:
-    """Return the places where the slopes meet the levels."""
+    """Return the intensities at which the slopes meet the levels."""
     if peak is None or not peak.bytes_per_s:
         return []
     moved = max(peak.bytes_per_s.values())
@@ -125,7 +125,7 @@ def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
 
 
 def _number(number: int, node: ProfiledNode) -> Dot:
-    """Return the number of one of the largest, which are named below."""
+    """Return the label of one of the largest nodes: its number in the list below."""
     return Dot(x=_intensity(node), y=_rate(node), radius_px=0.0, text=str(number))
 
 

@@ -1,4 +1,4 @@
-"""Every run of the profiled process, in order: which ones warm up, and how much the others differ."""
+"""Every run of the profiled process, in order: warm-up runs, and the variation of the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = (Column("owner", "name"), Column("more"), Column("of all"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the dots, and who makes the slow runs slow."""
+    """Return the chart of runs, and the nodes that make slow runs slow."""
     result = envelope.result
     variance = result.variance
     if variance is None or len(variance.runs_ns) < 2:

@@ -1,4 +1,4 @@
-"""The last run, thread by thread, and the exports that show more."""
+"""The last run, thread by thread, and the exports with more detail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTE = "Perfetto and speedscope show every run, with zoom and search."
 DRAWN = "The last run, thread by thread; executions too short to draw are merged."
 TRACK_PX = 22
 LEAST = 0.0015
-"""Share of the width from which on an execution is drawn by itself."""
+"""Least share of the width for an execution to be drawn separately."""
 MOST_TRACKS = 16
 HUES = 8
 NOT_KEPT = "The timeline was not kept with this session; ortune profile PROFILE --report FILE.html draws one."
@@ -29,12 +29,12 @@ TOOLS = {
     "speedscope": ("speedscope", "flame graphs", "run.speedscope.json"),
     "model-explorer": ("Model Explorer", "the model graph, coloured by time", "run.node-data.json"),
 }
-"""Exports that show more than a page: the tool, what it shows, and a file for it."""
+"""Exports with more detail than a page: the tool, its view, and a file name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """What is drawn: a node or a kernel, or several short ones."""
+    """A drawn mark: a node or a kernel, or several short ones."""
 
     start: float
     end: float
@@ -43,7 +43,7 @@ class Execution:
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the chart; what shows more, each as its file, and the command that writes those that are not there."""
+    """Return the chart, the exports with more detail, and the command that writes missing ones."""
     result = envelope.result
     if not result.n_runs:
         return []
@@ -122,7 +122,7 @@ def _column(data: bytes) -> tuple[int, ...]:
 
 
 def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Start and end of the last run, of all that is there where no run was recorded."""
+    """Return the start and end of the last run, or of the whole timeline if no run was recorded."""
     starts, durations, _ = columns
     for track in timeline.tracks:
         if track.lane == "runs" and track.count:
@@ -135,7 +135,7 @@ def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[flo
 def _drawn(
     track: TimelineTrack, columns: Sequence[Sequence[int]], first: float, last: float
 ) -> Iterator[Execution]:
-    """Yield what of a track lies between two times; short executions next to each other are one."""
+    """Yield the executions of a track between two times; adjacent short executions are merged."""
     least = LEAST * (last - first)
     short: Execution | None = None
     for row in range(track.first, track.first + track.count):
@@ -160,7 +160,7 @@ def _drawn(
 
 
 def _hues(timeline: Timeline, tracks: Sequence[Sequence[Execution]]) -> dict[str, str]:
-    """The operators with the most time have hues of their own."""
+    """Return the colours of the operators with the most time."""
     times: Counter[str] = Counter()
     for executions in tracks:
         for one in executions:

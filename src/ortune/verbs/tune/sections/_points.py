@@ -1,4 +1,4 @@
-"""The session's blocks as charts need them: which value belongs to the default, today's plan and the winner."""
+"""Blocks of a session for charts, with the values of the default, the current plan and the winner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winne
 
 
 def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
-    """Return a role's value in a block, None if it was not in it."""
+    """Return a role's value in a block; None if the block does not contain the role."""
     plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
     names = [*ROLES[role], *([plan.id] if plan is not None else [])]
     if role == "winner" and plan == result.current:
@@ -24,7 +24,7 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 
 
 def roles(result: TuneResult) -> tuple[str, ...]:
-    """Return the roles that are plans of their own: the default, today's plan and the winner."""
+    """Return the roles with distinct plans: the default, the current plan and the winner."""
     names = ["default"]
     if tune_facts.today(result) is not None:
         names.append("current")
@@ -34,20 +34,20 @@ def roles(result: TuneResult) -> tuple[str, ...]:
 
 
 def role_words(result: TuneResult, role: str) -> str:
-    """Return what a role is called in a picture."""
+    """Return the name of a role in a chart."""
     if role == "current" and result.winner == result.current:
         return "current, the winner"
     return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
-    """Return the blocks to draw: the confirmation's where there are any, else all; dropped ones left out."""
+    """Return the blocks to draw: those of the confirmation if there are any, else all; without dropped ones."""
     good = tuple(p for p in points if not p.dropped)
     return tuple(p for p in good if p.phase == "confirm") or good
 
 
 def words(result: TuneResult) -> Callable[[float], str]:
-    """Return how a value of the statistic is written in its unit."""
+    """Return the function that formats a value of the statistic with its unit."""
     return memory if sides.kind(result.statistic) == "memory" else duration
 
 

@@ -1,4 +1,4 @@
-"""What the winner's execution provider takes, and where others that were raced came to."""
+"""Cost of the winner's execution provider, and the results of the others that were raced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTE = "Session creation and peak memory are medians over trials: descriptive on
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a row a fact; none if the default's provider alone was raced."""
+    """Return one row per fact; empty if only the default's provider was raced."""
     result = envelope.result
     transfer = adoption_words.transfer(result)
     return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]

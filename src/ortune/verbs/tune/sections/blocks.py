@@ -22,7 +22,7 @@ HEIGHT_PX = 150
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a chart for each comparison that was confirmed, and the numbers behind them."""
+    """Return a chart for each confirmed comparison, and the numbers of their blocks."""
     result = envelope.result
     if result.winner_figures is None and result.against_default is None:
         return []
@@ -55,7 +55,7 @@ def _numbers(result: TuneResult, confirmed: Sequence[BlockPoint]) -> Fold:
 def _chart(
     result: TuneResult, confirmed: Sequence[BlockPoint], base: str, comparison: Comparison
 ) -> list[Chart]:
-    """Return one chart; none if no block holds both sides."""
+    """Return one chart; [] if no block contains both sides."""
     factors: list[float | None] = []
     for point in confirmed:
         theirs, ours = points.value(result, point, base), points.value(result, point, "winner")

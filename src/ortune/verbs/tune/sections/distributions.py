@@ -1,4 +1,4 @@
-"""Where the blocks lie: default, today's plan and winner."""
+"""Distribution of the blocks of the default, the current plan and the winner."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ORDER = 20
 TITLE = "Distributions"
 NOTE = "One dot per block (one fresh process). Tick: median; bar: IQR of the trials. The axis might not start at 0."
 APART = (0.0, -0.17, 0.17, -0.08, 0.08, -0.25, 0.25)
-"""How far dots are set apart up and down, so that neighbours can be seen."""
+"""Vertical offsets of dots, which separate neighbours."""
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one strip a role on a common axis; none if no block was measured."""
+    """Return one strip per role on a common axis; [] if no block was measured."""
     result = envelope.result
     counting = points.counting(result.points)
     values = {

@@ -1,4 +1,4 @@
-"""What must not get worse, and whether the outputs stayed the same."""
+"""Guards, and the comparison of the outputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a row a guard, the outputs, and what describes both sides."""
+    """Return one row per guard, the outputs, and the figures of both sides."""
     result = envelope.result
     deciding = tune_facts.deciding(result)
     guards = deciding.guards if deciding is not None else ()

@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a table a shape of the mix; none without a workload."""
+    """Return one table per shape of the mix; [] without a workload."""
     work = envelope.workload
     if work is None:
         return []

@@ -1,4 +1,4 @@
-"""Without a winner: how near the nearest came, and what settings cannot reach."""
+"""Result without a winner: the nearest plan, and the potential that settings cannot reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Facts; none if something won."""
+    """Return the facts about the remaining potential; [] if there is a winner."""
     result = envelope.result
     if not tune_facts.kept(result):
         return []

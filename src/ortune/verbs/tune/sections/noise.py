@@ -1,4 +1,4 @@
-"""Controls and noise: whether this machine could tell at all."""
+"""Controls and noise, which show how small a difference this machine can detect."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _row(control: Control) -> list[Cell]:
 
 
 def _drift(result: TuneResult) -> list[Chart]:
-    """Return the default in every block of the session, its phases behind it."""
+    """Return a chart of the default in every block of the session, with the phases in the background."""
     values = [None if p.dropped else points.value(result, p, "default") for p in result.points]
     numbers = [v for v in values if v is not None]
     if not numbers:

@@ -1,4 +1,4 @@
-"""What was found on the way and what the reader should know."""
+"""Findings and notes for the reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _rows(finding: Finding) -> list[tuple[str, str]]:
-    """Return what it is, then a line each for what was seen, what to do, and where."""
+    """Return the rows of a finding: its name, then the evidence, the fix, and the place."""
     more = len(finding.where) - PLACES
     where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
     parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]

@@ -1,4 +1,4 @@
-"""How to get these numbers again: commands, versions, machine, time spent."""
+"""Reproduction of the numbers: commands, versions, machine, time spent."""
 
 from __future__ import annotations
 

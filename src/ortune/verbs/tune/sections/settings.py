@@ -1,4 +1,4 @@
-"""Each setting of the winner: what it does and what it is worth."""
+"""Each setting of the winner: its effect and its gain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LEVELS = {
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a row a setting, kept or left out; none if the winner has none."""
+    """Return one row per setting, kept or left out; no rows if the winner has none."""
     result = envelope.result
     ends = [v for s in result.settings for v in (s.without_ratio, s.without_low, s.without_high) if v]
     columns = [

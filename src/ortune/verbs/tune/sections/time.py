@@ -1,4 +1,4 @@
-"""Where the time goes: default and winner side by side, or the default alone."""
+"""Time by category: default and winner next to each other, or only the default."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_NODES = 10
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a bar of categories a side, and the nodes that changed or take most; none without a profile."""
+    """Return one bar of categories per side, and the main nodes; [] without a profile."""
     result = envelope.result
     if result.why is not None:
         return _both(result, result.why)

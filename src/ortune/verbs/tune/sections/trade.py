@@ -18,7 +18,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a row an optimum."""
+    """Return one row per optimum."""
     best, plan, *figures, standing = tune_details.TRADE
     columns = [
         replace(best, head="best by"),
