@@ -196,8 +196,8 @@ def test_a_store_that_fills_up_in_the_middle(box: Box, small_disk: Path) -> None
         pytest.param(4096, 0, 0, id="inputs do not fit"),  # 1 MiB
         # 220 KiB: inputs tried, inputs, outputs, outputs without optimisation
         pytest.param(830, 1, 1, id="outputs without optimisation do not fit"),
-        # 150 KiB: the same, and outputs of two that take turns
-        pytest.param(360, 4, 1, id="outputs do not fit"),
+        # 134 KiB: the same, and outputs of two that take turns
+        pytest.param(322, 4, 1, id="outputs do not fit"),
     ],
 )
 def test_a_temporary_folder_that_fills_up(

@@ -68,7 +68,7 @@ class _Child:
     def __init__(self, arguments: List[str], variables: Dict[str, str]) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(SET_BY_RAY)}
         self.process = subprocess.Popen(
-            [sys.executable, *arguments],
+            [sys.executable, "-I", *arguments],  # not from the folder where Ray was started
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
