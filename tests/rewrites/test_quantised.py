@@ -187,7 +187,7 @@ def test_they_are_proposed_where_allowed_and_where_the_weights_are(tmp_path: Pat
         return {spec.name for spec, _ in rewrites.proposals(opened.ir, allow)}
 
     family = {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.family == rewrites.FAMILY}
-    assert len(family) == 4
+    assert len(family) == 5
     net, products = convolutions(tmp_path / "c.onnx"), matrices(tmp_path / "m.onnx")
     assert names(net, "numerics") & family == {"static-int8"}
     assert names(products, "numerics") & family == {"static-int8", "dynamic-int8"}
