@@ -1,4 +1,4 @@
-"""What the answer of a quantization rests on, in words: its inputs, the metric that judged, and the processor."""
+"""Sentences on the basis of a quantization result: its inputs, the metric that judged it, and the processor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_FINAL = "NOT FINAL"
 
 
 def not_final(result: QuantizeResult) -> str:
-    """Return why the answer may change with more inputs; "" if it was measured on enough of them."""
+    """Return the reason why the answer is not final; "" if it was measured on enough real inputs."""
     checked = result.calibration.checked
     if not result.calibration.source:
         return f"{NOT_FINAL} (synthetic inputs)"
@@ -20,7 +20,7 @@ def not_final(result: QuantizeResult) -> str:
 
 
 def rests_on(result: QuantizeResult) -> str:
-    """Return how many inputs the answer rests on, and how many a final one needs."""
+    """Return the sentence on the inputs for calibration and error, and on the number that a final answer needs."""
     calibration, needed = result.calibration, result.inputs_needed
     if not calibration.source:
         return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
@@ -44,7 +44,7 @@ def rests_on(result: QuantizeResult) -> str:
 
 
 def by_metric(result: QuantizeResult) -> str:
-    """Says by which metric models were judged where the user named none, and why."""
+    """Return the metric that judged the models and the reason for it; "" if the user chose the tolerance or metric."""
     if not result.metric:
         return ""
     return (
@@ -54,7 +54,7 @@ def by_metric(result: QuantizeResult) -> str:
 
 
 def saturation(result: QuantizeResult) -> str:
-    """Return how outputs differ from processor to processor; "" if they do not."""
+    """Return the sentence on differences of the outputs between processors; "" if there are none."""
     if result.saturation == "measured":
         return (
             "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
@@ -83,5 +83,5 @@ def _sets(count: int, kind: str = "") -> str:
 
 
 def error_text(error: float) -> str:
-    """Return an error as a share, in percent."""
+    """Return a relative error as text in percent."""
     return f"{100 * error:.2g} %"

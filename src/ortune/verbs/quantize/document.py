@@ -1,4 +1,4 @@
-"""The document of ``ortune quantize``, made of what was measured."""
+"""Builds the result of ``ortune quantize`` from the measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ortune.verbs.quantize.sensitivity import Sensitivity
 from ortune.verbs.tune.result import TuneResult
 
 LEAST_SHARE = 0.02
-"""Of the time, from which on a layer that the quantizer has nothing for is named."""
+"""Minimum share of the inference time from which a layer that the quantizer does not support gets a row."""
 
 
 def make_result(
@@ -36,17 +36,17 @@ def make_result(
     checked_needed: int,
     tolerance: Tolerance,
 ) -> QuantizeResult:
-    """Return everything that the session knows, but for its number and its words.
+    """Return the result without its session number, headline, notes and budget, which the caller adds.
 
     Args:
         run: The race and the confirmation.
-        answer: What they say of the winner.
-        models: All that were made.
-        walks: The sensitivity of each method that was decided layer by layer; that of the winner is shown.
-        rows: The whole models.
-        calibration: What models were made and compared with.
-        checked_needed: Held-out inputs that a final answer needs, of which there were fewer; 0 for none.
-        tolerance: What the outputs had to keep.
+        answer: Their result for the winner.
+        models: All models that were created.
+        walks: Sensitivity of each method that was decided layer by layer. The winner's is shown, else the first one.
+        rows: Rows of the fully quantized models.
+        calibration: The inputs for calibration and comparison.
+        checked_needed: Held-out inputs that a final answer needs if there were fewer; otherwise 0.
+        tolerance: The tolerance of the outputs.
     """
     winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
     of_winner = [walk for walk in walks if winner is not None and _is_of(winner, walk)]
@@ -71,13 +71,13 @@ def _is_of(winner: Model, walk: Sensitivity) -> bool:
 
 
 def _inputs_needed(calibration: Calibration) -> int:
-    """Return how many inputs a final answer needs; 0 if there were as many, though fewer were looked at."""
+    """Return the number of real inputs that a final answer needs; 0 if that many are available, even if unused."""
     enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
     return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
 
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:
-    """Return where sums of two products of a plan exceed 16 bits: on this processor, on others, or nowhere."""
+    """Return where sums of two products saturate: on this processor ("measured"), "elsewhere", or nowhere ("")."""
     on_cpu = plan is not None and plan.rewrites and not plan.providers
     spec = plan.rewrites[-1] if plan is not None and on_cpu else None
     if spec is None or not may_saturate(spec):
@@ -86,7 +86,7 @@ def saturation(plan: Plan | None, host: Host) -> Saturation:
 
 
 def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
-    """Return a row for each model, by error; the float model first, which has none."""
+    """Return the float model's row, then one for each model with a finite error, sorted by error."""
     search = run.search
     statistic = search.judgement.statistic
     rows = [
@@ -97,7 +97,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
     ]  # fmt: skip
     for model in models:
         if not math.isfinite(model.error):
-            continue  # the row of its means says why
+            continue  # the row of its method has the reason
         arm = model.plan.id
         blocks = search.confirmation if measured(search.confirmation, arm) else search.race.seen
         trials = measured(blocks, arm)
@@ -123,7 +123,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
         for row in rows
         if row is rows[0] or (row.comparison is not None and row.comparison.phase == "confirm")
     ]
-    if len(confirmed) == 1:  # float has won against nothing, and is the best of nothing
+    if len(confirmed) == 1:  # float was compared with nothing, so nothing is chosen or Pareto-optimal
         return _by_error(rows)
     rows[0] = confirmed[0] = msgspec.structs.replace(rows[0], chosen=winner is None)
     best = front([(row.error, row.comparison.ratio if row.comparison else 1.0) for row in confirmed])
@@ -138,8 +138,8 @@ def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
 
 
 def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
-    """Return a row for each question in the order of the graph, and for dear layers that stayed in float anyway."""
-    # What the winner keeps is told of its own means alone.
+    """Return rows in graph order: one for each question, and one for each slow layer that cannot be quantized."""
+    # Layers that the winner keeps are shown only if these layers are of the winner's method.
     mine = winner is not None and _is_of(winner, layers)
     kept = winner.kept if winner is not None and mine else frozenset[str]()
     finite = [question.error for question in layers.questions if math.isfinite(question.error)]

@@ -1,4 +1,4 @@
-"""Fewer bits on other execution providers: their own number types, and the files of the CPU provider's methods."""
+"""Lower precision on other execution providers: their number types, and files of the CPU provider's methods."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ortune.verbs.quantize.race import is_right
 from ortune.verbs.quantize.result import PlannedTarget
 
 FIRST = 2
-"""Methods of the CPU provider that are tested before another provider, and files that each of those is given first."""
+"""Number of CPU methods tested before the other providers, and of their files that each provider runs first."""
 FLOAT16 = "float32-to-float16"
 EMULATED = "its device is emulated by the CPU here"
 MOST_MORE = 3
-"""Files that another provider is given after these: the fastest ones that keep the tolerance on the CPU provider."""
+"""Number of further files that each provider runs: the fastest within the tolerance on the CPU provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherProvider:
-    """An execution provider other than the side's own, as it computes what a file leaves in float.
+    """An execution provider other than the side's own, with the number type for layers that a file keeps in float.
 
     Attributes:
-        target: Its target.
-        settings: Of the number type: the fewest bits that keep the tolerance, else the model's own type.
+        target: Name of its target.
+        settings: Settings of the lowest number type within the tolerance, else those of the model's own type.
     """
 
     target: str
     settings: Mapping[str, Value]
 
     def plan(self, of: Plan) -> Plan:
-        """Return a plan of the CPU provider with this provider in its place."""
+        """Return a CPU plan, changed to run on this provider."""
         return msgspec.structs.replace(
             of, providers=targets.find(self.target).providers, settings={**of.settings, **self.settings}
         )
@@ -46,12 +46,12 @@ class Elsewhere:
     """The other providers of one session.
 
     Args:
-        precision: Makes, runs and compares models.
-        names: Their targets.
-        absent: Targets that were requested and do not run here, with the reason.
+        precision: Creates, runs and compares models.
+        names: Targets of the providers.
+        absent: Requested targets that do not run here, with the reason.
 
     Attributes:
-        absent: The same, with those whose device turned out to be emulated.
+        absent: The same, and the targets with a device that turned out to be emulated.
     """
 
     def __init__(self, precision: Precision, names: Sequence[str], absent: Mapping[str, str]) -> None:
@@ -60,10 +60,12 @@ class Elsewhere:
         self.absent = dict(absent)
 
     def models(self, files: Iterable[Model]) -> list[Model]:
-        """Return the float model in each provider's own number types, and the first files there.
+        """Return the float model in the number types of each provider, and the first files on each of them.
+
+        Models that fail are left out.
 
         Args:
-            files: Models of the CPU provider that run.
+            files: Models that run on the CPU provider, the fastest first.
         """
         found: list[Model] = []
         for name in self._names:
@@ -81,10 +83,10 @@ class Elsewhere:
         return [*found, *self._given(first), *self._precision.whole_models(own)]
 
     def more(self, models: Sequence[Model], methods: Sequence[Plan]) -> list[Model]:
-        """Return the fastest files that keep the tolerance on the CPU provider, and other quantizers', on others.
+        """Run further files on the other providers: the fastest within the tolerance, and those of other quantizers.
 
         Args:
-            models: All that were made so far.
+            models: All models so far.
             methods: Plans of the CPU provider.
         """
         tested = {_file(model.plan) for model in models if model.plan.providers}
@@ -105,9 +107,9 @@ class Elsewhere:
         ]
 
     def _chosen(self, name: str, found: list[Model]) -> OtherProvider | None:
-        """Test the number types of a provider, and return it with the one for what files leave in float.
+        """Test the number types of a provider and return it with the one for layers that files keep in float.
 
-        None if the model does not run there.
+        Models that run are appended to `found`. None if none runs or the device is emulated.
         """
         precision, target = self._precision, targets.find(name)
         settings = precision.baseline.side.plan.settings
@@ -126,7 +128,7 @@ class Elsewhere:
         return OtherProvider(target=name, settings=next(chosen, strict))
 
     def _is_emulated(self, plan: Plan, name: str) -> bool:
-        """Return whether the CPU computes what a GPU should, so that times mean nothing."""
+        """Return whether the CPU emulates the GPU, so times mean nothing; if so, add the target to `absent`."""
         baseline = self._precision.baseline
         trial = baseline.executor.trial(baseline.arm(f"{name}, first run", plan=plan), runs=0)
         if not isinstance(trial, Measured) or not targets.of(plan).emulated(trial):
@@ -143,18 +145,18 @@ class Elsewhere:
 def planned(
     absent: Mapping[str, str], files: Sequence[Plan], settings: Mapping[str, Value]
 ) -> tuple[PlannedTarget, ...]:
-    """Return what is tried on targets that do not run here, in the order of ``Elsewhere``.
+    """Return the plans for targets that do not run here, in the order in which ``Elsewhere`` would test them.
 
     Args:
         absent: The targets, with the reason.
-        files: Plans of the CPU provider's methods, the likeliest first.
-        settings: Of the float model.
+        files: Plans of the CPU provider's methods, in the order of their tests.
+        settings: Settings of the float model.
     """
     found = []
     for name, why in absent.items():
         target = targets.find(name)
         provider = target.provider.name
-        # Which instruction sets the other machine has is not known: all number types are in the plan.
+        # The instruction sets of the other machine are unknown, so all number types are planned.
         types = _number_types(provider, None)
         floats = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
         static = next((plan for plan in files if plan.rewrites[-1].name == STATIC), None)
@@ -166,7 +168,7 @@ def planned(
 
 
 def _number_types(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
-    """Return a provider's settings of fewer bits, its default if that is the only way to them, then the exact ones."""
+    """Return a provider's settings for each number type, exact last; {} if only its default has lower precision."""
     strict = strict_settings(provider)
     lower = lower_precisions(provider, features)
     has_settings = bool(lower_precisions(provider, None))
@@ -174,20 +176,20 @@ def _number_types(provider: str, features: Collection[str] | None) -> list[dict[
 
 
 def _in_float16(of: Plan, target: str) -> list[Plan]:
-    """Return the float model's plan with a float16 file, if that is of use to a target."""
+    """Return the float model's plan with a float16 file, or [] if the rewrite does not apply to the target."""
     if target not in rewrites.find(FLOAT16).targets:
         return []
     return [msgspec.structs.replace(of, rewrites=(*of.rewrites, rewrites.parse(FLOAT16)))]
 
 
 def _of_its_kind(static: Plan, target: str) -> list[Plan]:
-    """Return the statically quantized files that suit a target better than the CPU provider's."""
+    """Return the plans of static quantization in the formats that the target's provider prefers, if it has any."""
     kinds = targets.find(target).provider.static_int8
     return [changed(static, **rewrites.parse(f"{STATIC}:{params}").params) for params in kinds]
 
 
 def shippable(plan: Plan, named: Collection[str]) -> bool:
-    """Return whether a plan may be the answer: it runs in the user's own runtime, or on a target that was named."""
+    """Return whether a plan may be the answer: it runs on the CPU provider or on a target that the user named."""
     return not plan.providers or targets.of(plan).name in named
 
 

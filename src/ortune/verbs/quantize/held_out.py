@@ -1,4 +1,4 @@
-"""The last look at a model in fewer bits: before it may be the answer, its outputs on every input that was held out."""
+"""Final check of a quantized model before it may be the answer: its outputs on every held-out input."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ortune.search.phases import HELD_OUT_SHARE
 from ortune.verbs.quantize.precision import Model, Precision
 
 MARGIN = 1.2
-"""Of the time that the first inputs took, what the others are expected to take."""
+"""Factor on the expected seconds of a comparison, because later inputs may be slower than the first ones."""
 
 
 class HeldOut:
-    """Compares models that may be the answer on all held-out inputs, where slow runs left most of them out.
+    """Compares models that may be the answer on all held-out inputs, if slow runs allowed only some of them so far.
 
     Attributes:
-        enough_s: A budget that holds the comparison which this one did not; 0 if it did.
+        enough_s: A budget, in seconds, in which the comparison fits if it did not in this one; otherwise 0.
     """
 
     def __init__(self, precision: Precision, run: Tuning) -> None:
-        """Reserve time for it, if that is a small part of the budget and leaves enough for a race.
+        """Reserve time for one comparison, if that is a small part of the budget and leaves enough for a race.
 
         Args:
-            precision: What was compared so far.
-            run: Before its race.
+            precision: The models of the session.
+            run: The tuning, before its race. Its `answer_s` grows by the reserved time.
         """
         self._precision, self._run, self.enough_s = precision, run, 0
         inputs = precision.inputs
@@ -50,20 +50,20 @@ class HeldOut:
 
     @property
     def _needed_s(self) -> float:
-        """Seconds that one more model takes, and the float model where it was not run."""
+        """Seconds of the comparison of one more model, and of the run of the float model if it has not been run."""
         precision, inputs = self._precision, self._inputs
         each_ns = max(precision.baseline.pilot.input_ns, precision.reference_ns / len(inputs.checking))
         processes = 1 if self._plan_ids else 2
         return MARGIN * processes * precision.outputs_s(len(inputs.held_out), each_ns)
 
     def looked_at(self, model: Model) -> Model:
-        """The model with its outputs on all held-out inputs; as it was where the budget holds no such comparison."""
+        """Compare a model on all held-out inputs and return it with these outputs; unchanged if there is no time."""
         run, plan = self._run, model.plan
         if self._no_reference or self.has_seen(plan):
             return model
         run.pass_on()
         if not run.replay.once(f"held-out-{plan.id}", bool, self._fits):
-            # Time that was kept and did not suffice: the next budget keeps twice as much.
+            # The reserved time was too short, so the suggested budget is twice as long.
             total_s = run.whole_budget.total_s
             least_s = 2 * total_s if self._kept_s else total_s + self._needed_s
             self.enough_s = run.budget.enough_s(max(least_s, self._needed_s / HELD_OUT_SHARE))
@@ -72,7 +72,7 @@ class HeldOut:
         precision = self._precision
         try:
             outputs = self._outputs.difference(plan, lambda: precision.made(plan), precision.tolerance)
-        except MeasurementError as error:  # of the float model: nothing is known of the other one
+        except MeasurementError as error:  # The float model failed, so no model can be compared.
             run.watch.say(f"outputs on all held-out inputs were not compared: {error.what}")
             self._no_reference, self.enough_s = True, run.budget.enough_s(2 * run.whole_budget.total_s)
             return model
@@ -81,7 +81,7 @@ class HeldOut:
 
     def _fits(self) -> bool:
         run, pilot = self._run, self._run.baseline.pilot
-        # Time that was kept is for nothing else; of other time, a confirmation has the first right.
+        # Reserved time is only for this comparison. Other time is needed for a confirmation first.
         confirm = 0.0 if self._kept_s else trial_counts.least_confirm_trials(run.search.race.references)
         reserved_s = 1e-9 * confirm * pilot.trial_ns + self._needed_s - self._kept_s
         return not run.watch.stop() and run.budget.reserve(reserved_s).left_ns >= 0
@@ -91,12 +91,12 @@ class HeldOut:
         return len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._plan_ids
 
     def end(self) -> None:
-        """Gives the time that was kept to what follows."""
+        """Release the reserved time for later steps."""
         self._run.answer_s -= self._kept_s
         self._kept_s = 0.0
 
     def calibration(self, winner: Plan) -> Calibration:
-        """Return what the error of the winner rests on, and that of all others."""
+        """Return the inputs on which the winner's error was measured, and the number of those for other models."""
         summary = self._inputs.summary
         if winner.id not in self._plan_ids:
             return summary
@@ -105,10 +105,10 @@ class HeldOut:
         )
 
     def needed(self, winner: Plan | None) -> int:
-        """Held-out inputs that a final answer needs; 0 if there were as many.
+        """Return the number of held-out inputs that a final answer needs; 0 if that many were compared.
 
         Args:
-            winner: The model that is the answer; None if float is kept, which no input speaks against.
+            winner: The model that is the answer; None if float is kept, which needs no comparison.
         """
         if not self._inputs.summary.source:
             return ENOUGH_INPUTS

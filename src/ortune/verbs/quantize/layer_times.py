@@ -1,4 +1,4 @@
-"""What each node of a model takes in float and in fewer bits, from two profiles in the same turns."""
+"""Times of each node of the float and of the quantized model, from two profiles in the same turns."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ TIMED_NS = 400_000_000
 
 
 def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """Return nanoseconds of a run by node of the float and of the quantized model; empty if they cannot be profiled.
+    """Return nanoseconds per run by node name, of the float and of the quantized model; empty if profiling fails.
 
     Args:
-        baseline: The float model.
-        plan: What the quantized one runs with.
-        path: Its file.
+        baseline: Measurement of the float model. A failure is added to its notes.
+        plan: Plan of the quantized model.
+        path: File of the quantized model.
     """
     side = baseline.side
     sides = (side, replace(side, model=open_model(path), runs=path, plan=plan))
@@ -48,7 +48,7 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
 
 
 def _by_node(baseline: Measuring, side: Resolved, process: Process) -> dict[str, float]:
-    """Return nanoseconds of a run by node; the time of a fused node is divided among its origins."""
+    """Return nanoseconds per run by node name; the time of a fused node is divided equally among its origins."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
     node_origins = origins(side, baseline.work, folder, process.trace, process.graph)

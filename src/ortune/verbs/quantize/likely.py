@@ -1,4 +1,4 @@
-"""Quantization methods that an earlier model of the same structure was best in, which are tested first."""
+"""Quantization methods that were best for an earlier model of the same structure, which are tested first."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ortune.verbs.quantize.race import is_right
 
 
 class LikelyMethods:
-    """What a session takes from earlier ones, and leaves to later ones.
+    """The best and worse methods of earlier sessions, loaded from and saved to the store.
 
-    A model is of the same structure if it has the same kinds of layer, whatever their names, number and weights. What
-    is fast and right depends on the processor, on ONNX Runtime and on the tolerance too, so these have to be the same.
-    The earlier answer decides only what is tested first: every claim rests on this session's own measurements.
+    Models have the same structure if they have the same kinds of layers; names, number and weights do not matter.
+    Speed and error also depend on the processor, ONNX Runtime and the tolerance, so these must be equal. The earlier
+    answer only decides which methods are tested and in which order: all claims are from this session's measurements.
     """
 
     def __init__(self, precision: Precision) -> None:
@@ -33,9 +33,9 @@ class LikelyMethods:
         self._key = digest(*about, *kinds)[:32]
 
     def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
-        """Return the plans to test, those of the best methods first; and those that were worse in the earlier model."""
+        """Return the plans to test, the best methods first, and the plans that were worse in the earlier model."""
         known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
-        if not any(_method(plan) in known.best for plan in plans):  # another version of ortune kept them
+        if not any(_method(plan) in known.best for plan in plans):  # also if another version stored them
             return list(plans), []
         worse = [plan for plan in plans if _method(plan) in known.worse]
         wanted = [plan for plan in plans if plan not in worse]
@@ -45,12 +45,12 @@ class LikelyMethods:
         return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
 
     def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
-        """Keep which of a session's methods were best, and which of them no later session needs to test.
+        """Store the best methods of this session, and those that later sessions need not test.
 
         Args:
-            plans: Of all methods.
-            models: What became of those that were tested.
-            winner: Was confirmed to be faster.
+            plans: Plans of all methods.
+            models: Models of the tested ones; those of other providers are ignored.
+            winner: Plan of the model that was confirmed to be faster.
         """
         models = [model for model in models if not model.plan.providers]
         right = [model for model in models if is_right(model) and model.time_ns is not None]
@@ -65,5 +65,5 @@ class LikelyMethods:
 
 
 def _method(plan: Plan) -> str:
-    """Return the rewrites of a plan, whichever layers they leave in float."""
+    """Return the rewrites of a plan as text, without the layers that they leave in float."""
     return "; ".join(map(rewrite_words.spec, changed(plan, leave="").rewrites))

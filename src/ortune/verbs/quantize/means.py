@@ -1,4 +1,4 @@
-"""Which means of fewer bits are worth trying on a model, each for the whole of it."""
+"""Quantization methods that are worth testing on a model, each for the whole model."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from ortune.graph.nodes import holds
 from ortune.records import Host, Plan, RewriteSpec
 
 _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
-"""What makes constants of weights that a caller may feed, and of weights that are stored in other types."""
+"""Rewrites that turn weights that are graph inputs, or that are stored in other types, into constants."""
 LONG_BLOCK = "128"
-"""Weights per scale: the block size that is tried in addition to the usual ones."""
+"""Weights per scale of the block size that is tested in addition to the usual ones."""
 
 
 def means(
     model: ir.Model, side: Plan, host: Host, packages: Collection[str] = ()
 ) -> tuple[list[Plan], ir.Model]:
-    """Return each method for the whole model that is worth trying on the CPU, and the model that a quantizer then sees.
+    """Return a plan for each method worth testing on the CPU, and the model that the quantizer then reads.
 
-    First come the methods that may differ in speed, one of each kind, then the second of each; then what has a smaller
-    error at the speed of one of these. The standard configurations of ONNX Runtime's quantizers are always among them.
+    Methods that may differ in speed come first, one of each kind, then the second of each; then variants with a
+    smaller error at the same speed. The standard configurations of ONNX Runtime's quantizers are always included.
 
     Args:
-        model: Is not changed.
-        side: What the float model runs with.
-        packages: Other quantizers that are there.
-        host: Where pairs of 8-bit products saturate, weights of 7 bits are tried first.
+        model: The float model; not changed.
+        side: Plan of the float model.
+        packages: Installed packages of other quantizers.
+        host: The machine. If pairs of 8-bit products saturate on it, 7-bit weights are tested first.
     """
     ground: list[RewriteSpec] = []
     for text in _GROUND:
         spec, copy = rewrites.parse(text), model.clone()
         rewrites.find(spec.name).apply(copy, spec.params)
-        # Only where it uncovers further weights: a rewrite without effect would stand in every plan.
+        # Only if it uncovers further weights: otherwise a rewrite without effect would be part of every plan.
         if _weights(copy) > _weights(model):
             model, ground = copy, [*ground, spec]
     proposed = [
@@ -56,9 +56,9 @@ def means(
         )
         if rewrites.find(spec.name).family == rewrites.FAMILY
     ]
-    # What reaches most of the weights may gain most; of those that reach as many the quicker to make is first.
+    # Methods that quantize most of the weights may gain most; ties keep the order of the proposals.
     proposed.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
-    # Another quantizer takes longer than ONNX Runtime's, and comes once every kind was seen.
+    # Other quantizers take longer than ONNX Runtime's, so they come after one method of each kind.
     others = [plan for plan in proposed if rewrites.find(plan.rewrites[-1].name).needs]
     proposed = [plan for plan in proposed if plan not in others]
     forms = _forms(proposed, model, host)
@@ -72,10 +72,10 @@ def means(
 
 
 def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
-    """Return the plans that may differ in speed; of weights of 7 bits where 8 may saturate on this processor."""
+    """Return the plans that may differ in speed, with 7-bit weights if 8 bits may saturate on this processor."""
     forms = _equalized(proposed, model)
     if host.machine.lower() in ("x86_64", "amd64"):
-        # Kernels make signed activations unsigned there, which takes longer: as a single setting they come last.
+        # Kernels convert signed activations to unsigned there, which is slower: they are only tested as singles, last.
         forms = [plan for plan in forms if plan.rewrites[-1].params.get("activations") != "s8"]
     if not saturates(host):
         return forms
@@ -83,7 +83,7 @@ def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
 
 
 def _singles(proposed: Sequence[Plan]) -> list[Plan]:
-    """The settings that ONNX Runtime's own quantizers are known for: one scale a tensor, then the proposed ones."""
+    """Return the standard settings of ONNX Runtime's quantizers: one scale per tensor, then the proposed plans."""
     static = [plan for plan in proposed if plan.rewrites[-1].name == STATIC]
     return [*(changed(plan, scales="tensor") for plan in static[:1]), *proposed]
 
@@ -107,7 +107,7 @@ def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
 
 
 def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
-    """Static methods behind equalized channels where these change the model."""
+    """Add cross-layer equalization before static quantization, if it changes the model."""
     spec = rewrites.parse("cross-layer-equalization")
     if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
         return list(plans)
@@ -115,10 +115,10 @@ def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
 
 
 def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
-    """The same method with a smaller error, at about the same speed; of weights alone, other blocks and products."""
+    """Return variants of a method with a smaller error at similar speed; for weight-only, other blocks and products."""
     kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind == WEIGHTS:
-        # Products of float32 are nearer and take longer with many rows; longer blocks have fewer scales to read.
+        # Products in float32 are more exact but slower with many rows; longer blocks have fewer scales to read.
         return [changed(plan, products="float32"), changed(plan, block=LONG_BLOCK)]
     if kind not in (STATIC, DYNAMIC):
         return plans
@@ -131,14 +131,14 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
     if kind == STATIC:
         plans.append(changed(plan, bias="corrected"))
         if plan.rewrites[-1].params.get("operators") == "products":
-            # Ranges without outliers: the error of a file classifier fell from 70 % to 25 %. With all operators in 8
-            # bits the error was larger than that of the whole range for two models of three.
+            # Ranges without outliers reduced the error of a file classifier from 70 % to 25 %. With all operators in 8
+            # bits, they increased it for two of three models.
             plans.append(changed(plan, calibration="percentile"))
     return plans
 
 
 def _reached(model: ir.Model, plan: Plan) -> int:
-    """Return bytes of the weights that a means stores in fewer bits."""
+    """Return the bytes of the weights that a method quantizes."""
     reach = {
         STATIC: rewrites.PRODUCTS,
         DYNAMIC: ("MatMul", "Gemm", *rewrites.RECURRENT),

@@ -11,17 +11,17 @@ AGREEMENTS = {
     "boxes": "box agreement with float",
     "ctc": "text agreement with float",
 }
-"""What a built-in metric is called without labels: the float model's answers are then what is right."""
+"""Names of built-in metrics without labels, which measure agreement with the float model's answers."""
 
 
 def name(result: QuantizeResult) -> str:
-    """Return what the metric is called, of a function without its module."""
+    """Return the display name of the metric; for a function, its name without the module."""
     said = result.judged_by.rpartition(":")[2]
     return said if result.calibration.labelled != 0 else AGREEMENTS.get(result.judged_by, said)
 
 
 def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]:
-    """The metric of a model and of float; perplexity as it is usually written, which is 1 at best and larger else."""
+    """Return the metric of a model and of float as text; perplexity is inverted to its usual form, 1 or more."""
 
     def shown(value: float | None) -> str:
         if not value:
@@ -32,7 +32,7 @@ def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]
 
 
 def of_float(result: QuantizeResult) -> str:
-    """Return the metric of the float model."""
+    """Return the metric of the float model as text; "-" if no model was measured by a metric."""
     seen = [*(row.outputs for row in result.methods), *(row.outputs for row in result.front)]
     of_models = [outputs for outputs in seen if outputs is not None and outputs.metric is not None]
     return values(result, of_models[0])[1] if of_models else NOTHING

@@ -33,7 +33,7 @@ STOPPING = "stopping after this step; results so far will be shown. Ctrl-C again
 TABLE = "front"
 EXAMPLE = 'ortune.quantize("model.onnx", data="samples", tolerance=0.01).result.front'
 WITHIN = "0.01"
-"""The tolerance where nothing was said: relative L2."""
+"""Default tolerance: relative L2 error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,20 +68,20 @@ class Options(Hosted, Resumable, Load):
     output: BundleFolder = "."
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, load and tolerance."""
+        """Return the options for inputs, load, tolerance and metric."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
         return replace(feeds, data=path(self.data))
 
     @property
     def limit(self) -> Limit:
-        """What the outputs have to keep."""
+        """The tolerance of the outputs: --tolerance, else 1 % relative L2."""
         from ortune.outputs.tolerance import Tolerance as Limit
 
         return self.feeds.tolerance or Limit(text=WITHIN, number=float(WITHIN))
 
     @cached_property
     def plan(self) -> Plan:
-        """What the float model runs with, and every other one too."""
+        """The plan of the float model: the settings of --set, which all quantized models get too."""
         from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 
@@ -89,16 +89,16 @@ class Options(Hosted, Resumable, Load):
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Targets other than the CPU that were named."""
+        """Targets other than the CPU that --targets names."""
         from ortune.verbs._shared.other_runtimes import named
 
         return named(self.targets)
 
     def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> tuple[Resolved, dict[str, str]]:
-        """Return the side with a runtime for each further target on which models are raced.
+        """Add a runtime for each further target on which models are raced.
 
         Returns:
-            The side, and why each target that was named does not run here.
+            The side with these runtimes, and the reason for each named target that does not run here.
         """
         from ortune.errors import RuntimeNotFound
         from ortune.verbs._shared.other_runtimes import ALL, AUTO, usable_here, with_targets
@@ -115,5 +115,5 @@ class Options(Hosted, Resumable, Load):
 
     @property
     def directory(self) -> Path | None:
-        """Returns where the bundle goes; None makes none."""
+        """The folder for the bundle; None with --no-bundle."""
         return Path(self.output) if self.bundle else None

@@ -1,4 +1,4 @@
-"""Models in fewer bits within one session: made, run once, and their outputs compared with those of the float model."""
+"""Quantized models of one session: created, run once, and compared with the outputs of the float model."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from ortune.search.precision import Kept, Start
 from ortune.show import rewrite_words
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
-"""What outputs have to keep of a metric that was chosen for them."""
+"""Tolerance of the outputs by a metric that was chosen automatically."""
 SLOWER = 1.25
-"""Of the time of float: a single observation that is above it is believed, for all plans of the same speed."""
+"""Time relative to float above which one observation is enough to skip all plans of the same speed."""
 EMULATED = "emulated device"
 LEAST_RIGHT = 10
-"""Answers without which a metric is not chosen: of fewer one alone is more than a tolerance."""
+"""Minimum number of answers for choosing a metric: with fewer, a single wrong one exceeds a tolerance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One model in fewer bits, as far as it was looked at.
+    """One quantized model and its measurements so far.
 
     Attributes:
-        plan: Makes it.
-        kept: Layers in float.
-        outputs: Against the float model's, on the inputs kept for it; None if it does not run.
-        error: The worst slice's relative L2; infinite where nothing can be compared.
-        time_ns: Of a run: measured for a whole model, else as the profiles suggest; None if that is not known.
-        ratio: Of a whole model against float, a single observation.
-        failed: Why it does not run.
+        plan: The plan that creates it.
+        kept: Names of the layers in float.
+        outputs: Difference from the float model's outputs on held-out inputs; None if it does not run.
+        error: Relative L2 error of the worst slice; infinite if the outputs cannot be compared.
+        time_ns: Time per run: measured for a fully quantized model, else predicted from profiles; None if unknown.
+        ratio: Time of a fully quantized model relative to float, a single observation; None if it was not timed.
+        failed: Why it does not run; "" if it runs.
     """
 
     plan: Plan
@@ -68,7 +68,7 @@ class Model:
 
     @property
     def row(self) -> PrecisionRow:
-        """The row of the model in bundle and answer."""
+        """The row of the model in the bundle and in the result."""
         return PrecisionRow(
             plan=self.plan,
             within_ratio=within(self.outputs) if self.outputs is not None else None,
@@ -81,14 +81,14 @@ class Model:
 
 
 class Precision:
-    """The models in fewer bits of one session, within shares of its budget.
+    """Creates, runs and compares the quantized models of one session, within shares of its budget.
 
     Attributes:
-        tolerance: What the outputs must keep, and its ``limit`` as a number.
-        rows: The whole models.
-        late: A model could not be made or tested in the time that the budget gave it.
-        untested: Means that the budget did not hold.
-        enough_s: A budget that is expected to hold them too; 0 if it held all.
+        tolerance: The tolerance of the outputs; ``limit`` is its number.
+        rows: Rows of the fully quantized models.
+        late: Whether a model could not be created or tested within its share of the budget.
+        untested: Plans for which there was no time.
+        enough_s: A budget, in seconds, expected to be enough for them too; 0 if all were tested.
     """
 
     def __init__(
@@ -101,14 +101,14 @@ class Precision:
         watch: Watcher,
         budget: Budget,
     ) -> None:
-        """Take what is measured, and with what.
+        """Start the clock for the shares of the budget.
 
         Args:
-            baseline: The float model, once its pilot ran.
-            model: What a quantizer sees of it.
-            plan_runs: Makes those in fewer bits, and knows what an interrupted session measured.
-            inputs: What they are calibrated on and compared with.
-            tolerance: What the outputs must keep.
+            baseline: Measurement of the float model, after its pilot.
+            model: The float model as the quantizer reads it.
+            plan_runs: Creates the quantized models, or takes the results of an interrupted session.
+            inputs: Inputs for calibration and comparison.
+            tolerance: The tolerance of the outputs.
             watch: Progress and cancellation callbacks.
             budget: The budget of the session.
         """
@@ -128,7 +128,7 @@ class Precision:
         return layer_groups(self.model)
 
     def judge_by_task(self) -> OutputTask | None:
-        """Judge by what outputs are for from now on, where graph and data tell it; what was chosen."""
+        """Judge outputs by a metric for their task from now on and return the task; None if no metric fits."""
         choices = output_tasks(self.model)
         name = self.replay.once("task", str, lambda: self._fitting([choice.metric for choice in choices]))
         if not name:
@@ -138,7 +138,7 @@ class Precision:
         return next(choice for choice in choices if choice.metric == name)
 
     def _fitting(self, metrics: Sequence[str]) -> str:
-        """The first metric that the float model's outputs can be measured by; "" for none, or no time to run it."""
+        """Return the first metric that fits the float model's outputs; "" if none does or no time is left."""
         comparer, refs = self.baseline.comparer, self.inputs.checking
         if not self.holds(self.comparison_s):
             return ""
@@ -153,8 +153,8 @@ class Precision:
 
     def left_s(self, share: float) -> float:
         """Return the seconds until a share of the time after the pilot is over; negative after that."""
-        # The share counts from the end of the pilot: how long that took depends on the model, not on the
-        # budget.
+        # The share counts from the end of the pilot because the duration of the pilot depends on the model, not on
+        # the budget.
         return self._began_s + share * (self.budget.total_s - self._began_s) - self.budget.spent_s
 
     def spent(self, share: float) -> bool:
@@ -163,31 +163,31 @@ class Precision:
 
     @property
     def comparison_s(self) -> float:
-        """Seconds that one model's outputs take: one process with a run of each input that models are compared on."""
+        """Seconds of computing one model's outputs: one process with one run of each input for comparison."""
         return self.outputs_s(len(self.inputs.checking), self.baseline.pilot.input_ns)
 
     def outputs_s(self, n_inputs: int, each_ns: float) -> float:
-        """Return seconds of a process that runs so many inputs once each."""
+        """Return the seconds of a process that runs `n_inputs` inputs once, each in `each_ns`."""
         return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
-        """Return whether the budget holds a step of so many seconds."""
+        """Return whether a step of `step_s` seconds fits in the budget."""
         return self.budget.left_s >= step_s
 
     @property
     def holds_step(self) -> bool:
-        """Whether another step towards float may begin, and ends within the budget."""
+        """Whether there is time for another step towards float."""
         return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
     def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
-        """Each means for the whole model, tried once; those that run, the fastest first."""
+        """Test each plan once on the whole model, add its row, and return the models that run, the fastest first."""
         running: list[Model] = []
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
-            # Until a method runs, there is nothing to compare, so the whole budget is for the methods.
+            # Until one method runs, nothing can be compared, so the methods may use the whole budget.
             over = self.rows and (self.spent(WHOLE_MODELS_SHARE) if self._runs else self.watch.stop())
-            # The first model that runs is compared with outputs of the float model, which has to run for these.
+            # For the first comparison, the float model has to run too.
             whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (
                 1 if self._runs else 2
             )
@@ -204,7 +204,7 @@ class Precision:
                 self._slow.setdefault(_speed(plan), model)
             if model.failed and plan.rewrites and not plan.providers:
                 left = left_in_float(plan.rewrites[-1])
-                # An error that names an operator is tried again without it, before the next means.
+                # If the error names an operator, the method is tested again without it, before the next method.
                 kind = named_operator(self.baseline.side.model.ir, model.failed, left)
                 again = without_operator(plan, kind) if kind else None
                 waiting = [again, *waiting] if again is not None else waiting
@@ -214,11 +214,11 @@ class Precision:
         return sorted(running, key=lambda model: model.time_ns or math.inf)
 
     def _each_s(self, whole_s: float) -> float:
-        """Return the mean seconds of the methods so far, ``whole_s`` before the first."""
+        """Return the mean seconds per tested method; ``whole_s`` before the first."""
         return (self.budget.spent_s - self._began_s) / len(self.rows) if self.rows else whole_s
 
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
-        """No further means is tried: says so of each, and how long a budget would hold them."""
+        """Add a row for each method without time left, and set the budget that is enough for all."""
         began_s, n_tried, each_s = self._began_s, len(self.rows), self._each_s(whole_s)
         self.late = self.late or not n_tried
         self.untested += untried
@@ -227,7 +227,7 @@ class Precision:
         self.rows += [_untested(plan, "no time left") for plan in untried]
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
-        """Says of methods that there was no need to test them."""
+        """Add rows of methods that were not tested because they were worse in an earlier model."""
         self.rows += [
             _untested(plan, "worse in an earlier model with the same kinds of layers") for plan in plans
         ]
@@ -256,31 +256,31 @@ class Precision:
         return model_bytes(path) if plan.rewrites else self.baseline.side.model.size_bytes
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
-        """Return the file of a plan's model; None and why where it cannot be made."""
+        """Create the model of a plan and return its file and ""; None and the reason if that fails."""
         limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self.budget.left_s), self.budget.spent_s
         path, failed = self.plan_runs.model_of(plan, limit_s)
-        # What it took is known to the next decision, whatever came of it.
+        # The next decision includes its time, even if it failed.
         self.replay.pass_on()
         self.late = self.late or (path is None and self.budget.spent_s - began_s >= limit_s)
         return path, failed
 
     def start(self, model: Model) -> Start:
-        """Return a whole model as a walk may begin from it."""
+        """Return a fully quantized model as a candidate start of a layer-by-layer walk."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
         kind, ratio = f"{model.plan.rewrites[-1].name} {targets.of(model.plan).name}", model.ratio
         return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
 
     def outputs_of(self, plan: Plan) -> OutputDifference:
-        """Return a plan's outputs against those of the float model, on the inputs kept for it."""
+        """Return the difference of a plan's outputs from those of the float model, on the inputs for comparison."""
         return self._outputs.difference(plan, lambda: self.made(plan), self.tolerance)
 
     @property
     def reference_ns(self) -> int:
-        """What the float model took for the inputs that models are compared on; 0 if it did not run."""
+        """Nanoseconds of the float model for the inputs for comparison; 0 if it did not run."""
         return self._outputs.reference_ns
 
     def compared(self, plan: Plan) -> Model:
-        """Return a plan's model and its outputs; it is not timed."""
+        """Create the model of a plan and compare its outputs, without timing it."""
         path, failed = self.made(plan)
         difference = self.outputs_of(plan)
         return Model(
@@ -289,7 +289,7 @@ class Precision:
         )  # fmt: skip
 
     def without_vnni(self, plan: Plan, limit_s: float) -> OutputDifference:
-        """Return a plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        """Return the difference of a plan's outputs on an emulated x86 processor without VNNI (16-bit sums)."""
         self.watch.line("emulating a processor without VNNI")
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
 
@@ -299,7 +299,7 @@ def _untested(plan: Plan, why: str) -> PrecisionRow:
 
 
 def _speed(plan: Plan) -> tuple[str, ...]:
-    """Return what plans of about the same speed have in common: the others of their parameters change the error."""
+    """Return a key that plans of similar speed share; their remaining parameters only change the error."""
     where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {}).id
     if not plan.rewrites:
         return (where,)
@@ -312,7 +312,7 @@ def _speed(plan: Plan) -> tuple[str, ...]:
 
 
 def method(plan: Plan) -> str:
-    """Return the last rewrite of a plan, and the provider if it is not the CPU's."""
+    """Return the last rewrite of a plan as text, and the provider if it is not the CPU's."""
     where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {})
     parts = [*map(rewrite_words.spec, plan.rewrites[-1:]), *([where.describe()] if plan.providers else [])]
     return " on ".join(parts)

@@ -1,4 +1,4 @@
-"""Which of the models in fewer bits are raced, and which of those are confirmed: as ``tune`` confirms its plans."""
+"""Selection of the quantized models to race and to confirm; the confirmation is that of ``ortune tune``."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from ortune.verbs.quantize.precision import Model
 
 MOST_RACED = 6
 MOST_RIGHT = 3
-"""Of them, the fastest that keep the tolerance, before the rest of the front."""
+"""Number of the fastest models within the tolerance that enter before the rest of the front."""
 MOST_WHOLE = 2
-"""Models without a layer in float, which come first: their times were observed, those of all others are predicted."""
+"""Number of fully quantized models that enter first, because their times were measured and others are predicted."""
 MOST_ELSEWHERE = 3
-"""Models on other execution providers that are raced besides; those of the side's own runtime are then one more."""
+"""Number of models on other providers that are raced. Their number, minus 1, is taken from `MOST_RACED`."""
 RACE_BLOCKS = 4
-"""Of each model, those of the calibration among them: which points of the front are worth fresh blocks."""
+"""Race blocks of each model, including calibration; they decide which points of the front get fresh blocks."""
 USUAL = 0.95
-"""How likely a model in fewer bits is to pay: it was seen to run, and how long it takes."""
+"""Prior probability that a quantized model is faster; it is high because the model was already run and timed."""
 
 
 def race(
     run: Tuning, models: Sequence[Model], held_out: HeldOut, ships: Callable[[Plan], bool]
 ) -> dict[str, Model]:
-    """Race the candidates against float; then confirm the winner, and with it the other models of the front.
+    """Race the candidates against float, then confirm the winner and the other models of the front.
 
     Args:
-        run: Before its race.
-        models: All that were made.
-        held_out: Compares the models that may be the answer once more.
-        ships: Whether a plan may be the answer. The best of the others is confirmed too.
+        run: The tuning, before its race.
+        models: All models that were created.
+        held_out: Compares models that may be the answer on all held-out inputs.
+        ships: Returns whether a plan may be the answer. The best of the others is confirmed too.
 
     Returns:
-        What was raced, by plan: a model that may be the answer with its outputs on all held-out inputs.
+        The raced models by plan id; those that may be the answer with their outputs on all held-out inputs.
     """
     wanted = contestants(models)
     by_arm = {model.plan.id: model for model in wanted}
@@ -65,7 +65,7 @@ def race(
     elsewhere = _right([entry for entry in ranked if not ships(entry.plan)], by_arm, held_out)
     held_out.end()
     on_front = _on_front(ranked, by_arm)
-    # Where nothing keeps the tolerance, the front is confirmed all the same: it tells what another tolerance brings.
+    # The front is confirmed even if no model is within the tolerance: it shows the gain with another tolerance.
     shown = [*elsewhere[:1], *on_front]
     run.search.winner = next(
         iter([*right, *(entry for entry in on_front if ships(entry.plan)), *shown]), None
@@ -83,7 +83,7 @@ def race(
 
 
 def _right(ranked: Sequence[Entry], by_arm: dict[str, Model], held_out: HeldOut) -> list[Entry]:
-    """Return what keeps the tolerance; the first of them on all held-out inputs, if there is time for that."""
+    """Return the entries within the tolerance, the first of them compared on all held-out inputs if there is time."""
     for entry in ranked:
         if is_right(by_arm[entry.arm]):
             _look_at(entry, by_arm, held_out)
@@ -98,9 +98,9 @@ def _look_at(entry: Entry, by_arm: dict[str, Model], held_out: HeldOut) -> None:
 
 
 def contestants(models: Sequence[Model]) -> list[Model]:
-    """Return what may be the answer: what keeps the tolerance, the fastest first; the front of error and time.
+    """Return the models to race: the fastest within the tolerance, then the front of error and time.
 
-    Where there is room, what is nearly as fast is raced too: its time is a single observation.
+    Remaining places are for models that are nearly as fast, because times are single observations or predictions.
     """
     elsewhere = _of_one_place([model for model in models if model.plan.providers])[:MOST_ELSEWHERE]
     most = MOST_RACED + 1 - len(elsewhere) if elsewhere else MOST_RACED
@@ -113,25 +113,25 @@ def _of_one_place(models: Sequence[Model]) -> list[Model]:
     right = sorted(
         (m for m in timed if m.outputs is not None and m.outputs.ok), key=lambda m: m.time_ns or 0.0
     )
-    # A prediction adds up layers, and a border between int8 and float costs time of its own: every model of 53
-    # convolutions with some in float was predicted to be faster than the whole one, and was slower.
+    # A prediction adds the times of layers and omits conversions between int8 and float: every model of 53
+    # convolutions with some in float was predicted to be faster than the fully quantized one, and was slower.
     whole = [model for model in right if model.ratio is not None][:MOST_WHOLE]
-    # Three that are right, as the fastest may not be confirmed; what is left of the six shows the trade.
+    # Three within the tolerance, because the fastest may not be confirmed; the others show error against time.
     wanted = [*whole, *right[:MOST_RIGHT], *on_front]
     near = [m for m in right if (m.time_ns or 0.0) <= ALIKE * (right[0].time_ns or 0.0)]
     return list({m.plan.id: m for m in (*wanted, *near)}.values())
 
 
 def is_right(model: Model | None) -> bool:
-    """Return whether a model runs, its outputs keep the tolerance, and they are more than nearly nothing."""
+    """Return whether a model runs and its outputs are within the tolerance and not all nearly zero."""
     outputs = model.outputs if model is not None else None
     return outputs is not None and outputs.ok and not outputs.unjudged
 
 
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:
-    """Return what the race saw on the front of error and time, the fastest first; float is a point of it too."""
+    """Return the entries on the front of error and time in the order of `ranked`; float is a point of the front too."""
     points = [(by_arm[entry.arm].error, entry.middle) for entry in ranked]
-    # The float model has no error and a log ratio of 0: what is slower than that is on no front.
+    # The float model has an error and a log ratio of 0, so models slower than float are never on the front.
     best = set(front([(0.0, 0.0), *points]))
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
@@ -139,10 +139,10 @@ def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entr
 def _choose_confirmed(
     run: Tuning, by_arm: dict[str, Model], held_out: HeldOut, ships: Callable[[Plan], bool]
 ) -> None:
-    """Choose among the right models that are confirmed to be faster the one to ship, whichever the race had first.
+    """Choose the winner among the models within the tolerance that are confirmed to be faster.
 
     If none is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
-    precedence over one for which there is no time for that.
+    precedence over one without time for that comparison.
     """
     search = run.search
     if search.winner is None or not search.confirmation:
@@ -153,7 +153,7 @@ def _choose_confirmed(
         comparison = search.comparison(entry.arm) if may_ship else None
         if comparison is not None and comparison.verdict == "faster":
             error = by_arm[entry.arm].error
-            # A bound that is missing or beyond 1 tells no more of a faster model than 1 does.
+            # A faster model has a ratio below 1, so a missing upper bound is 1.
             faster.append(
                 (
                     entry,
@@ -181,6 +181,6 @@ def _choose_confirmed(
 def _ship(run: Tuning, best: Entry) -> None:
     search = run.search
     if search.winner is not None and best is not search.winner:
-        # Repeated one process at a time, and started, was the model that the race had first.
+        # Single-process repetitions and cold starts were measured for the earlier winner only.
         others = [search.winner, *(entry for entry in search.others if entry is not best)]
         search.winner, search.others, search.alone, search.starts = best, others, [], []

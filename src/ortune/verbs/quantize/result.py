@@ -17,14 +17,14 @@ from ortune.records import (
 from ortune.records.base import Record
 
 KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
-"""Why a layer is in float: fewer bits cost too much error, or save no time, or the quantizer has nothing for it, or no
-time was left to ask; "" for one in fewer bits."""
+"""Why a layer is in float: its error is too large, quantization saves no time, the quantizer does not support it, or
+there was no time to measure it; "" for a quantized layer."""
 
 
 Saturation = Literal["", "measured", "elsewhere"]
-"""Products of uint8 and int8 saturate on x86 processors without VNNI: on this one, so that the error includes it, or on
-others alone; "" if the winner has none, or weights of 7 bits. Signed activations are no way out: ONNX Runtime makes
-them unsigned there."""
+"""Where sums of uint8 and int8 products saturate: on this x86 processor without VNNI ("measured", the error includes
+it), or only on others; "" if the winner has no such products or 7-bit weights. Signed activations do not avoid it: ONNX
+Runtime makes them unsigned there."""
 
 
 class LayerRow(Record, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""The row of a quantized model among several."""
+"""The row of one model in a quantization of several models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ortune.verbs.quantize.words import headline
 
 
 def row(envelope: Envelope[QuantizeResult]) -> ModelRow:
-    """Return the gain of the winner, its error, and how it is made; float stays if there is none."""
+    """Return the row: the gain, error, file size and plan of the winner, or only the comparison if float is kept."""
     result = envelope.result
     chosen = next((row for row in result.front if row.chosen and row.plan.rewrites), None)
     figures = changed(result.against_default)[:1]

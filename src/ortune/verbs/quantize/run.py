@@ -1,4 +1,4 @@
-"""``ortune quantize``: which layers may have fewer bits, and what the whole then gains."""
+"""``ortune quantize``: finds the layers that can be quantized, and measures the gain of the whole model."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
 MOST_WALKS = 3
-"""Means that are decided layer by layer."""
+"""Maximum number of methods that are decided layer by layer."""
 LARGE_BYTES = 1 << 28
-"""A model from this size on needs memory that is worth saying first."""
+"""Model size from which the required memory is shown first."""
 MORE_TO_MAKE = 4
-"""So many times the budget are suggested where none of the models could be made in time."""
+"""Factor of the suggested budget if no model could be created in time."""
 WORTH = 0.01
 """The smallest gain that is worth a change."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeResult]:
-    """Find the fastest model in fewer bits that keeps the tolerance, and proves it.
+    """Find the fastest quantized model within the tolerance, confirm it, and write its bundle.
 
     Raises:
-        OrtuneError: The model does not run, holds nothing to quantize, or nothing can be measured on this machine now.
+        OrtuneError: The model does not run, has nothing to quantize, or nothing can be measured on this machine now.
     """
     watch = watcher or Watcher()
     if options.force and not options.bundle:
@@ -96,7 +96,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
 
 
 def _packages(side: Resolved) -> set[str]:
-    """Return packages of the user's own runtime, and the names of runtimes that were made."""
+    """Return the packages of the user's own runtime, and the names of the runtimes that ortune installed."""
     return {*side.runtime.packages, *(runtime.name for runtime in made.made())}
 
 
@@ -111,10 +111,10 @@ def _made_by(plan: Plan, side: Resolved) -> str:
 
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
-    """Return why no means is worth trying on a model; of one that is quantized already, what is wrong with it."""
+    """Return the error for a model without a method worth testing, with its findings if it is already quantized."""
     family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
     refusals = [rewrite.refuses(side.model.ir) for rewrite in family if rewrite.refuses]
-    # What one method refuses is no reason if another takes the model, and finds nothing worth its while.
+    # Refusals are the reason only if all methods refuse; otherwise one accepts the model but has nothing to gain.
     reasons = dict.fromkeys(why for refused in refusals for why in refused) if all(refusals) else {}
     facts = facts_of(side.model, side.plan, host)
     wrong = rules.found_by(rules.Selection(select=("QNT",), ignore=("QNT001",)).rules(), facts)
@@ -130,10 +130,10 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
 
 
 def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
-    """Return what quantizing a large model takes, in words; "" for others.
+    """Return the sentence on the memory that quantizing a large model needs; "" for others.
 
     Raises:
-        UsageError: This machine has not the memory for any means.
+        UsageError: The free memory is not enough for any method.
     """
     model, left = side.model, machine.memory_left_bytes()
     if model.size_bytes < LARGE_BYTES or left is None or side.runtime.host is not None:
@@ -172,7 +172,7 @@ class _Quantization:
         self.baseline = opened.base(side)
 
     def go(self) -> Envelope[QuantizeResult]:
-        """Works from the first run to the document."""
+        """Measure everything from the first run on, write the bundle, and return the document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
         settle(baseline, self.budget, watch.line)
         question_right(baseline, most_s(self.budget), watch.line)
@@ -185,7 +185,7 @@ class _Quantization:
         precision = Precision(
             baseline, self.model, run.plan_runs, inputs, self.options.limit, watch, self.budget
         )
-        # A metric or a tolerance of the user's own stands; invented inputs have no task.
+        # A metric or a tolerance of the user is kept; synthetic inputs have no task.
         asked = self.options.feeds.tolerance is not None or not inputs.summary.source
         task = None if asked else precision.judge_by_task()
         likely = LikelyMethods(precision)
@@ -193,12 +193,12 @@ class _Quantization:
         elsewhere = Elsewhere(precision, list(baseline.side.elsewhere), self.absent)
         models, walks = self._models(precision, first, elsewhere)
         if others and not any(precision_race.is_right(model) for model in models):
-            # The model is of another kind after all.
+            # The earlier model was not a good guide, so the other methods are tested too.
             more, more_walks = self._models(precision, others)
             models, walks, others = [*models, *more], [*walks, *more_walks], []
         precision.leave_out(others)
         models += elsewhere.more(models, self.plans)
-        if models:  # one budget in all messages
+        if models:  # so that all messages suggest the same budget
             run.checks_s = max(run.checks_s, self._untested_s(precision, models))
         held_out = HeldOut(precision, run)
         raced = precision_race.race(run, models, held_out, lambda plan: shippable(plan, self.options.others))
@@ -257,11 +257,11 @@ class _Quantization:
 
     @property
     def _emulation_s(self) -> float:
-        """Kept for emulating a processor without VNNI: nothing if this is one."""
+        """Seconds reserved for emulating a processor without VNNI; 0 if this is one."""
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
     def _with_better(self, result: QuantizeResult, adoption: Adoption | None) -> QuantizeResult:
-        """Add what the winner needs, and the best model that may not be the answer, if it is worth another package."""
+        """Add what the models need, and the best model of another package if it is worth adopting."""
         side = self.baseline.side
         front = [
             msgspec.structs.replace(row, adoption=tuned.adoption_of(side, row.plan)) for row in result.front
@@ -285,7 +285,7 @@ class _Quantization:
         return msgspec.structs.replace(result, adoption=adoption, elsewhere=best, elsewhere_needs=needs)
 
     def _without_vnni(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
-        """Add the winner's outputs on a processor without VNNI, and a model that is alike everywhere."""
+        """Add the winner's outputs on a processor without VNNI, and the 7-bit model with equal outputs everywhere."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
         portable = precision.compared(changed(result.winner, range="7"))
@@ -296,7 +296,7 @@ class _Quantization:
         )
 
     def _run(self) -> Tuning:
-        """Return the race and the confirmation, as those of a tuning."""
+        """Return the tuning that runs the race and the confirmation."""
         side, custom_ops = self.baseline.side, tuple(self.options.feeds.custom_ops)
         return Tuning(
             self.baseline,
@@ -304,7 +304,7 @@ class _Quantization:
             self.watch,
             objective="latency",
             worth=WORTH,
-            # What else becomes worse is told, and refuses nothing: fewer bits were asked for.
+            # Guards are reported but refuse nothing, because the user requested quantization.
             allowed=GUARDS,
             budget=self.budget,
             current=None,
@@ -313,7 +313,7 @@ class _Quantization:
         )
 
     def _lack(self, run: Tuning, precision: Precision, models: Sequence[Model]) -> tuple[str, float]:
-        """Return what the budget did not hold, and the budget that is enough for it; "" and 0 if it held all."""
+        """Return the sentence on steps that did not fit in the budget, and a sufficient budget; "" and 0 if all fit."""
         trial_ns = self.baseline.pilot.trial_ns
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
@@ -328,7 +328,7 @@ class _Quantization:
         return no_time, enough_s
 
     def _untested_s(self, precision: Precision, models: Sequence[Model]) -> int:
-        """Return a budget for the methods that were not tested; 0 if there are none, or a model is within."""
+        """Return a budget in seconds for the untested methods; 0 if none, or if a model is within the tolerance."""
         if not precision.untested or any(map(_is_within, models)):
             return 0
         return self.budget.enough_s(precision.enough_s)
@@ -336,8 +336,8 @@ class _Quantization:
     def _models(
         self, precision: Precision, plans: Sequence[Plan], elsewhere: Elsewhere | None = None
     ) -> tuple[list[Model], list[Sensitivity]]:
-        """Return the whole models of methods, those on other providers, and those between them and float."""
-        # A budget that does not hold all methods has seen every provider.
+        """Return the fully quantized models, those on other providers, the partly quantized ones, and the walks."""
+        # The other providers come early, so that they are tested even if not all methods fit in the budget.
         wholes = precision.whole_models(plans[:FIRST])
         others = elsewhere.models(wholes) if elsewhere is not None else []
         wholes += precision.whole_models(plans[FIRST:])
@@ -348,9 +348,9 @@ class _Quantization:
         return list(by_plan.values()), walks
 
     def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
-        """The walk of what is nearest to right for what it saves; that of another kind where there is time for it.
+        """Walk from the most promising quantized models towards float, other targets included if there is time.
 
-        Errors are measured where a model runs: bfloat16 and int8 round differently from provider to provider. The first
+        Errors are measured on the provider of the model, because bfloat16 and int8 round differently on each. The first
         walk is of a model that may be the answer.
         """
         by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
@@ -368,7 +368,7 @@ class _Quantization:
 
 
 def _of_two_targets(plans: Sequence[Plan], places: Sequence[int]) -> list[int]:
-    """Return places with the first one of another target than the first plan's in second place."""
+    """Return `places` with the first plan of another target moved to second place."""
     first = next(iter(plans), None)
     if first is None:
         return []
@@ -378,10 +378,10 @@ def _of_two_targets(plans: Sequence[Plan], places: Sequence[int]) -> list[int]:
 
 
 def _is_within(model: Model) -> bool:
-    """Return whether a model keeps the tolerance."""
+    """Return whether a model's outputs can be compared and are within the tolerance."""
     return math.isfinite(model.error) and model.outputs is not None and model.outputs.ok
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:
-    """Return 2 if the bundle could not be written; the result is shown and stored all the same."""
+    """Return 2 if the bundle could not be written, else 0; the result is shown and stored in both cases."""
     return UsageError.exit_code if envelope.error else 0

@@ -24,7 +24,7 @@ NOTHING = "-"
 
 
 def models_by_error(result: QuantizeResult) -> Table:
-    """Return a row for each model that was raced, by error; over providers also what each takes at the start."""
+    """Return a row for each raced model, by error; with several providers also peak memory and session creation."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     shown = [row for row in result.front if row.comparison is not None or is_float(row)]
     over_providers = any(row.plan.providers for row in shown)
@@ -38,7 +38,7 @@ def models_by_error(result: QuantizeResult) -> Table:
         time = Cell(NOTHING)
         if row.comparison is not None:
             ratio, low, high = sides.as_shown(row.comparison)
-            # The few blocks of the race tell how far a model got, and claim nothing.
+            # The interval of the few race blocks is not shown, because they are not a claim.
             time = Cell(change(ratio), beneath=span(low, high) if is_confirmed(row) else "")
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
         of_float = metric_words.of_float(result)
@@ -57,7 +57,7 @@ def models_by_error(result: QuantizeResult) -> Table:
 
 
 def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
-    """Return the peak memory and the time of creating a session."""
+    """Return the peak memory and the session creation time as text; "" for unknown ones."""
     figures = result.default_figures if is_float(row) else row.figures
     if figures is None:
         return ["", ""]
@@ -66,9 +66,9 @@ def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
 
 
 def _said(row: FrontRow, result: QuantizeResult) -> list[str]:
-    """Return what distinguishes a row: the winner, the best one without another package, what is beyond, the front."""
+    """Return the remarks on a row: winner, exceeded limit, Pareto-optimal, best without package, not confirmed."""
     compared = any(map(is_confirmed, result.front))
-    # Without fresh blocks nothing won against anything.
+    # Without fresh blocks there is no winner.
     unfit = not row.ok or is_silent(row.outputs)
     said = ["winner"] if row.chosen and compared else [_beyond(row.outputs)] if unfit else []
     if row.pareto and compared and not row.chosen and row.ok:
@@ -81,7 +81,7 @@ def _said(row: FrontRow, result: QuantizeResult) -> list[str]:
 
 
 def without_package(result: QuantizeResult) -> FrontRow | None:
-    """Return the fastest confirmed model in the user's own runtime, if the winner needs another package."""
+    """Return the fastest confirmed model (or float) in the user's own runtime; None if the winner needs no package."""
     if result.adoption is None:
         return None
     own = [
@@ -95,7 +95,7 @@ def without_package(result: QuantizeResult) -> FrontRow | None:
 
 
 def sensitivity(result: QuantizeResult) -> Table:
-    """Return a row for each layer, with its error and the time that it saves."""
+    """Return the table of layers, with the error of each and the time that quantizing it saves."""
     columns = [
         Column("layer", "name"), Column("operator", "text"), Column("own error"), Column("of the error"),
         Column("of the time"), Column("saves"), Column("kept in float"),
@@ -119,7 +119,7 @@ def sensitivity(result: QuantizeResult) -> Table:
 
 
 def whole_models(result: QuantizeResult) -> Table:
-    """Return the whole model by each method that ran, a single observation each."""
+    """Return a row for each method that ran on the whole model, with single observations."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
         Column("whole model", "text"),
@@ -147,7 +147,7 @@ def whole_models(result: QuantizeResult) -> Table:
 
 
 def error_and_speed(result: QuantizeResult) -> Section | None:
-    """Error against speed-up, a dot a model; the front is joined."""
+    """Return the chart of speed-up against error, one dot per model; None without a confirmed quantized model."""
     rows = [row for row in result.front if is_confirmed(row) and row.error > 0]
     if not rows:
         return None
@@ -175,7 +175,7 @@ def error_and_speed(result: QuantizeResult) -> Section | None:
 
 
 def _hue(row: FrontRow) -> str:
-    """Return the class of a row's dot."""
+    """Return the CSS class of a row's dot."""
     return "winner" if row.chosen else "current" if _needs_package(row) else "other"
 
 
@@ -184,12 +184,12 @@ def _needs_package(row: FrontRow) -> bool:
 
 
 def method_name(plan: Plan) -> str:
-    """Return the method of a model: all its rewrites, with the layers that it leaves in float."""
+    """Return the method of a model as text: all its rewrites, the layers left in float, and the provider."""
     return model(Plan(rewrites=plan.rewrites, **_where(plan)))
 
 
 def _where(plan: Plan) -> dict[str, Any]:
-    """Return where a plan runs, if that is another provider than the CPU's."""
+    """Return the providers and settings of a plan as arguments of ``Plan``; {} on the CPU provider."""
     return {"providers": plan.providers, "settings": plan.settings} if plan.providers else {}
 
 
@@ -205,8 +205,8 @@ def _cell(plan: Plan, *, counted: bool = False) -> Cell:
     """Return the method of a model on lines that fold between its parameters.
 
     Args:
-        plan: Makes the model.
-        counted: Another column counts the layers in float.
+        plan: The plan of the model.
+        counted: Whether another column counts the layers in float, so their names are omitted.
     """
     where = _provider(plan)
     if not plan.rewrites:
@@ -221,7 +221,7 @@ def _cell(plan: Plan, *, counted: bool = False) -> Cell:
 
 
 def _beyond(outputs: OutputDifference | None) -> str:
-    """Name the limit that outputs exceed."""
+    """Return the limit that outputs exceed as text; "" if they are within the tolerance."""
     if outputs is None:
         return "beyond the tolerance"
     if is_silent(outputs):
@@ -235,7 +235,7 @@ def is_float(row: FrontRow) -> bool:
 
 
 def is_confirmed(row: FrontRow) -> bool:
-    """Return whether blocks after the race support a row."""
+    """Return whether a row has a comparison on fresh blocks after the race, whatever its verdict."""
     return row.comparison is not None and row.comparison.phase == "confirm"
 
 
@@ -245,7 +245,7 @@ def is_silent(outputs: OutputDifference | None) -> bool:
 
 
 def layers_in_float(row: FrontRow) -> str:
-    """Count the layers that a model keeps in float."""
+    """Return the sentence part on the number of layers that a model keeps in float."""
     if not row.plan.rewrites:
         return "no layer quantized"
     if not row.n_float:

@@ -1,4 +1,4 @@
-"""Precision layer by layer: what each costs and saves, and the models between float and fewer bits."""
+"""Sensitivity of each layer: its error and time saving, and the partly quantized models between float and full."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ from ortune.store.layer_errors import LayerError
 from ortune.verbs.quantize.precision import Model, Precision
 
 LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
-"""Nanoseconds of a run by node, of the float model and of a plan's in that file; empty if nothing is profiled."""
+"""Returns nanoseconds per run by node name, of the float model and of a plan's model in a file; empty if it fails."""
 QUESTION_TRIALS = 1.5
-"""What a question takes, in trials: its model is made, loaded and run once on every input."""
+"""Cost of a question in trials: its model is created, loaded and run once on every input."""
 MOST_QUESTIONS = 40
 CLASSES = (0.05, 0.001)
-"""Errors for which a point is looked for besides the tolerance."""
+"""Error limits for which a model is searched, in addition to the tolerance."""
 MOST_STORED_BYTES = 128 << 20
-"""A step's model up to this size waits on disk for the race; a larger one is made again there."""
+"""Maximum size of a step's model that is kept on disk for the race; a larger one is created again."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Sensitivity:
-    """One means, layer by layer.
+    """The sensitivity of one method, layer by layer.
 
     Attributes:
-        whole: The model with all layers in fewer bits.
-        groups: Of the float model.
-        questions: In the order of the graph.
-        asked: Whether the error of each was measured.
-        times_ns: In float by group; empty without a profile.
-        walk: Towards float.
-        models: Those that were measured on the way, by what is in float.
+        whole: The fully quantized model.
+        groups: Layers of the float model.
+        questions: Layers with their errors, in graph order.
+        asked: Whether there was time for all questions that were to be measured.
+        times_ns: Time of each group in float; empty without a profile.
+        walk: The walk towards float.
+        models: The measured models by the layers that they keep in float.
     """
 
     whole: Model
@@ -58,24 +58,24 @@ class Sensitivity:
 
 
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
-    """Return the plan with these layers in float, in addition to those that are already."""
+    """Return the plan with these layers in float, in addition to those that it already leaves there."""
     left = left_in_float(plan.rewrites[-1])
     return changed(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 
 
 class LayerByLayer:
-    """Decides layer by layer, one means after another.
+    """Decides for each layer whether it is quantized, one method after another.
 
     Args:
-        precision: Makes and compares models.
-        times: Of layers, by a profile.
+        precision: Creates and compares models.
+        times: Returns the times of layers from a profile.
     """
 
     def __init__(self, precision: Precision, times: LayerTimes) -> None:
         self._precision, self._times = precision, times
 
     def sensitivity(self, whole: Model) -> Sensitivity | None:
-        """Return what each layer costs and saves with one means; None if the model has no layer to decide on."""
+        """Measure the error and time saving of each layer with one method; None if it quantizes no layer."""
         precision = self._precision
         groups = precision.groups
         path, _ = precision.made(whole.plan)
@@ -107,14 +107,14 @@ class LayerByLayer:
                 return None
             precision.watch.line(f"sensitivity {number + 1} of {len(parts)}: {layers[number][0]}")
             others = everything - set(layers[number])
-            # The error of a question is that of the model in which these layers alone are in fewer bits.
+            # The error of a question is that of the model in which only these layers are quantized.
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
 
         of_parts = [tuple(sorted({kinds[i] for i in part})) for part in parts]
         errors, asked = answered([expected.get(of) for of in of_parts], measure, whole.error)
         questions: list[Question] = []
         for number, (part, (error, measured)) in enumerate(zip(parts, errors, strict=True)):
-            # Without a profile every layer is taken to save the same, so the order is that of the errors.
+            # Without a profile every layer is assumed to save the same time, so errors determine the order.
             saved = sum(before[places[i]] - after[places[i]] for i in part) if before else 1.0 * len(part)
             questions.append(Question(names=layers[number], error=error, saved_ns=saved, measured=measured))
             if measured and whole.error:
@@ -133,22 +133,22 @@ class LayerByLayer:
 
     @property
     def _most_questions(self) -> int:
-        """How many questions there is time for, one at least."""
+        """Number of questions for which there is time, from 1 to `MOST_QUESTIONS`."""
         baseline, n_inputs = self._precision.baseline, len(self._precision.inputs.checking)
-        # Each question runs every held-out input; up to four of them hardly matter beside making and loading
-        # a model.
+        # Each question runs every input for comparison; up to four take little time compared with creating and
+        # loading a model.
         each_s = QUESTION_TRIALS * baseline.pilot.start_ns / 1e9 * max(1, n_inputs / 4)
         fitting = self._precision.left_s(SENSITIVITY_SHARE) / max(0.2, each_s)
         return int(max(1.0, min(MOST_QUESTIONS, fitting)))
 
     def _error(self, plan: Plan) -> float:
-        """Return the error of a model that is never raced, so its file goes: dozens of them would fill a disk."""
+        """Return the error of a model that is never raced, and delete its file: dozens would fill a disk."""
         error = self._precision.outputs_of(plan).worst_slice_l2
         self._precision.plan_runs.models.drop(plan)
         return error
 
     def _known(self, keys: Mapping[str, str]) -> list[LayerError]:
-        """Return what earlier sessions saw of layers of the same structure."""
+        """Return the stored errors of layers of the same structure from earlier sessions; [] without a store."""
         folder = self._precision.baseline.log.folder
         return layer_errors.load(folder, keys) if folder else []
 
@@ -158,8 +158,8 @@ class LayerByLayer:
             layer_errors.keep(folder, keys, LayerError(kinds=kinds, error_ratio=error_ratio))
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
-        """Nanoseconds of a run by group, in float and in fewer bits; empty if no profile shows them in time."""
-        # A provider that compiles has one node in the profile, and no layers.
+        """Return nanoseconds per run by group, in float and quantized; empty if they cannot be profiled in time."""
+        # The profile of a provider that compiles has one node and no layers.
         if targets.of(plan).provider.compiles:
             return [], []
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
@@ -171,21 +171,21 @@ class LayerByLayer:
         return _by_group(self._precision.model, before, groups), _by_group(open_model(path).ir, after, groups)
 
     def _judged(self, model: Model) -> float:
-        """Return the error against the limit: what keeps the tolerance never lies above, what does not never below."""
+        """Return the error, clipped to the limit if the outputs are within the tolerance, else raised above it."""
         limit = self._precision.limit
-        # The walk compares errors with one number. Whether outputs are right may rest on rows or a metric
-        # instead, so the error is moved to the side of the limit on which the verdict is.
+        # The walk compares errors with one number, but rows or a metric may decide whether outputs are within
+        # the tolerance.
         if model.outputs is not None and model.outputs.ok:
             return min(model.error, limit)
         return max(model.error, math.nextafter(limit, math.inf))
 
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
-        """Make and compare the model with these layers in float; None if the time for that is over."""
+        """Create and compare the model with these layers in float and return its error; None if no time is left."""
         precision = self._precision
         if not precision.holds_step:
             return None
         precision.watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
-        # Of a question of 4 layers that saves 8 us, 2 layers in float lose 4 us.
+        # If a question of 4 layers saves 8 us, 2 of them in float lose 4 us.
         lost = sum(
             question.saved_ns * len(kept & set(question.names)) / len(question.names)
             for question in of.questions
@@ -201,7 +201,7 @@ class LayerByLayer:
         return self._judged(model)
 
     def walk(self, of: Sensitivity) -> None:
-        """Measure the steps towards float: to the tolerance, refined there, then to a stricter and a looser error."""
+        """Measure the steps towards float: to the tolerance, refined there, then to the errors of `CLASSES`."""
         walk, limit = of.walk, self._precision.limit
         if walk.free:
             walk.error(walk.step(walk.free))
@@ -214,7 +214,7 @@ class LayerByLayer:
 
 
 def _file_of(plan: Plan, kind: str) -> str:
-    """Return what layers are known by from model to model: structure, kind of means and provider, and no names."""
+    """Return the key of stored layer errors: a hash of the layers' structure, the method and the provider."""
     elsewhere = plan.provider_names if plan.providers else ()
     return digest(plan.rewrites[-1].name, kind, *elsewhere)[:32]
 
@@ -227,6 +227,6 @@ def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[L
 
 
 def _touched(graph: ir.Graph, groups: Sequence[LayerGroup]) -> set[int]:
-    """Return places of the groups of which a quantized graph computes something in fewer bits."""
+    """Return the indices of the groups that have a quantized node in a graph."""
     of = group_of_nodes(graph, groups)
     return {of[node] for node in graph if node in of and rewrites.in_fewer_bits(node)}

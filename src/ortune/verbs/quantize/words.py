@@ -1,4 +1,4 @@
-"""Precision layer by layer, in words: what was won, what stays in float and why, and what lies between."""
+"""Text and document of ``ortune quantize``: the headline, the layers in float, and the tables."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, 
 from ortune.verbs.quantize.result import FrontRow, LayerRow, PlannedTarget, QuantizeResult
 
 MOST_NAMED = 12
-"""Layers in float that are named one by one; the page and the JSON have all."""
+"""Maximum number of layers in float that are named; the JSON has all."""
 MOST_FAILED = 3
-"""Methods with one reason that are named; the table of methods has all."""
+"""Maximum number of methods that are named for each reason."""
 
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
 
 def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
-    """Says that models were not raced, or that none of them could be confirmed, and which budget is enough for it."""
+    """Return the sentence that `n` models were not raced, or (`exploring`) none could be confirmed in the budget."""
     what = "1 model was" if n == 1 else f"{n} models were"
     lack = (
         "the budget is too small to confirm a model"
@@ -52,12 +52,12 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
 
 
 def not_made(budget_s: float) -> str:
-    """Says that making and testing a model takes longer than the budget allows, and which one allows more."""
+    """Return the sentence that no model could be created and tested in time, with a larger budget."""
     return f"no quantized model was created and tested in time (--budget {as_option(budget_s)} allows more)"
 
 
 def untested(n: int, n_methods: int, budget_s: float) -> str:
-    """Says that the budget held the test of some methods alone, and which one is expected to hold all."""
+    """Return the sentence that `n` methods were not tested because the budget is too small, with a larger one."""
     return (
         f"the budget is too small to test {n} of {n_methods} quantization methods (--budget {as_option(budget_s)} "
         "allows more)"
@@ -65,7 +65,7 @@ def untested(n: int, n_methods: int, budget_s: float) -> str:
 
 
 def left_out(n: int) -> str:
-    """Return the sentence that an earlier answer spared methods."""
+    """Return the sentence that methods were not tested because of the result of an earlier model."""
     what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
     return (
         f"{what} not tested: each was worse than the winner in an earlier model with the same kinds of layers "
@@ -74,13 +74,13 @@ def left_out(n: int) -> str:
 
 
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
-    """Return what quantizing a large model takes, by method, and what there is."""
+    """Return the sentence on the memory that the methods need for a large model, and on the free memory."""
     needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"
     return f"quantizing a model of {size(model_bytes)} needs about {needed} of memory; {size(left_bytes)} are free"
 
 
 def headline(result: QuantizeResult) -> str:
-    """Return what the winner gains and costs, or why float stays."""
+    """Return the headline: gain and error of the winner, or the reason to keep the float model."""
     unsure = not_final(result)
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
@@ -98,12 +98,12 @@ def headline(result: QuantizeResult) -> str:
 
 
 def _where(row: FrontRow) -> str:
-    """Name the provider of a row; "" for the CPU's."""
+    """Return "on PROVIDER" for a row; "" for the CPU provider."""
     return f"on {short(row.plan.provider_names[0])}" if row.plan.providers else ""
 
 
 def better_elsewhere(result: QuantizeResult) -> str:
-    """Say which model is faster with another package, and what that takes; "" if none is."""
+    """Return the line on the faster model with another package, and how to adopt it; "" if there is none."""
     row = result.elsewhere
     if row is None or row.comparison is None:
         return ""
@@ -129,13 +129,13 @@ def _why_float(result: QuantizeResult) -> str:
 
 
 def _all_silent(result: QuantizeResult) -> bool:
-    """Return whether no model could be judged, because the float model's outputs are nearly zero."""
+    """Return whether no model could be judged because the float model's outputs are nearly zero."""
     models = [row for row in result.front if not sections.is_float(row)]
     return bool(models) and all(sections.is_silent(row.outputs) for row in models)
 
 
 def _failures(rows: Sequence[PrecisionRow]) -> str:
-    """Count the methods that failed; "" for none."""
+    """Return the sentence part on the number of methods that failed; "" for none."""
     failed = [row for row in rows if row.tested and row.why]
     if not failed:
         return ""
@@ -144,7 +144,7 @@ def _failures(rows: Sequence[PrecisionRow]) -> str:
 
 
 def _silent_outputs(result: QuantizeResult) -> str:
-    """Name the outputs whose error means little; "" if there are none."""
+    """Return the sentence on outputs that are nearly zero, so their errors mean little; "" if there are none."""
     distances = [row.outputs for row in result.front if row.outputs is not None]
     if not distances or any(outputs.metric is not None for outputs in distances):
         return ""
@@ -163,7 +163,7 @@ def _winner(result: QuantizeResult) -> FrontRow | None:
 
 
 def kept_line(row: LayerRow) -> str:
-    """Return one layer that stays in float, with its reason."""
+    """Return the line on one row of layers that stay in float, with the reason."""
     name = row.name if len(row.members) == 1 else f"{row.name} and {len(row.members) - 1} like it"
     if row.reason == "error" and 0 < row.n_kept < len(row.members):
         name = f"{row.n_kept} of {len(row.members)} like {row.name}"
@@ -184,7 +184,7 @@ def kept_line(row: LayerRow) -> str:
 
 
 def document(envelope: Envelope[QuantizeResult]) -> Document:
-    """Return the answer, what stays in float, the tables, and what supports it."""
+    """Return the document: the headline, the layers in float, the tables, and the supporting details."""
     result = envelope.result
     assert result is not None
     tone: Tone = "good" if result.changes else "unsure"
@@ -229,7 +229,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
 
 
 def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
-    """Return each reason once, with the number of its methods and the names of the first ones."""
+    """Return a line for each reason, with the number of its methods and the names of the first ones."""
     by_reason: dict[str, list[str]] = {}
     for row in rows:
         by_reason.setdefault(row.why, []).append(sections.method_name(row.plan))
@@ -240,14 +240,14 @@ def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Name that contain commas themselves."""
+    """Join names with semicolons, because they contain commas, and count those after the first ones."""
     more = [f"{len(names) - MOST_FAILED} more"] if len(names) > MOST_FAILED else []
     return "; ".join([*names[:MOST_FAILED], *more])
 
 
 def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     result = envelope.result
-    # More time tells no more of outputs that hold nothing.
+    # A longer budget does not help if all outputs are nearly zero.
     again = (
         with_budget(result.reproduce, result.enough_s) if result.enough_s and not _all_silent(result) else []
     )
@@ -260,7 +260,7 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
 
 
 def packages(result: QuantizeResult) -> list[str]:
-    """Return what adopting each other provider of the table takes; [] if all rows run in the user's own runtime."""
+    """Return the adoption steps of each other provider in the table; [] if all rows run in the user's own runtime."""
     needed: dict[str, str] = {}
     for row in result.front:
         if row.adoption is not None and row.comparison is not None:
@@ -269,7 +269,7 @@ def packages(result: QuantizeResult) -> list[str]:
 
 
 def on_target(result: QuantizeResult) -> list[str]:
-    """Return the command that may ship the better model of another package; [] if there is none."""
+    """Return the command that allows the better model of another package as the answer; [] if there is none."""
     if result.elsewhere is None:
         return []
     target = of_provider(result.elsewhere.plan.provider_names[0]).target
@@ -277,7 +277,7 @@ def on_target(result: QuantizeResult) -> list[str]:
 
 
 def planned_words(target: PlannedTarget) -> str:
-    """Return why a target was not measured, and what is tried on a machine that has it."""
+    """Return the line on a target that was not measured, with the reason and the configurations to test there."""
     files = [model(Plan(rewrites=plan.rewrites)) for plan in target.plans if plan.rewrites]
     types = [", ".join(plan.assignments) or "the default" for plan in target.plans if not plan.rewrites]
     tried = "; ".join(dict.fromkeys([*types, *files]))
@@ -285,13 +285,13 @@ def planned_words(target: PlannedTarget) -> str:
 
 
 def _full_names(result: QuantizeResult) -> list[str]:
-    """Return the models whose layers in float the tables only count."""
+    """Return the full names of the models with layers in float, which the tables only count."""
     plans = [row.plan for row in result.front if row.n_float and not sections.is_float(row)]
     return list(dict.fromkeys(map(sections.method_name, plans)))
 
 
 def _head(result: QuantizeResult) -> Head:
-    """Return what a page begins with: the gain of the winner, or that the float model stays."""
+    """Return the head of the page: the confirmed gain of the winner, or the advice to keep the float model."""
     claim, row = result.against_default, _winner(result)
     if claim is None or row is None or claim.verdict not in heads.PROVEN:
         return Head(unit="Keep the float model", tone="unsure")
