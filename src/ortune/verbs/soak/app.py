@@ -1,4 +1,4 @@
-"""``ortune soak app.workload``: whether the memory of a recorded application grows while its calls are played on."""
+"""``ortune soak app.workload``: tests whether the memory of a recorded application grows while its calls repeat."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
 
 PROCESSES = 3
-"""At least, of all recorded ones together."""
+"""Number of processes to run, over the copies of all recorded processes."""
 FIRST_SHARE = 0.3
-"""Of the time left, what the first run of a model may take."""
+"""Maximum share of the remaining time for the first run of a model."""
 WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
-"""The verdict of an application is the first of these that one of its processes has."""
+"""Verdicts from worst to best; an application has the worst of its processes."""
 
 
 def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[SoakResult]:
-    """Soak an application and return the whole document.
+    """Soak a recorded application and return the document.
 
     Raises:
-        OrtuneError: Nothing could be measured.
+        OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
     require_taken(options, {"fail_on"})
     where = Path(options.model)
@@ -53,7 +53,12 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
 
 
 def _played(options: Options, opened: Experiment, application: Application) -> Envelope[SoakResult]:
-    """Play the application on until the budget is spent, and judge each process."""
+    """Replay the application in a loop until the budget is spent, and judge each process.
+
+    Raises:
+        MeasurementError: The calls cannot be played.
+        Interrupted: The user stopped before the first call.
+    """
     left_s = opened.budget.left_s
     played = application.script(1e9 * SOAK_SHARE * left_s / PROCESSES)
     if not played.calls:
@@ -140,7 +145,7 @@ def _row(
     number: int,
     own: Sequence[SoakedScript],
 ) -> AppProcessRow:
-    """Return the verdict of one recorded process, over its copies."""
+    """Return the row of one recorded process, judged over its copies."""
     script = run.played.scripts[number]
     soaked = [each for each in own if was_called(each)]
     judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None

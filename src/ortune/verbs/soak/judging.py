@@ -1,4 +1,4 @@
-"""From the processes of a soak to its verdict and figures."""
+"""Derives the verdict and the figures of a soak from its processes."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from ortune.verbs.soak.result import (
 )
 
 USUAL_LIMIT_BYTES = 2 << 30
-"""Of a process, where nothing limits it."""
+"""Limit for the forecast if no memory limit is set."""
 
 
 def killed(failure: Failed | TrialError) -> bool:
-    """Return whether a process was ended because of its memory."""
+    """Return whether a process ran out of memory or was ended by SIGKILL."""
     return failure.reason == "out-of-memory" or "SIGKILL" in failure.what
 
 
 def made(
     options: Options, opened: Experiment, baseline: Measuring, soak: Soak, rate_per_s: float | None
 ) -> SoakResult:
-    """Return the answer.
+    """Return the result of a soak of a model.
 
     Args:
-        options: The options.
+        options: Options of the command.
         opened: The experiment.
-        baseline: The model.
-        soak: The processes, which have ended.
-        rate_per_s: Calls a second of ``--rate``; None if each followed the one before.
+        baseline: Measurement of the model.
+        soak: The soak, after its processes have ended.
+        rate_per_s: Calls per second of ``--rate``; None if each call follows the previous one.
     """
     soaked = [each for each in soak.soaked if was_called(each)]
     names = [case.name for case in baseline.work.cases]
@@ -102,13 +102,13 @@ RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
 
 
 def rises(soaked: Sequence[Soaked]) -> bool:
-    """Return whether the memory of processes that still run is known to rise."""
+    """Return whether the memory of processes that still run rises, by the verdict so far."""
     called = [each for each in soaked if was_called(each)]
     return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
 
 
 def rate(soaked: Followed) -> float:
-    """Return calls a second of the later half, in which all is warm."""
+    """Return the calls per second of the second half, after warmup; 0 without active time."""
     points = soaked.points
     middle, last = points[len(points) // 2], points[-1]
     if last.active_ns == middle.active_ns:
@@ -118,18 +118,21 @@ def rate(soaked: Followed) -> float:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """Return the median; None of no values."""
+    """Return the median; None without values."""
     return float(np.median(values)) if values else None
 
 
 def median_known(values: Sequence[int | None]) -> float | None:
-    """Return the median; None if a value is not known."""
+    """Return the median; None if a value is unknown or there are none."""
     known = [float(value) for value in values if value is not None]
     return median(known) if len(known) == len(values) else None
 
 
 def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:
-    """Return when memory passes the limit of the container, of the machine's group, or what many have."""
+    """Return when growing memory passes the memory limit, else 2 GiB (doubled until above the current size).
+
+    None if the verdict is not "growing" or no time can be estimated.
+    """
     limit = baseline.machine.seen.memory_limit_bytes or USUAL_LIMIT_BYTES
     while limit <= judged.held_bytes:
         limit *= 2
@@ -147,7 +150,7 @@ def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitFo
 
 
 def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
-    """Return the end of the first process that was ended because of its memory; None if none was."""
+    """Return the first process that was killed because of its memory; None if none was."""
     for each in soaked:
         if each.failure is not None and killed(each.failure):
             calls, case = each.counted or (0, 0)
@@ -161,7 +164,7 @@ def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -
 
 
 def sizes_of(soaked: Sequence[Followed], names: Sequence[str]) -> tuple[SizeRow, ...]:
-    """Return what the calls of each size have added, by the names of the sizes."""
+    """Return a row for each size in `names`, with the memory that its calls added."""
     steps = [step for each in soaked if each.done for step in each.done.steps]
     rows = []
     for number, name in enumerate(names):
@@ -178,13 +181,13 @@ def sizes_of(soaked: Sequence[Followed], names: Sequence[str]) -> tuple[SizeRow,
 
 
 def raised_by(sizes: Sequence[SizeRow]) -> str:
-    """Return the size that raised the level most; "" if none did."""
+    """Return the name of the size that added the most memory; "" if none added any."""
     most = max(sizes, key=lambda row: row.raised_bytes, default=None)
     return most.size if most is not None and most.raised_bytes else ""
 
 
 def row(arm: str, point: SoakPoint) -> PointRow:
-    """Return a point as a row of the document."""
+    """Return a point as a row of the result."""
     return PointRow(
         arm=arm,
         calls=point.calls,

@@ -64,14 +64,14 @@ class Options(Load, Budgeted, OnePlan):
         return () if self.fail_on == "never" else tuple(part.strip() for part in self.fail_on.split(","))
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and load; sizes that were guessed are varied, a batch of 1 among them."""
+        """Return the options for inputs and load; guessed sizes and a default batch of 1 vary from call to call."""
         return replace(super().read_feeds(), in_turn=True, batch_too=True)
 
     def __post_init__(self) -> None:
-        """Read all options.
+        """Check all options.
 
         Raises:
-            UsageError: An option cannot be read, or contradicts another one.
+            UsageError: An option is invalid or contradicts another one.
         """
         super().__post_init__()
         from ortune.catalogue.providers import of_target

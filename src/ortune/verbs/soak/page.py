@@ -1,4 +1,4 @@
-"""The page of a soak: its verdict, and memory over time with one line for each process."""
+"""The page of a soak: its verdict, and a chart of memory over time with one line for each process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.verbs.soak.result import PointRow, SoakResult
 
 HEIGHT_PX = 240
 EDGE_SHARE = 0.06
-"""Of the time of calls, the width of what comes before and after them."""
+"""Width of the phases before and after the calls, relative to the time of the calls."""
 HUES = (
     *(f"t{number}" for number in range(8)),
     "c-thread-wait",
@@ -34,7 +34,7 @@ LARGE = {
 
 
 def document(envelope: Envelope[SoakResult]) -> Document:
-    """Return the document as a page shows it."""
+    """Return the document of the page: that of the terminal with charts and a head."""
     result, plain = envelope.result, words.document(envelope)
     assert result is not None
     blocks = list(plain.blocks)
@@ -48,7 +48,7 @@ def document(envelope: Envelope[SoakResult]) -> Document:
 
 
 def charts(result: SoakResult) -> list[Block]:
-    """Return memory over time, and next to each change the unchanged model."""
+    """Return the charts of memory: of the unchanged model over time, and of the changes over calls, if measured."""
     arms: dict[str, list[PointRow]] = {}
     for point in result.points:
         arms.setdefault(point.arm, []).append(point)
@@ -65,7 +65,7 @@ def charts(result: SoakResult) -> list[Block]:
 
 
 def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
-    """Return the processes of the unchanged model over the time of their calls, with the phases behind them."""
+    """Return the chart of the unchanged model's processes over the time of their calls, with the phases shaded."""
     end_ns = float(max(point.active_ns for points in own for point in points)) or 1.0
     edge_ns = EDGE_SHARE * end_ns
     before, after = result.base_bytes, result.released_bytes
@@ -107,13 +107,13 @@ def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
 
 
 def _settled_ns(result: SoakResult, points: Sequence[PointRow]) -> float:
-    """Return the time after which growth counts."""
+    """Return the active nanoseconds after which growth is measured."""
     call = result.growth.from_call if result.growth is not None else 0.0
     return float(next((point.active_ns for point in points if point.calls > call), points[-1].active_ns))
 
 
 def _changes(changes: Sequence[Sequence[PointRow]]) -> Chart:
-    """Return each change over its calls."""
+    """Return the chart of the memory of each change over its calls."""
     sizes = [point.held_bytes / 2**20 for points in changes for point in points]
     calls = float(max(point.calls for points in changes for point in points)) or 1.0
     y = value_axis(sizes, lambda value: f"{value:g} MiB")

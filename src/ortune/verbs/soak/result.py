@@ -11,10 +11,11 @@ SoakVerdict = Literal["flat", "bounded", "growing", "fragmented", "killed", "und
 
 
 class LimitForecast(Record, frozen=True, kw_only=True):
-    """When memory passes a limit if it grows on like this, seconds of calls at the rate of this soak.
+    """Forecast of when memory passes a limit, assuming that growth and call rate stay as in this soak.
 
     Attributes:
-        low_s, high_s: Interval of 95 %; None if nothing bounds it.
+        after_s: Seconds until then.
+        low_s, high_s: 95 % interval; None if unbounded.
     """
 
     limit_bytes: int
@@ -27,9 +28,9 @@ class SizeRow(Record, frozen=True, kw_only=True):
     """One size of the workload.
 
     Attributes:
-        calls: Of all processes.
-        raised_bytes: By how much its calls raised the highest level, median over processes.
-        last_step_call: The last call of a process that did so.
+        calls: Calls of this size in all processes.
+        raised_bytes: Increase of the highest memory level by its calls, median over processes.
+        last_step_call: Number of the last call in a process that increased it.
     """
 
     size: str
@@ -77,12 +78,12 @@ class PointRow(Record, frozen=True, kw_only=True):
         sessions: Sessions created so far, each set of ``--sessions`` once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
-        held_bytes: Memory of the process and its children that is no page of a file, swapped pages included.
+        held_bytes: Memory of the process and its children without pages of files, swapped pages included.
         children_bytes: The part of its children.
         resident_bytes: Resident memory of the process, pages of files included.
-        used_bytes: What the allocator says is in use; None if it does not tell.
-        group_bytes: Memory of its control group, with that of all other processes in it; ``group_cache_bytes`` is cache
-            of files.
+        used_bytes: Memory in use according to the allocator; None if it does not report it.
+        group_bytes: Memory of its control group, including all other processes in it; ``group_cache_bytes`` is the part
+            of the file cache. None without a control group.
     """
 
     arm: str
@@ -104,8 +105,8 @@ class AppProcessRow(Record, frozen=True, kw_only=True):
     Attributes:
         process: Its number in the recording, from 1.
         copies: Processes that played it.
-        calls: Calls of each copy; ``sessions`` were created by it.
-        first_bytes, held_bytes, returned_bytes, released_bytes, growth, forecast, sizes: As of a model.
+        calls: Fewest calls of a copy; ``sessions`` is the largest number of sessions that a copy created.
+        first_bytes, held_bytes, returned_bytes, released_bytes, growth, forecast, sizes: As in ``SoakResult``.
     """
 
     process: int
@@ -129,8 +130,8 @@ class PlayedSoak(Record, frozen=True, kw_only=True):
     """A recorded application that was soaked.
 
     Attributes:
-        rounds: How often each process has played its steps.
-        calls, of_calls: Calls of a round, and those that were recorded.
+        rounds: Number of times that each process played its steps.
+        calls, of_calls: Calls in a round, and recorded calls.
     """
 
     rounds: int
@@ -143,19 +144,19 @@ class SoakResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune soak --json``; sizes are medians over processes.
 
     Attributes:
-        calls: Calls of each process.
-        calls_per_s: Their rate.
-        first_bytes: Held after the first call.
-        held_bytes: Held at the end.
-        children_bytes: The part of child processes.
-        returned_bytes: What ``malloc_trim`` gave back at the end; None if the allocator has no such function.
-        base_bytes: Held before the sessions were created; ``released_bytes`` after they were deleted.
-        raised_by: The size that raised the level most; "" if none did.
-        enough_budget_s: A budget that would decide; None if this one did.
-        fresh: Inputs with new values in each call; ``fixed`` are those that the model refuses other values for.
-        load: When calls were made, in words.
-        application: Of a recorded application: its processes. All other figures are those of the process with the worst
-            verdict, and ``side`` is its first model under the name of the recording. None for a model.
+        calls: Calls of the process with the fewest.
+        calls_per_s: Rate of the calls.
+        first_bytes: Memory after the first call.
+        held_bytes: Memory at the end.
+        children_bytes: The part of child processes at the end.
+        returned_bytes: Bytes that ``malloc_trim`` returned at the end; None if the allocator has no such function.
+        base_bytes: Memory before the sessions were created; ``released_bytes`` after they were deleted.
+        raised_by: The size that added the most memory; "" if none added any.
+        enough_budget_s: A budget that would be enough for a verdict; None if this one was.
+        fresh: Inputs with new values in each call; for those in ``fixed``, the model refuses other values.
+        load: Sentence on the timing of calls.
+        application: Processes of a recorded application; None for a model. The other figures are those of the process
+            with the worst verdict, and ``side`` is the first model under the name of the recording.
         nodes: The nodes that allocate most, if memory rises; () if this release of ONNX Runtime does not record it.
         failed: Whether the verdict is one of ``--fail-on``.
         experiments: Changes that were soaked next to the unchanged model because memory rises.

@@ -1,4 +1,4 @@
-"""``ortune soak``: whether memory grows over time."""
+"""``ortune soak``: tests whether memory grows over time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
 
 PROCESSES = 3
-"""Of the model as it is: what all of them do is no accident of one."""
+"""Processes of the unchanged model; several, so the verdict does not depend on a single one."""
 CAUSES = (
     memory_kept_per_input,
     memory_kept_per_session,
@@ -52,16 +52,16 @@ CAUSES = (
     free_memory_kept_by_allocator,
     prepacked_weights,
 )
-"""Rules about the experiments."""
+"""Rules on the results of the experiments."""
 NODES_S = 1.0
-"""Of the process in which the memory of each node is recorded."""
+"""Seconds of the process that records the memory of each node."""
 MOST_NODES = 10
 FIRST_SHARE = 0.3
-"""Of the time left, what the first run of the model may take."""
+"""Maximum share of the remaining time for the first run of the model."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult]:
-    """Soak a model, or a recorded application, and return the whole document.
+    """Soak a model or a recorded application and return the document.
 
     Raises:
         OrtuneError: Nothing could be measured.
@@ -87,12 +87,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult
 
 
 def exit_code(envelope: Envelope[SoakResult]) -> int:
-    """Return 1 if the verdict is one of ``--fail-on``."""
+    """Return 1 if the verdict is one of ``--fail-on``, else 0."""
     return int(envelope.result.failed)
 
 
 def _require_here(side: Resolved) -> None:
-    """Raise UsageError for a side whose processes are not on this machine."""
+    """Raise UsageError for a side that does not run in processes of ONNX Runtime on this machine."""
     if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_web:
         raise UsageError(
             "its memory cannot be followed over time",
@@ -109,7 +109,7 @@ class _Run:
         self.baseline: Measuring = opened.base(side)
 
     def go(self) -> Envelope[SoakResult]:
-        """Find inputs, soak, look for the cause of a rise, judge."""
+        """Find inputs, soak the model, judge it, and test causes if memory rises."""
         opened, baseline = self.opened, self.baseline
         baseline.settle(FIRST_SHARE * opened.budget.left_s)
         opened.replay.pass_on()
@@ -121,7 +121,7 @@ class _Run:
         soak = Soak(opened, baseline, arms, SOAK_SHARE * budget.left_s, self._schedule())
         try:
             going = soak.start() and soak.run(look_s, self._progress)
-            # What stays flat, or is not decided yet, has the rest of the time too.
+            # If memory is flat or undecided so far, the soak continues for the rest of the time.
             rises = going and soak.whole and judging.rises(soak.soaked)
             if going and not rises:
                 going = soak.run(budget.end_s, self._progress)
@@ -149,7 +149,7 @@ class _Run:
     def _causes(
         self, result: SoakResult, fresh: tuple[FreshInput, ...], budget: Budget
     ) -> tuple[list[SoakExperiment], list[PointRow], bool]:
-        """Return what changes do to the rise, the memory of their processes, and whether nobody has stopped them."""
+        """Soak the changes and return their effects, their memory points, and False if the user stopped the soak."""
         opened, baseline = self.opened, self.baseline
         sizes = [size.size for size in result.sizes]
         largest = sizes.index(result.raised_by) if result.raised_by else 0
@@ -177,7 +177,7 @@ class _Run:
         return found, points, True
 
     def _nodes(self, fresh: tuple[FreshInput, ...], budget: Budget) -> tuple[NodeMemory, ...]:
-        """Return the nodes that allocate most, recorded in a short process of its own."""
+        """Record the memory of nodes in a short separate process and return those that allocate most."""
         wanted = soak_experiments.recorded_nodes(self.baseline, fresh)
         soak = Soak(self.opened, self.baseline, [wanted], NODES_S)
         try:
@@ -203,7 +203,7 @@ class _Run:
         return None if rate is None else partial(_starts, self.options.arrival or "poisson", rate)
 
     def _require_answer(self, soaked: Sequence[Soaked]) -> None:
-        """Raise the error of a process that failed for another reason than memory."""
+        """Raise MeasurementError if a process failed for another reason than memory, or its memory is unknown."""
         for process in soaked:
             failure = process.failure
             if failure is not None and not killed(failure):

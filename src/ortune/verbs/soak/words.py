@@ -1,4 +1,4 @@
-"""The verdict of a soak in words."""
+"""Text and document of ``ortune soak``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 STOPPED = "stopped before the first call; there is no result"
 NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"
 AS_IS, EXPERIMENT = "as-is-", "experiment-"
-"""Beginnings of the names of processes."""
+"""Prefixes of the names of processes."""
 PAGE_NOTE = (
     "Memory of each process and its children that is no page of a file, before loading, between turns of calls, "
     "and after the sessions are deleted."
@@ -55,7 +55,7 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def size(n_bytes: float, like: float | None = None) -> str:
-    """Return bytes as three digits with the unit that fits them, or another size: "1.02 MiB", "-312 B"."""
+    """Return bytes with three digits, in the unit that fits them or the size `like`: "1.02 MiB", "-312 B"."""
     largest = abs(n_bytes if like is None else like)
     scale, unit = next((each for each in _UNITS if largest >= each[0]), _UNITS[-1])
     sign, value = ("-" if n_bytes < 0 else ""), abs(n_bytes) / scale
@@ -76,7 +76,7 @@ def rate(figure: GrowthFigure) -> str:
 
 
 def most(figure: GrowthFigure | None) -> str:
-    """Return the upper end of the growth of memory that is level."""
+    """Return the upper limit of the growth of flat or bounded memory as text; "" if unknown."""
     if figure is None or figure.high is None:
         return ""
     if figure.per_session is not None and figure.per_1000_calls:
@@ -94,12 +94,12 @@ def arm_name(arm: str) -> str:
 
 
 def calls(n: int) -> str:
-    """Return a number of calls."""
+    """Return a number of calls as text."""
     return counted(n, "call")
 
 
 def causes(n: int) -> str:
-    """Return the sentence that changes are tested now."""
+    """Return the sentence that `n` changes are being tested."""
     return f"memory rises; testing {counted(n, 'change')} next to the unchanged model"
 
 
@@ -148,7 +148,7 @@ def forecast(found: LimitForecast) -> str:
 
 
 def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
-    """Return why no cause was tested although memory rises."""
+    """Return a line on why causes were not tested; [] if memory does not rise, or they were tested or not planned."""
     result = envelope.result
     rises = result.verdict in ("growing", "bounded", "fragmented")
     if not rises or result.experiments or envelope.status != "ok" or result.application is not None:
@@ -170,7 +170,7 @@ def _per_s(calls_per_s: float) -> str:
 
 
 def document(envelope: Envelope[SoakResult]) -> Document:
-    """Return the verdict, its figures, and what each size added."""
+    """Return the document: the verdict, its figures, the tested changes, and the memory added by each size."""
     result = envelope.result
     assert result is not None
     blocks = [*stopped(envelope), Line(headline(result), TONES.get(result.verdict, "bad"))]
@@ -198,18 +198,18 @@ def document(envelope: Envelope[SoakResult]) -> Document:
 
 
 def played_on(rounds: int) -> str:
-    """Return how a recorded application was played."""
+    """Return the text on how often a recorded application was played."""
     return f"the recorded steps {counted(rounds, 'time')} in each process, without the times between them"
 
 
 def missing(models: Sequence[str]) -> Iterator[str]:
-    """Return the models of a recording that are not here."""
+    """Yield a note on the models of a recording that were not found, if there are any."""
     if models:
         yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
 
 
 def _processes(result: SoakResult) -> Table:
-    """Return the processes of a recorded application, if there are several."""
+    """Return the table of a recorded application's processes; empty if there are fewer than two."""
     columns = [Column("process", "text"), Column("calls"), Column("sessions"), Column("", "text")]
     rows = result.application.processes if result.application is not None else ()
     if len(rows) < 2:
@@ -229,7 +229,7 @@ def _processes(result: SoakResult) -> Table:
 
 
 def _experiments(result: SoakResult) -> list[Block]:
-    """Return a row for each change that was tested."""
+    """Return the table of the tested changes; [] if there are none."""
     if not result.experiments:
         return []
     columns = [
@@ -258,7 +258,7 @@ def _experiments(result: SoakResult) -> list[Block]:
 
 
 def _nodes(result: SoakResult) -> Table:
-    """Return the nodes that allocate most."""
+    """Return the table of the nodes that allocate most."""
     columns = [Column("node", "text"), Column("outputs"), Column("temporary"), Column("weights")]
     rows = [
         (
@@ -314,7 +314,7 @@ def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
 
 
 def _next(envelope: Envelope[SoakResult]) -> list[str]:
-    """Return the commands that confirm the setting of the first cause, and that show everything."""
+    """Return the commands that confirm the plan of the first finding that has one, and show the stored result."""
     result = envelope.result
     assert result is not None
     plan = next((found.plan for found in result.findings if found.plan is not None), None)
