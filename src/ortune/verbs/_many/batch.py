@@ -1,4 +1,4 @@
-"""A command on several models, as it was asked: which models, and what each is run with."""
+"""A command on several models: the models, and the options of each run."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_fields, words, written
 
 EACH = "each"
-"""The switch of a command whose files are otherwise sides of one answer."""
+"""Option that runs the command on each model, of commands that otherwise compare their models."""
 HOST, ON = "host", "on"
-"""The options that name machines: the command is run on each of them."""
+"""Options that name machines; the command runs on each of them."""
 OF_ALL = ("report", "export", "resume", "budget_each", "price", EACH, HOST)
-"""Options about the answer of all models, which the run of one does not get."""
+"""Options that apply to all models together and are not passed to the run of one."""
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 Item = tuple[str, str]
-"""One run: a model and the name of its host, "" for this machine."""
+"""One run: a model and the name of its host; "" for this machine."""
 Configure = Callable[[dict[str, Any]], Configured | None]
-"""Adds the defaults of a project's file to the options of one model, and returns what it added."""
+"""Adds the defaults of a project's file to the options of one model and returns the added ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,13 +41,13 @@ class Batch:
 
     Attributes:
         verb: The command.
-        argument: The option that names the model of a run.
-        texts: The models, folders and patterns as they were given.
+        argument: Name of the option for the model of a run.
+        texts: Models, folders and patterns as passed.
         models: The models, in order.
-        values: What was asked, by option; the models are not among it.
-        typed: The options that were passed, whatever their value.
+        values: Values by option name, without the models.
+        typed: Names of the options that were passed, even with their default value.
         hosts: The machines that run each model; () for this one.
-        configure: Adds what a project's file has for a model; None if no file is read.
+        configure: Adds the defaults of a project's file for a model; None if no file is read.
     """
 
     verb: str
@@ -61,31 +61,37 @@ class Batch:
 
     @property
     def on_cluster(self) -> bool:
-        """Whether the hosts are those of a cluster."""
+        """Whether the models run on the hosts of a cluster."""
         return bool(self.values.get(ON))
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """What is run, in order: each model on all hosts before the next one."""
+        """The runs, in order: each model on all hosts before the next model."""
         names = [host.name for host in self.hosts] or [""]
         return tuple((model, name) for model in self.models for name in names)
 
     @property
     def prices(self) -> Prices:
-        """What the hosts cost.
+        """Prices of the hosts.
 
         Raises:
-            UsageError: A price cannot be read, or is that of no host.
+            UsageError: A price is invalid or names an unknown host.
         """
         return parse_prices(self.values.get("price") or (), [host.name for host in self.hosts])
 
     @property
     def options(self) -> Any:
-        """The options of the command."""
+        """The options class of the command."""
         return module_of(self.verb, "options").Options
 
     def of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
-        """Return the options of one model, by name; on a host its script is the runtime."""
+        """Return the option values of one run, by name; on a host, its script is the runtime.
+
+        Args:
+            model: The model of the run.
+            host: Name of the host; "" for this machine.
+            changes: Values that replace the others.
+        """
         kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
         there: dict[str, Any] = {}
         for one in self.hosts:
@@ -96,10 +102,10 @@ class Batch:
         return kept | {self.argument: model} | there | changes
 
     def template(self) -> Any:
-        """Return the options as they are for the first model: what is wrong with them is wrong for all.
+        """Return the options of the first model, after checking that they are valid for several models.
 
         Raises:
-            UsageError: They cannot be read, or the answers of several models would get into each other's way.
+            UsageError: An option is invalid, or the runs of several models would overwrite each other's files.
         """
         each = self.values.get("budget_each")
         if each is not None and "budget" in self.typed:
@@ -134,7 +140,7 @@ class Batch:
         return self.options(**self.of(self.models[0], **changes))
 
     def _require_other_names(self) -> None:
-        """Raises UsageError for two models whose bundles have one name, as the second would replace the first."""
+        """Raise UsageError if two bundles have the same name, because the second would replace the first."""
         name, n = Counter(Path(model).stem for model, _ in self.items).most_common(1)[0]
         if n > 1:
             raise UsageError(
@@ -145,11 +151,15 @@ class Batch:
 
     @property
     def total_s(self) -> float | None:
-        """Seconds for all models together; None if each has its own."""
+        """Seconds for all models together; None if each has its own budget."""
         return seconds(self.values["budget"], "--budget") if "budget" in self.typed else None
 
     def command(self, *more: str) -> str:
-        """The command line that asks the same again, with the files that it writes."""
+        """Return the command line that repeats the command, with the files that it writes.
+
+        Args:
+            more: Arguments to append.
+        """
         asked = {name: value for name, value in self.values.items() if name not in ("resume", "budget")}
         options = self.options(**asked | {self.argument: self.models[0]})
         line = words(options, without=(self.argument,))
@@ -177,18 +187,18 @@ def batch(
     *,
     always: bool = False,
 ) -> tuple[Batch | None, dict[str, Any]]:
-    """Return what was asked about several models, or None and the options of one.
+    """Return the batch (None for one model on this machine) and the option values, with the model if it is one.
 
     Args:
         verb: The command.
-        options: Its options.
-        values: What was asked, with a list where several models may be passed.
-        typed: The options that were passed.
-        configure: As ``Batch.configure``.
-        always: One model alone is several too, as in a list from Python.
+        options: Its options class.
+        values: Values by option name; a list for several models.
+        typed: Names of the options that were passed.
+        configure: See ``Batch.configure``.
+        always: Whether one model is a batch too, as in a list from Python.
 
     Raises:
-        UsageError: A folder has no model, or a pattern matches nothing.
+        UsageError: Options contradict each other, a folder has no model, or a pattern matches nothing.
     """
     asked = dict(values)
     model = _model_field(options)
@@ -223,10 +233,10 @@ def batch(
 
 
 def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:
-    """Return whether the hosts are those of a cluster.
+    """Return whether the models run on the hosts of a cluster.
 
     Raises:
-        UsageError: Its options cannot be read, or machines are named besides.
+        UsageError: Its options are invalid, or machines are named too.
     """
     on = asked.get(ON)
     for text in asked.get("hosts") or ():
@@ -244,7 +254,7 @@ def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:
 
 
 def _model_field(options: type) -> OptionField | None:
-    """The argument that names the model; of sides, the baseline. None if a command does not take several models."""
+    """Return the argument for the model (of a comparison, the baseline); None if the command takes only one model."""
     fields = list(option_fields(options))
     sides = any(option.name == EACH for option in fields)
     for option in fields:
@@ -254,7 +264,7 @@ def _model_field(options: type) -> OptionField | None:
 
 
 def _texts(options: type, asked: dict[str, Any]) -> list[str]:
-    """The models that were passed, taken out of what was asked; a last file that is no model stays."""
+    """Remove the models from the option values and return them; a last file that is not a model stays."""
     texts: list[str] = []
     arguments = [option for option in option_fields(options) if isinstance(option.spelling, Argument)]
     several = arguments if EACH in asked else arguments[:1]

@@ -1,4 +1,4 @@
-"""Which machine is best for each model: by cost where prices are known, else by latency."""
+"""Selection of the best machine for each model: by cost if prices are known, else by latency."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _MILLION = 1e6
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):
-    """What machines cost.
+    """Prices of machines.
 
     Attributes:
-        per_h: Price of an hour by host; "" is any other host.
-        currency: As it was written; "" without one.
+        per_h: Price per hour by host; "" for all other hosts.
+        currency: Currency as passed; "" for none.
     """
 
     per_h: dict[str, float]
     currency: str = ""
 
     def of(self, host: str) -> float | None:
-        """Return the price of an hour; None if it is not known."""
+        """Return the price per hour; None if unknown."""
         return self.per_h.get(host, self.per_h.get(""))
 
 
@@ -36,7 +36,7 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
     """Read ``--price [HOST=]AMOUNT/h``.
 
     Raises:
-        UsageError: A text has another form, names no host or one twice, or currencies differ.
+        UsageError: A price is invalid or 0, names an unknown host or one twice, or currencies differ.
     """
     found: dict[str, float] = {}
     currencies: set[str] = set()
@@ -59,7 +59,7 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
 
 
 def with_cost(row: ModelRow, prices: Prices) -> ModelRow:
-    """Return a row with the cost of a million requests, back to back; as it is without a price or a figure."""
+    """Return a row with the cost of a million consecutive requests; unchanged without a price, answer or figure."""
     price = prices.of(row.host)
     known = {figure.name: figure for figure in row.figures}
     if price is None or row.status not in ("ok", "interrupted"):
@@ -82,10 +82,11 @@ def with_cost(row: ModelRow, prices: Prices) -> ModelRow:
 
 
 def best_hosts(rows: Sequence[ModelRow]) -> tuple[BestHost, ...]:
-    """Return, for each model with figures on two hosts, the best one against the next.
+    """Return the best host and the second best, for each model with the figure on at least two hosts.
 
-    The hosts are measured one after another, so two figures are independent at best. The difference is claimed only if
-    their intervals are apart; its own interval has the ratios of their ends, which is wider than either level asks.
+    Hosts are not measured in the same blocks, so figures are compared as independent. A difference is claimed only if
+    their intervals do not overlap. The interval of the ratio is that of the ends, which is conservative; None if a
+    figure has no interval.
     """
     found = []
     for model in dict.fromkeys(row.path for row in rows):

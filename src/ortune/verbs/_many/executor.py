@@ -1,4 +1,4 @@
-"""What runs a command for each model: on this machine, one after another."""
+"""Jobs of a command on several models, and the executor that runs them on this machine one after another."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Job:
     """One command on one model.
 
     Attributes:
-        label: The model among the others, for the progress line.
+        label: Number and name of the model, for the progress line.
         verb: The command.
-        model: The model.
-        host: The name of the machine that runs it; "" for this one.
-        values: Its options, by name.
-        configured: What a project's file has added to them.
-        resumes: Whether an interrupted session of this model may go on.
-        spent_s, later_s: Time of the models before and after it; None where the command has no budget.
-        error: Why it cannot be run; None if it can.
+        model: Path of the model.
+        host: Name of the machine that runs it; "" for this one.
+        values: Option values by name.
+        configured: Options that a project's file added.
+        resumes: Whether to resume an interrupted session of this model.
+        spent_s, later_s: Time of the models before and after it; None if the command has no budget.
+        error: Error that is raised instead of running it; None for none.
     """
 
     label: str
@@ -46,7 +46,7 @@ class Job:
     error: OrtuneError | None = None
 
     def of_all(self, step: Step) -> Step:
-        """Return a step of this model as one of all models: named, and with the time left to their answer."""
+        """Return a step of this model as a step of all: labelled, with the progress and remaining time of all."""
         step = replace(step, what=f"{self.label}: {step.what}")
         if step.left_s is None or step.done_ratio is None or self.spent_s is None or self.later_s is None:
             return step
@@ -62,8 +62,8 @@ class Done:
     """A job that ended.
 
     Attributes:
-        answer: Its document, or the error that took its place.
-        spent_s: How long it took, without waiting for another ortune or preparing an environment.
+        answer: Its document, or its error.
+        spent_s: Its duration, without waiting for another ortune or preparing an environment.
     """
 
     job: Job
@@ -72,24 +72,24 @@ class Done:
 
 
 class Jobs(Protocol):
-    """Jobs that have not begun; one is taken when there is a place for it, so its time is known then."""
+    """Queue of jobs that have not started; a job is taken when it can run, so its share of the time is known."""
 
     @property
     def n_left(self) -> int:
-        """How many are left, besides those that no time is left for."""
+        """Number of jobs that have not started, without those for which no time is left."""
         ...
 
     @property
     def kinds(self) -> Collection[str]:
-        """The names of the hosts of those that are left."""
+        """Names of the hosts of the jobs that have not started."""
         ...
 
     def take(self, host: str | None = None, places: int = 1) -> Job | None:
-        """Take the next job, which then has begun; None if there is none, or the command is to stop.
+        """Take the next job; None if there is none, no time is left, or the user stopped the command.
 
         Args:
-            host: The name of its host; None for any.
-            places: How many jobs of these run at the same time, which share the time that is left.
+            host: Name of its host; None for any.
+            places: Number of these jobs that run at the same time.
         """
         ...
 
@@ -98,10 +98,10 @@ class Executor(Protocol):
     """Runs jobs and yields each with its answer, in any order."""
 
     def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Yield each job with its answer, or the error that took its place.
+        """Yield each job with its answer or error.
 
         Raises:
-            KeyboardInterrupt: The command was stopped at once; the answer of the running job is lost.
+            KeyboardInterrupt: The user stopped the command immediately; the answer of the running job is lost.
         """
         ...
 
@@ -113,14 +113,18 @@ def here(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
 
 
 def run_one(job: Job, watcher: Watcher) -> Done:
-    """Run one job in this thread, on the host that is assigned to it."""
+    """Run one job in this thread, on the host that is assigned to the thread; an ``OrtuneError`` becomes its answer."""
     clock = Stopwatch()
     answer = attempted(partial(_run, job, watcher, clock), watcher.say)
     return Done(job=job, answer=answer, spent_s=clock.spent_s)
 
 
 def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
-    """Run one job, and an interrupted session of it again if there is none to go on with."""
+    """Run one job, resuming its newest interrupted session if requested and stored.
+
+    Raises:
+        OrtuneError: The job failed.
+    """
     if job.error is not None:
         raise job.error
     told = replace(

@@ -1,7 +1,7 @@
 """Runs a command for each model on the hosts of a cluster: one model at a time on a host, each on its kind of host.
 
-It decides what runs where, and knows neither threads nor Ray: a ``Cluster`` starts jobs and reports events. A host that
-is lost costs the block that it measured; the model goes on from its journal on another host of the kind.
+This module only schedules, without threads or Ray: a ``Cluster`` starts jobs and reports events. If a host is lost, its
+current block is lost too; the model resumes from its journal on another host of the kind.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from ortune.verbs._many import words
 from ortune.verbs._many.executor import Done, Job, Jobs
 
 WAIT_S = 0.5
-"""How long to wait for an event before the user's stop is looked at again."""
+"""Seconds to wait for an event before checking again whether the user stopped the command."""
 NONE_LEFT_S = 120.0
-"""A kind of which no host is left gets no new one later than this: autoscalers replace a preempted node in minutes."""
+"""Seconds to wait for a new host of a kind without hosts; autoscalers replace a preempted node within minutes."""
 LOSSES = 3
-"""A model that was running on so many hosts when they were lost may be the reason."""
+"""Number of hosts lost while a model ran from which the model is not run again, because it may be the cause."""
 SLOW_RATIO = 2.0
 SLOW, INVALID = "slow", "invalid"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """A host is free for the first time."""
+    """Event: a host is available for the first time."""
 
     host: str
     kind: str
@@ -41,7 +41,7 @@ class Joined:
 
 @dataclass(frozen=True, kw_only=True)
 class Lost:
-    """A host is gone; what ran there has ended."""
+    """Event: a host was lost, with its running job."""
 
     host: str
     why: str
@@ -49,13 +49,13 @@ class Lost:
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """A job has ended.
+    """Event: a job ended.
 
     Attributes:
-        host: Where it ran.
-        number: Of the start.
-        answer: Its document, or the error that took its place.
-        spent_s: Its own time.
+        host: Name of its host.
+        number: Number that was passed at its start.
+        answer: Its document, or its error.
+        spent_s: Its duration.
         speed_ns: Duration of a fixed computation on the host; 0 if unknown.
     """
 
@@ -70,29 +70,29 @@ Event = Joined | Lost | Ended
 
 
 class Cluster(Protocol):
-    """Hosts, and the jobs that run there."""
+    """Hosts that run jobs and report events."""
 
     def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Start a job on a free host; its end is an event with this number."""
+        """Start a job on a free host; it ends with an ``Ended`` event of this number."""
         ...
 
     def wait(self, limit_s: float) -> Sequence[Event]:
-        """Return events, in order, as soon as there are any."""
+        """Return events in order as soon as there are any; empty after `limit_s` seconds."""
         ...
 
     def stop(self) -> None:
-        """Let the running jobs end early."""
+        """Request running jobs to end early."""
         ...
 
 
 @dataclass(kw_only=True)
 class _Waiting:
-    """A job with its history.
+    """A job with the history of its runs.
 
     Attributes:
-        avoid: Hosts that gave no valid answer.
-        first: The answer that another host should confirm.
-        n_lost: Hosts that were lost while it ran.
+        avoid: Hosts with an invalid answer to it.
+        first: The invalid answer, returned if no other host can run the job.
+        n_lost: Number of hosts lost while it ran.
     """
 
     job: Job
@@ -110,13 +110,13 @@ class _Host:
 
 
 class Fleet:
-    """An executor of jobs on the hosts of a cluster.
+    """Executor of jobs on the hosts of a cluster.
 
     Args:
-        cluster: The hosts.
+        cluster: The cluster.
 
     Attributes:
-        aside: Hosts that get no more jobs, each with the reason.
+        aside: Hosts that get no more jobs, with the reason (`SLOW` or `INVALID`).
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -130,7 +130,7 @@ class Fleet:
         self._n_started = self._n_done = self._n_running = 0
 
     def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Yield each job with its answer."""
+        """Run the jobs and yield each with its answer, in the order in which they end."""
         began_s, total = monotonic.now_s(), jobs.n_left
         is_stopped = False
         while True:
@@ -155,7 +155,7 @@ class Fleet:
             yield one
 
     def _assign(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Start what free hosts can run; yield jobs that no host can run."""
+        """Start jobs on the free hosts; yield jobs that no host can run."""
         kinds = set(jobs.kinds)
         for kind, free in self._free.items():
             if kind not in kinds and not self._again.get(kind):
@@ -175,7 +175,7 @@ class Fleet:
             yield from self._hopeless(kind, jobs)
 
     def _next(self, kind: str, name: str, jobs: Jobs) -> _Waiting | None:
-        """Return what a free host runs next; None if there is nothing for it."""
+        """Return the next job of a free host; None if there is none."""
         again = self._again.get(kind, deque())
         for i, waiting in enumerate(again):
             if name not in waiting.avoid:
@@ -185,7 +185,7 @@ class Fleet:
         return None if job is None else _Waiting(job=job)
 
     def _hopeless(self, kind: str, jobs: Jobs) -> Iterator[Done]:
-        """Yield the jobs of a kind that has no host for them any more."""
+        """Yield the jobs of a kind that no host can run any more, after `NONE_LEFT_S` without a host."""
         fit = self._fit.get(kind, {})
         again = self._again.get(kind, deque())
         for _ in range(len(again)):
@@ -213,7 +213,7 @@ class Fleet:
             return
         known = self._hosts.get(event.host)
         if known is None or (isinstance(event, Ended) and event.number != known.number):
-            return  # an answer that arrived twice, or of a host that was lost before
+            return  # a duplicate answer, or one of a host that was lost before
         host = known
         waiting, host.runs, host.number = host.runs, None, 0
         self._n_running -= waiting is not None
@@ -246,7 +246,7 @@ class Fleet:
         yield done
 
     def _lose(self, waiting: _Waiting) -> Iterator[Done]:
-        """Run a job again whose host was lost, unless it was on each of several."""
+        """Put back the job of a lost host, to be resumed; after `LOSSES` lost hosts, yield an error instead."""
         waiting.n_lost += 1
         if waiting.n_lost >= LOSSES:
             yield _lost(waiting.job, words.lost_with(waiting.n_lost))
@@ -264,7 +264,7 @@ class Fleet:
             self._free[kind].remove(name)
 
     def _set_aside(self, name: str, reason: str, watcher: Watcher) -> None:
-        """Give a host no more jobs."""
+        """Remove a host from those that get jobs, with a sentence to the user."""
         if name in self.aside:
             return
         self.aside[name] = reason
@@ -275,13 +275,13 @@ class Fleet:
         watcher.say(words.set_aside(name, reason))
 
     def _is_slow(self, host: _Host) -> bool:
-        """Whether a fixed computation takes twice as long as on the other hosts of the kind."""
+        """Return whether a fixed computation takes over twice the median of the other hosts of the kind."""
         fit = self._fit[host.kind].values()
         others = [one.speed_ns for one in fit if one is not host and one.speed_ns]
         return bool(others) and host.speed_ns > SLOW_RATIO * statistics.median(others)
 
     def _step(self, total: int, elapsed_s: float) -> Step:
-        """Return how many are done, what runs where, and when the rest is done."""
+        """Return the progress: the number of finished jobs, the running ones, and an estimate of the remaining time."""
         running = [(host.runs.job.label, name) for name, host in self._hosts.items() if host.runs is not None]
         what = words.fleet(self._n_done, total, running)
         if not self._n_done:
@@ -291,7 +291,7 @@ class Fleet:
 
 
 def _is_invalid(answer: Envelope[Any] | OrtuneError) -> bool:
-    """Whether the machine was not fit to measure, by the measurement's own checks."""
+    """Return whether an answer is invalid by the checks of its own measurement."""
     return answer.code == "invalid" if isinstance(answer, OrtuneError) else answer.verdict == "invalid"
 
 

@@ -1,4 +1,4 @@
-"""The journal of a command on several models: what was begun, and the answers, for going on after an interruption."""
+"""The journal of a command on several models: started models and their answers, for resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BEGUN, ROW, DOCUMENT = "model-begun", "model-row", "model-document"
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """A model whose run began.
+    """Event: the run of a model started.
 
     Attributes:
-        host: The machine that runs it; "" for this one.
-        budget: Its share of the time, as the command line has it; "" for the usual one.
-        state: The file as it was then, as ``state`` returns.
+        host: Name of the machine that runs it; "" for this one.
+        budget: Its budget as on the command line; "" for the default.
+        state: State of the model's files at the start, from ``state``.
     """
 
     model: str
@@ -42,16 +42,16 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state(model: str) -> str:
-    """Return what changes when a file of a model is written again, weights included."""
+    """Return sizes and modification times of a model's files, external weights included, as text."""
     stamps: Sequence[tuple[Path, int, int]] = (stamp(Path(model)),)
     if _may_have_external_data(Path(model)):
-        with contextlib.suppress(OrtuneError):  # the answer will say why it cannot be opened
+        with contextlib.suppress(OrtuneError):  # the answer will contain the error
             stamps = open_model(model).stamps
     return " ".join(f"{size} {changed_ns}" for _, size, changed_ns in stamps)
 
 
 def _may_have_external_data(path: Path) -> bool:
-    """Return whether a file may name others; it is not parsed, which takes seconds for a large graph."""
+    """Return whether a file may refer to external data, without parsing, which takes seconds for a large graph."""
     try:
         if not files.is_file(path) or not path.stat().st_size:
             return False
@@ -62,15 +62,20 @@ def _may_have_external_data(path: Path) -> bool:
 
 
 class Journal:
-    """Keeps the answers of the models as they are made.
+    """Stores the answers of the models as they arrive.
 
     Args:
-        batch: What was asked.
-        template: The options of the first model.
+        batch: The command.
+        template: Options of the first model.
         watcher: Receives a sentence if results cannot be stored.
 
+    Attributes:
+        log: Log of the session.
+        rows: Rows of finished runs of a resumed session.
+        begun: Started runs of a resumed session.
+
     Raises:
-        StoreError: The store that was named cannot be written.
+        StoreError: The store that the user named cannot be written.
         UsageError: There is no interrupted session of these models to resume.
     """
 
@@ -79,7 +84,7 @@ class Journal:
         self.rows: dict[Item, ModelRow] = {}
         self.begun: dict[Item, Begun] = {}
         self._batch, self._store = batch, None
-        self._documents: dict[Item, int] = {}  # where each is in the session: thousands would fill the memory
+        self._documents: dict[Item, int] = {}  # event numbers, because documents would fill the memory
         resume = batch.values.get("resume")
         self._store = _opened(path(template.store), watcher)
         if self._store is None:
@@ -94,7 +99,7 @@ class Journal:
             self._go_on(self._store, key, str(resume))
 
     def begin(self, begun: Begun) -> None:
-        """Record that a model's run begins."""
+        """Record the start of a model's run."""
         self.log.add(BEGUN, begun)
 
     def add(self, row: ModelRow, envelope: Envelope[Any]) -> None:
@@ -112,7 +117,7 @@ class Journal:
             self._store.close()
 
     def documents(self) -> Iterator[tuple[ModelRow, Envelope[Any]]]:
-        """Yield the documents of an interrupted session with their rows."""
+        """Yield the documents of the finished runs of a resumed session with their rows."""
         result = get_type_hints(module_of(self._batch.verb, "run").run)["return"]
         for item, row in self.rows.items():
             assert self._store is not None
@@ -121,7 +126,7 @@ class Journal:
             yield row, msgspec.json.decode(body, type=kind)
 
     def _forget_changed(self) -> None:
-        """Forget the answers about files that were written again since."""
+        """Drop the answers for models with files that changed since."""
         for item, begun in list(self.begun.items()):
             if begun.state != state(begun.model):
                 self.begun.pop(item)
@@ -129,7 +134,11 @@ class Journal:
                 self._documents.pop(item, None)
 
     def _go_on(self, store: Store, key: str, session: str) -> None:
-        """Read the newest interrupted session of these models, or the one that is named."""
+        """Read the interrupted session with an identifier, or the newest one, and resume its log.
+
+        Raises:
+            UsageError: There is none, or it cannot be read.
+        """
         for head in store.sessions(key):
             if session not in ("newest", head.id):
                 continue
@@ -161,7 +170,11 @@ class Journal:
 
 
 def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
-    """Return the store; where the user's own place cannot be written, that is said."""
+    """Return the store; None, with a sentence to the user, if the default folder cannot be written.
+
+    Raises:
+        StoreError: The folder that the user named cannot be written.
+    """
     try:
         return Store(folder)
     except StoreError as error:
@@ -172,7 +185,7 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
 
 
 def _key(batch: Batch, template: Any) -> str:
-    """Return what a session of several models is about: the models and the options, whatever the budget."""
+    """Return a hash of the models, the options except the budget, and the hosts, which identifies a session."""
     question: tuple[Any, ...] = (
         __version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")),
     )  # fmt: skip

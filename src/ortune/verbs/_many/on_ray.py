@@ -1,4 +1,4 @@
-"""The hosts of a Ray cluster as a fleet: which there are, of which kinds, and a thread for each model that runs."""
+"""The hosts of a Ray cluster as a fleet: discovery of hosts, their kinds, and a thread for each running model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ortune.verbs._many.fleet import Ended, Event, Fleet, Joined, Lost
 from ortune.verbs._shared.hosts import HostOption, address, labels
 
 LOOK_S = 5.0
-"""How often the list of nodes is read again."""
+"""Seconds between two reads of the list of nodes."""
 LEAVE_S = 10.0
-"""Seconds that running measurements get to end after a second Ctrl-C."""
+"""Seconds to wait for the threads of running jobs when the fleet is closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Ready:
-    """A host that was looked at.
+    """A host that was examined.
 
     Attributes:
-        found: Its runtime, or why it is not used.
-        niceness: Of processes there.
+        found: Its runtime, or the error why it is not used.
+        niceness: Niceness of processes on it.
     """
 
     host: RayHost
@@ -45,10 +45,10 @@ class _Ready:
 
 @contextlib.contextmanager
 def fleet(batch: Batch, watcher: Watcher) -> Iterator[tuple[Batch, Fleet]]:
-    """Join the cluster, and return the batch with its kinds of hosts and what runs it there.
+    """Join the cluster and yield the batch with the kinds of hosts as its hosts, and the executor for them.
 
     Raises:
-        UsageError: There is no such cluster, it has no host that can be used, or a selection is that of none.
+        UsageError: There is no such cluster, it has no usable host, or a selection matches none.
     """
     with joined(address(str(batch.values["on"]))) as cluster:
         hosts = RayHosts(cluster, tuple(batch.values.get("hosts") or ()), watcher)
@@ -63,11 +63,11 @@ def fleet(batch: Batch, watcher: Watcher) -> Iterator[tuple[Batch, Fleet]]:
 
 
 class RayHosts:
-    """The hosts of a cluster that were selected.
+    """The selected hosts of a Ray cluster.
 
     Args:
         cluster: The cluster.
-        selections: As ``--hosts`` has them; () for all hosts.
+        selections: Values of ``--hosts``; () for all hosts.
         watcher: Receives sentences about hosts.
     """
 
@@ -86,14 +86,14 @@ class RayHosts:
 
     @property
     def n_used(self) -> int:
-        """How many hosts are used."""
+        """Number of hosts in use."""
         return len(self._used)
 
     def kinds(self) -> tuple[HostOption, ...]:
-        """Look at all hosts, and return their kinds: a selection, and machines that are equal.
+        """Examine all hosts and return their kinds; a kind has one selection and equal machines.
 
         Raises:
-            UsageError: No host can be used, or a selection is that of none.
+            UsageError: No host can be used, a selection matches none, or two kinds would have the same name.
         """
         self._look()
         if not self._nodes:
@@ -140,7 +140,7 @@ class RayHosts:
         return tuple(options)
 
     def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Start a job in a thread of its own."""
+        """Start a job in a new thread."""
         thread = threading.Thread(
             target=self._run, args=(self._used[host], host, number, job, watcher), daemon=True
         )
@@ -148,7 +148,10 @@ class RayHosts:
         thread.start()
 
     def wait(self, limit_s: float) -> Sequence[Event]:
-        """Return events as soon as there are any; what threads have to say is said here."""
+        """Return events as soon as there are any; empty after `limit_s` seconds.
+
+        The messages of job threads are passed to the watcher here, in the caller's thread.
+        """
         deadline_s = monotonic.now_s() + limit_s
         while not self._first and (left_s := deadline_s - monotonic.now_s()) > 0:
             if monotonic.now_s() - self._looked_s > LOOK_S:
@@ -168,11 +171,11 @@ class RayHosts:
         return events
 
     def stop(self) -> None:
-        """Let the running jobs end early."""
+        """Request running jobs to end early."""
         self._stopping.set()
 
     def close(self) -> None:
-        """End what still runs, and release all hosts."""
+        """Stop running jobs, release all hosts, and wait for the threads for at most `LEAVE_S` seconds."""
         self._stopping.set()
         for host in self._nodes.values():
             host.release()
@@ -181,12 +184,12 @@ class RayHosts:
             thread.join(max(0.0, deadline_s - monotonic.now_s()))
 
     def _look(self) -> None:
-        """Find nodes that came and those that went."""
+        """Read the list of nodes: examine new ones in threads, and report those that left."""
         self._looked_s = monotonic.now_s()
         try:
             nodes = {node.id: node for node in self._cluster.nodes() if self._selection(node) is not None}
         except ConnectionError:
-            return  # the calls to the hosts show whether they are there
+            return  # calls to the hosts show whether they are reachable
         for node_id in self._nodes.keys() - nodes.keys():
             host = self._nodes[node_id]
             host.lose("its node left the cluster")
@@ -198,14 +201,14 @@ class RayHosts:
             threading.Thread(target=self._prepare, args=(host,), daemon=True).start()
 
     def _selection(self, node: Node) -> str | None:
-        """Return which selection a node belongs to, the first one; None for none."""
+        """Return the first selection that matches a node's labels; None if none does."""
         for text, wanted in self._selections.items():
             if wanted.items() <= node.labels.items():
                 return text
         return None
 
     def _kind(self, ready: _Ready) -> tuple[str, str]:
-        """Return the selection and the machine of a host that can be used; equal ones are of one kind."""
+        """Return the kind of a usable host: its selection, and a text that is equal for equal machines."""
         selection, runtime = self._selection(ready.host.node), ready.found
         assert selection is not None and isinstance(runtime, Runtime) and runtime.host is not None
         host = runtime.host
@@ -213,7 +216,7 @@ class RayHosts:
         return selection, " ".join(machine)
 
     def _prepare(self, host: RayHost) -> None:
-        """Look at a host, in a thread of its own."""
+        """Examine a host and queue the result; runs in a separate thread."""
         elsewhere.assigned.set(host)
         try:
             niceness = host.niceness()
@@ -230,7 +233,7 @@ class RayHosts:
                 return came
 
     def _take(self, ready: _Ready) -> None:
-        """Use a host that joined later, if it is like one of those at the beginning."""
+        """Use a host that joined later if its kind was there at the start; otherwise release it."""
         if isinstance(ready.found, OrtuneError):
             self._refuse(ready.host, ready.found)
         elif self._kind(ready) in self._kinds:
@@ -249,7 +252,7 @@ class RayHosts:
         self._first.append(Joined(host=name, kind=self._kinds[self._kind(ready)]))
 
     def _refuse(self, host: RayHost, error: OrtuneError) -> None:
-        """Do not use a host; one that is in use by another command is tried again."""
+        """Release a host that cannot be used, with a sentence once; after ``HostLost`` it is examined again later."""
         name = host.node.name
         if name not in self._refused:
             self._refused.add(name)
@@ -260,17 +263,17 @@ class RayHosts:
             self._nodes.pop(host.node.id, None)
 
     def _note(self, event: Event) -> None:
-        """Forget what has ended."""
+        """Update the running and used hosts after an event."""
         if isinstance(event, Ended):
             self._busy.pop(event.host, None)
             if isinstance(event.answer, HostLost):
                 host = self._used.pop(event.host, None)
                 if host is not None:
                     host.release()
-                    self._nodes.pop(host.node.id, None)  # a node that is only cut off may come back
+                    self._nodes.pop(host.node.id, None)  # a node that is only disconnected may come back
 
     def _run(self, host: RayHost, name: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Run a job, in a thread of its own."""
+        """Run a job and queue its end; runs in a separate thread."""
         elsewhere.assigned.set(host)
         host.take_speed_ns()
         told = replace(
@@ -288,7 +291,7 @@ class RayHosts:
         if not isinstance(answer, HostLost):
             try:
                 host.require_alive()
-            except HostLost as lost:  # whatever was concluded, the host may be why
+            except HostLost as lost:  # the lost host may have affected the answer
                 answer = lost
         speed_ns = 0 if isinstance(answer, HostLost) else host.take_speed_ns()
         self._came.put(

@@ -1,4 +1,4 @@
-"""One command on several models: each is run as it is alone, and the answers are gathered in one."""
+"""One command on several models: runs it for each, and collects the answers in one document."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
 
 LEAST_S = 0.001
-"""A share of a budget that is spent: the command itself says that it is too small."""
+"""Minimum budget of a model; the command reports that it is too small."""
 
 
 def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) -> Envelope[ManyResult]:
-    """Run a command on each model.
+    """Run a command on each model and return the document of all.
 
-    A model that fails is a row with its reason. A stop keeps what is there.
+    The row of a model that fails has its error. If the user stops the command, finished answers are kept.
 
     Raises:
         UsageError: The options cannot be used for any model, or a file cannot be written.
@@ -47,7 +47,7 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
     watch = watcher or Watcher()
     batch.template()
     if batch.on_cluster:
-        from ortune.verbs._many.on_ray import fleet  # brings Ray
+        from ortune.verbs._many.on_ray import fleet  # imports Ray
 
         with fleet(batch, watch) as (placed, there):
             return _answered(placed, watch, there)
@@ -55,7 +55,7 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
 
 
 def _answered(batch: Batch, watch: Watcher, execute: Executor) -> Envelope[ManyResult]:
-    """Run a command whose hosts are known."""
+    """Run a command with known hosts, with its journal and exports."""
     template = batch.template()
     page = path(batch.values.get("report"))
     if page is not None:
@@ -71,7 +71,7 @@ def _answered(batch: Batch, watch: Watcher, execute: Executor) -> Envelope[ManyR
 
 
 def exit_code(envelope: Envelope[ManyResult]) -> int:
-    """Return the worst of all models: 130 if a stop left some out, 3 if the budget did."""
+    """Return the largest exit code of all models; models not reached have 130 (stopped) or 3 (budget spent)."""
     codes = [row.exit_code for row in envelope.result.models]
     return max(codes, default=0)
 
@@ -99,7 +99,7 @@ class _Run:
         self._began_s = monotonic.now_s()
 
     def answer(self, execute: Executor) -> Envelope[ManyResult]:
-        """Run what is missing, and return the whole."""
+        """Run the models without a stored answer and return the document of all."""
         self.rows.update(self.journal.rows)
         if self.page is not None or self.batch.values.get("export"):
             for row, envelope in self.journal.documents():
@@ -126,16 +126,21 @@ class _Run:
 
     @property
     def n_left(self) -> int:
-        """How many jobs have not begun."""
+        """Number of jobs that have not started."""
         return sum(map(len, self._missing_by_host.values()))
 
     @property
     def kinds(self) -> Collection[str]:
-        """The names of the hosts of those jobs."""
+        """Names of the hosts of the jobs that have not started."""
         return [host for host, items in self._missing_by_host.items() if items]
 
     def take(self, host: str | None = None, places: int = 1) -> Job | None:
-        """Take the next job; None if there is none, the command is to stop, or no time is left."""
+        """Take the next job; None if there is none, the user stopped the command, or no time is left.
+
+        Args:
+            host: Name of its host; None for any.
+            places: Number of these jobs that run at the same time.
+        """
         hosts = [host] if host is not None else self.kinds
         waiting = [items for name in hosts if (items := self._missing_by_host.get(name))]
         if not waiting:
@@ -149,21 +154,21 @@ class _Run:
             for items in waiting:
                 items.clear()
             return None
-        # In the order of the models; of several hosts each has its own.
+        # The order of the models, over all hosts.
         item = min(waiting, key=lambda items: self._numbers[items[0]]).popleft()
         known = self.journal.begun.get(item)
         budget = self._budget(left_s, n_left)
         if known is not None and known.budget:
-            budget = known.budget  # an interrupted session goes on with the same one alone
+            budget = known.budget  # a session resumes only with its own budget
         return self._job(item, budget, left_s, n_left - 1, resumes=known is not None)
 
     def _spend(self, done: Done) -> None:
-        """Record the time of a job."""
+        """Add the time of a job to those of all jobs and of its host."""
         for group in (None, done.job.host):
             self._spent_s[group] = self._spent_s.get(group, 0.0) + done.spent_s
 
     def _left_s(self, host: str | None, places: int) -> float | None:
-        """Return the seconds that the jobs of a host have left together; None if there is no such limit."""
+        """Return the seconds left for all jobs of a host (None: of all hosts); None without a total budget."""
         total_s = self.batch.total_s
         if total_s is None:
             return None
@@ -172,14 +177,14 @@ class _Run:
         return places * total_s - self._spent_s.get(host, 0.0)
 
     def _budget(self, left_s: float | None, n_left: int) -> str:
-        """Return the time of the next model, as the command line has it; "" if the command's own is meant."""
+        """Return the budget of the next model as on the command line; "" for the command's default."""
         if left_s is None or self.batch.total_s is None:
             each = self.batch.values.get("budget_each")
             return "" if each is None else str(each)
         return f"{max(LEAST_S, min(left_s / n_left, self.batch.total_s)):.3f}s"
 
     def _later_s(self, left_s: float | None, n_later: int) -> float | None:
-        """Return the longest time of the models after this one; None if the command has no budget."""
+        """Return the maximum seconds of the models after this one; None if the command has no budget."""
         if left_s is not None:
             return max(0.0, left_s) * n_later / (n_later + 1)
         each_s: float | None = getattr(self.template, "budget_s", None)
@@ -208,7 +213,7 @@ class _Run:
         )  # fmt: skip
 
     def _row(self, job: Job, answered: Envelope[Any] | OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
-        """Return a model's row and its document."""
+        """Return a model's row and its document; for an error, a document that contains it."""
         if isinstance(answered, OrtuneError):
             return _failed(job, answered)
         row = attempted(partial(_of_document, job, answered), self.watch.say)
@@ -220,7 +225,7 @@ class _Run:
         return with_cost(row, self.batch.prices), answered
 
     def _keep(self, row: ModelRow, envelope: Envelope[Any]) -> ModelRow:
-        """Add an answer to the rows, the pages and the exports."""
+        """Add an answer to the rows, pages and exports, and return its row with the path of its page."""
         if self.page is not None and envelope.result is not None:
             place = _page(self.page, Path(row.path).stem, self._pages)
             trouble = attempted(partial(_write_page, envelope, place), self.watch.say)
@@ -233,10 +238,10 @@ class _Run:
         return row
 
     def _document(self, aside: dict[str, str]) -> Envelope[ManyResult]:
-        """Return the answer of all models, and write its page and its exports.
+        """Journal and return the document of all models, after writing its page and finishing the exports.
 
         Args:
-            aside: Hosts whose results were set aside, each with the reason.
+            aside: Hosts that were set aside, with the reason.
         """
         missing = [item for item in self._numbers if item not in self.rows]
         rows = tuple(self.rows.get(item) or self._missing(item) for item in self._numbers)
@@ -274,7 +279,7 @@ class _Run:
 
 
 def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
-    """Return the row of a model that has a document."""
+    """Return the row of a model with a document, including its exit code."""
     module = module_of(job.verb, "run")
     code = module.exit_code(answered) if hasattr(module, "exit_code") else 0
     if answered.result is None:
@@ -286,7 +291,7 @@ def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
 
 
 def _placed(row: ModelRow, answered: Envelope[Any]) -> ModelRow:
-    """Return a row with the machine and the ONNX Runtime of its host."""
+    """Return a row with the machine and the ONNX Runtime of its host; "" if the document has none."""
     side = getattr(answered.result, "side", None) or getattr(answered.result, "base", None)
     runtime = side.runtime.build if side is not None else ""
     machine = many_words.machine(answered.host) if answered.host is not None else ""
@@ -294,7 +299,11 @@ def _placed(row: ModelRow, answered: Envelope[Any]) -> ModelRow:
 
 
 def _write_page(envelope: Envelope[Any], place: Path) -> None:
-    """Write the page of one model, in a folder that is made for it."""
+    """Write the page of one model, and create its folder.
+
+    Raises:
+        StoreError: It cannot be written.
+    """
     try:
         place.parent.mkdir(exist_ok=True)
     except OSError as error:
@@ -307,10 +316,10 @@ def _error(error: OrtuneError) -> ErrorInfo:
 
 
 def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
-    """Return the row and the document of a model that has no answer."""
+    """Return the row and the document of a model that failed or was interrupted."""
     if job.host and error.where.startswith("--runtime"):
         error.where = f"--host {job.host}"
-    stopped = isinstance(error, Interrupted | HostLost)  # and may go on
+    stopped = isinstance(error, Interrupted | HostLost)  # and can be resumed
     verdict = "invalid" if error.code == "invalid" else None
     envelope: Envelope[Any] = Envelope(
         schema=schema_of(job.verb),
@@ -334,7 +343,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
 
 
 def _page(whole: Path, stem: str, taken: set[str]) -> Path:
-    """Return where the page of one model goes: a folder next to the page of all."""
+    """Return a path for the page of one model, in a folder next to the page of all, and add its name to `taken`."""
     name = re.sub(r"[^\w.-]", "_", stem).lstrip(".") or "model"
     unique = next(
         n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}-{i}") not in taken

@@ -1,4 +1,4 @@
-"""The answer about several models: how many have which answer, a row for each, and what to do next."""
+"""Text and document of a command on several models: the counts of answers, a row for each, and the next commands."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FAILED = "failed"
 _NOTHING = "-"
 _MISSING = {"interrupted": "not run", "budget": "no time"}
 SHOWN = 3
-"""Running models that the progress line names."""
+"""Maximum number of running models in the progress line."""
 LONGEST = 120
-"""Characters of a remark in a terminal; the page and the JSON have all."""
+"""Maximum characters of a remark in the table; the JSON has all."""
 
 
 def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
-    """Return how many models there are, and on how many hosts or kinds of hosts."""
+    """Return the number of models, and of hosts or kinds of hosts, as text."""
     if not n_hosts:
         return count(n_models, "model")
     hosts = f"{count(n_hosts, 'kind')} of host" if kinds else count(n_hosts, "host")
@@ -37,7 +37,7 @@ def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
 
 
 def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: float | None) -> str:
-    """Say how many models there are, and how long all take at most."""
+    """Return the sentence on the models to run and their maximum time."""
     if n_missing < n_all:
         what = f"{what}, {n_missing} left"
     if total_s is not None:
@@ -50,34 +50,34 @@ def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: f
 
 
 def begun(number: int, n_models: int, model: str, host: str = "") -> str:
-    """Say which model is run, and where."""
+    """Return the line on the model that starts, and its host."""
     return f"{'run' if host else 'model'} {number} of {n_models}: {visible(model)}{f' on {host}' if host else ''}"
 
 
 def incomplete(model: str, what: str) -> str:
-    """Say what is missing of a model's answer."""
+    """Return the sentence on a missing part of a model's answer."""
     return f"{visible(model)}: {what}"
 
 
 def label(number: int, n_models: int, model: str, host: str = "") -> str:
-    """Name a model in the progress line."""
+    """Return the label of a model in the progress line."""
     return f"{number}/{n_models} {Path(model).name}{f' on {host}' if host else ''}"
 
 
 def machine(host: Host) -> str:
-    """Describe a machine for its row."""
+    """Return the processor and the number of CPUs of a machine as text."""
     return f"{visible(host.cpu)}, {count(host.effective_cpus, 'CPU')}"
 
 
 def fleet(done: int, total: int, running: Sequence[tuple[str, str]]) -> str:
-    """Say how many models are done, and what runs where."""
+    """Return the progress line: the number of finished runs, and the running models with their hosts."""
     shown = [f"{what} ({where})" for what, where in running[:SHOWN]]
     more = [f"{len(running) - SHOWN} more"] if len(running) > SHOWN else []
     return f"{done} of {count(total, 'run')} done; running: {', '.join([*shown, *more]) or 'nothing'}"
 
 
 def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> str:
-    """Say which cluster was joined, and what it does besides."""
+    """Return the sentence on the joined cluster, its dashboard and its usage statistics."""
     of = f" of {count(len(kinds), 'kind')}: {', '.join(kinds)}" if len(kinds) > 1 else ""
     shown = f"its dashboard is at {visible(dashboard)}" if dashboard else "it has no dashboard"
     return (
@@ -90,17 +90,17 @@ MAY_BE_IN_USE = "if another command uses the host, wait until it ends"
 
 
 def unusable(host: str, why: str) -> str:
-    """Say that a host is not used."""
+    """Return the sentence that a host is not used."""
     return f"host {host} is not used: {visible(why)}"
 
 
 def of_no_kind(host: str, machine_: str) -> str:
-    """Say that a host is like none of those at the beginning."""
+    """Return the sentence that a host that joined later is of no known kind."""
     return f"host {host} is not used: it joined later and is another machine ({machine_})"
 
 
 def niced(host: str, niceness: int) -> str:
-    """Say that processes on a host yield the CPU to others."""
+    """Return the sentence that processes on a host run with low priority."""
     return (
         f"host {host} runs processes with niceness {niceness}, so other programs slow them down; "
         "start Ray there with RAY_worker_niceness=0"
@@ -108,22 +108,22 @@ def niced(host: str, niceness: int) -> str:
 
 
 def host_lost(host: str, why: str) -> str:
-    """Say that a host is gone, and what becomes of the model that ran there."""
+    """Return the sentence that a host was lost and its model continues elsewhere."""
     return f"host {host} was lost ({visible(why)}); its model continues on another host of its kind"
 
 
 def no_host_left(kind: str) -> str:
-    """Say that nothing can run a model any more."""
+    """Return the sentence that a kind has no host left."""
     return f"no host of kind {kind} is left"
 
 
 def lost_with(n_hosts: int) -> str:
-    """Say that a model may be why hosts are lost."""
+    """Return the sentence that several hosts were lost while a model ran."""
     return f"{count(n_hosts, 'host')} were lost while this model ran"
 
 
 def set_aside(host: str, reason: str) -> str:
-    """Say that the results of a host are not used."""
+    """Return the sentence that a host was set aside, with the reason."""
     return f"host {host} was set aside: {_ASIDE[reason]}"
 
 
@@ -134,7 +134,7 @@ _ASIDE = {
 
 
 def headline(result: ManyResult) -> str:
-    """How many models have which answer, the most important first."""
+    """Return the headline: the number of models for each answer, the most important first."""
     n, hosts = len(result.models), len({row.host for row in result.models if row.host})
     alarms = sum(row.alarm for row in result.models)
     said = [f"{alarms} with wrong or different outputs"] if alarms else []
@@ -146,7 +146,7 @@ def headline(result: ManyResult) -> str:
 
 
 def document(envelope: Envelope[ManyResult]) -> Document:
-    """The counts, a row for each model, and what failed."""
+    """Return the document: the counts, a row for each model, the errors, and the next commands."""
     result = envelope.result
     bad = any(row.alarm or row.verdict in ("slower", "changed") for row in result.models)
     good = any(row.verdict == "faster" for row in result.models)
@@ -186,13 +186,13 @@ def _name(row: ModelRow) -> str:
 
 
 def _machines(result: ManyResult) -> list[tuple[str, str]]:
-    """Return the processor and the ONNX Runtime of each host that answered."""
+    """Return the processor and the ONNX Runtime of each host with an answer."""
     described = {row.host: f"{row.machine}; {visible(row.runtime)}" for row in result.models if row.machine}
     return list(described.items())
 
 
 def _best(best: BestHost) -> str:
-    """Say which machine is best for a model, with the interval; or that the two best cannot be told apart."""
+    """Return the best machine of a model and its gain with the interval, or that the two best do not differ clearly."""
     cost = best.figure == COST
     if not best.told_apart:
         return f"{best.host} and {best.other} cannot be told apart{' by cost' if cost else ''}"
@@ -203,7 +203,7 @@ def _best(best: BestHost) -> str:
 
 
 def _table(result: ManyResult, folder: Path) -> Table:
-    """A row for each model; those with wrong or different outputs first."""
+    """Return the table of models, those with wrong or different outputs first."""
     rows = sorted(result.models, key=lambda row: not row.alarm)
     names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
     needs = any(row.needs for row in rows) and not _differ_in_figures(result)
@@ -221,13 +221,13 @@ def _table(result: ManyResult, folder: Path) -> Table:
 
 
 def _needs_below(result: ManyResult) -> list[tuple[str, str]]:
-    """Return what each model needs, if the table has no room for it."""
+    """Return the needs of each model if the table has no column for them; otherwise []."""
     rows = [(_name(row), "; ".join(row.needs)) for row in result.models if row.needs]
     return rows if _differ_in_figures(result) else []
 
 
 def _differ_in_figures(result: ManyResult) -> bool:
-    """Return whether models were decided by different figures, whose columns leave no room for texts."""
+    """Return whether models have different figures, so the many columns leave no room for texts."""
     names = {figure.name for row in result.models for figure in row.figures}
     return len(names) > max(len(row.figures) for row in result.models)
 
@@ -254,7 +254,7 @@ def _cells(
 
 
 def _verdict(row: ModelRow) -> str:
-    """The answer in a word or two."""
+    """Return the answer of a row in one to three words."""
     if row.status == "missing":
         return _MISSING.get(row.error.code if row.error else "", "not run")
     if row.status == "error":
@@ -265,7 +265,7 @@ def _verdict(row: ModelRow) -> str:
 
 
 def _tone(row: ModelRow) -> Tone:
-    """Only confirmed answers and failures have a colour."""
+    """Return the colour of a row's answer; only confirmed answers and failures have one."""
     if row.status == "error":
         return "stop"
     if row.alarm or row.verdict in ("slower", "changed", "wrong-output", "invalid"):
@@ -274,7 +274,7 @@ def _tone(row: ModelRow) -> Tone:
 
 
 def _figure(figure: RowFigure) -> tuple[str, str]:
-    """A value and its interval in words; "" without one."""
+    """Return a figure's value and its interval as text; "" without an interval."""
     value, low, high = figure.value, figure.low, figure.high
     if figure.unit == "ratio":
         return change(value), "" if low is None else span(low, high)
@@ -307,7 +307,7 @@ _UNITS: dict[RowUnit, Callable[[float], str]] = {
 
 
 def _trouble(row: ModelRow) -> str:
-    """Why there is no answer, or why something is missing."""
+    """Return the text of a row's error, with its remedy."""
     error = row.error
     assert error is not None
     # The row is named for the model, so its path is not repeated.
@@ -317,20 +317,20 @@ def _trouble(row: ModelRow) -> str:
 
 
 def _configured(row: ModelRow) -> str:
-    """The options that a file has set for a model."""
+    """Return the sentence on the options that a file set for a model; "" for none."""
     if row.configured is None:
         return ""
     return f"set by {row.configured.file} for {row.path}: {', '.join(row.configured.options)}"
 
 
 def _page_folder(result: ManyResult) -> str:
-    """The folder of the page of all models, which the links on it are relative to."""
+    """Return the folder of the page of all models, to which its links are relative; "." without pages."""
     page = next((row.page for row in result.models if row.page), "")
     return str(Path(page).parent.parent) if page else "."
 
 
 def _next(envelope: Envelope[ManyResult]) -> list[str]:
-    """How to go on with what is missing, and how to see the answer of one model again."""
+    """Return the commands that resume the missing models and show the stored answers."""
     result = envelope.result
     return [*([result.resume] if result.resume else []), *lines(told_line(result.session, envelope.store))]
 
