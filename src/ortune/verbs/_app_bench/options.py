@@ -1,4 +1,4 @@
-"""The part of an answer about a recording that a table of Python has."""
+"""Name of the result field that becomes a table in Python."""
 
 from __future__ import annotations
 

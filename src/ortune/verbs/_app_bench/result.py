@@ -9,14 +9,14 @@ from ortune.records.base import Record
 
 
 class PlayedPart(Record, frozen=True, kw_only=True):
-    """What was played of the recording.
+    """The part of the recording that was played.
 
     Attributes:
-        processes, sessions: Processes, and sessions that they created or had.
-        calls, of_calls: Calls that were played, and that were recorded.
+        processes, sessions: Processes, and the sessions in them.
+        calls, of_calls: Played calls, and recorded calls.
         span_ns: Recorded time, without idle time.
         cut_ns: Idle time that was left out.
-        open_loop: Whether calls start at their recorded times; otherwise each follows the one before after its gap.
+        open_loop: Whether calls start at their recorded times; otherwise each waits for the previous one and its gap.
     """
 
     processes: int
@@ -33,9 +33,10 @@ class AppModelRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         model: Name of its file.
-        sessions: Sessions that were created; ``calls`` is the number of their calls.
-        create_ns: Time of a creation: the median over plays of each play's median. None if none was created.
-        call_ns: Time of a call, likewise; with recorded arrivals it counts from the intended start.
+        sha256: Hash of the file.
+        sessions: Sessions created in a play; ``calls`` is the number of calls in a play.
+        create_ns: Time to create a session: the median over plays of each play's median. None if none was created.
+        call_ns: Time of a call, likewise; with recorded arrivals, from the intended start.
         call_p95_ns: The 95th percentile, likewise.
     """
 
@@ -55,11 +56,11 @@ class AppBenchResult(Record, frozen=True, kw_only=True):
         in_ort_ns: Time inside ONNX Runtime, summed over threads; ``creating_ns`` is the part for creating sessions.
         wall_ns: From the start to the end of the last process, gaps included.
         cpu_ns: CPU time of all processes.
-        peak_bytes: Sum of the processes' largest resident memory; None if the system does not tell.
-        most_threads: Threads of all processes; None if the system does not tell.
-        late_ns: Mean time by which a step started late.
-        late_share: The same, of the mean time of a step.
-        own_cpu_share: CPU time of the replay itself, of all CPU time.
+        peak_bytes: Sum of the processes' largest resident memory; None if the system does not report it.
+        most_threads: Threads of all processes, the maximum over plays; None if the system does not report them.
+        late_ns: Mean delay of the start of a step.
+        late_share: The delay as a share of the delay plus the mean time of a step.
+        own_cpu_share: Share of the CPU time that the replay itself used.
         verdict: "measured", or "generator" if calls of an open loop started too late.
         rows: One for each model.
         plays: The totals of each play, in order.

@@ -1,4 +1,4 @@
-"""``ortune bench app.workload``: what the recorded calls of an application take here."""
+"""``ortune bench app.workload``: measures the recorded calls of an application on this machine."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.bench.options import Options
 
 PLAYS = 4
-"""That the budget should hold; the recorded time that is played is as long as that allows."""
+"""Number of plays that should fit in the budget, which limits the part of the recording that is played."""
 FIRST_SHARE = 0.3
-"""Of the time left, what the first run of a model may take."""
+"""Maximum share of the remaining time for the first run of a model."""
 MOST_PLAYS = 100
 LONGER = 1.3
-"""Factor by which a part of a recording grows that shows too little."""
+"""Factor by which the played part is extended while it contains too little."""
 
 
 def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppBenchResult]:
-    """Play a recording several times and return the whole document.
+    """Play a recording several times and return the document.
 
     Raises:
-        OrtuneError: Nothing could be measured.
+        OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
     require_taken(options, {"arrival", "processes"})
     if options.rate is not None or options.arrival not in (None, "recorded"):
@@ -66,7 +66,7 @@ class _Run:
         self.options, self.opened, self.application = options, opened, application
 
     def go(self) -> Envelope[AppBenchResult]:
-        """Play it until the budget is spent."""
+        """Play the recording until the budget is spent or ``--processes`` plays are done, and return the document."""
         opened, watch = self.opened, self.opened.watch
         open_loop = self.options.arrival == RECORDED
         most_ns = 1e9 * opened.budget.left_s / PLAYS
@@ -110,10 +110,10 @@ class _Run:
 
 
 def required(trial: Trial | TrialError, where: str) -> Trial:
-    """Return the trial.
+    """Return a successful trial.
 
     Raises:
-        MeasurementError: It failed.
+        MeasurementError: The trial failed.
     """
     if isinstance(trial, TrialError):
         raise MeasurementError(
@@ -123,7 +123,7 @@ def required(trial: Trial | TrialError, where: str) -> Trial:
 
 
 def part(played: Played, *, open_loop: bool) -> PlayedPart:
-    """Return what was played of a recording."""
+    """Return the figures of the part of a recording that is played."""
     return PlayedPart(
         processes=len(played.scripts),
         sessions=sum(len(script.sessions) for script in played.scripts),
@@ -138,7 +138,7 @@ def part(played: Played, *, open_loop: bool) -> PlayedPart:
 def made(
     application: Application, played: Played, trials: Sequence[Trial], open_loop: bool
 ) -> AppBenchResult:
-    """Return the figures of several plays."""
+    """Return the result over several plays, without its label, headline and session."""
     plays = [trial.play for trial in trials]
     peaks = [play.peak_bytes for play in plays if play.peak_bytes is not None]
     n_steps = sum(len(script.steps) for script in played.scripts)

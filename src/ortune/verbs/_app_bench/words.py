@@ -1,4 +1,4 @@
-"""A recorded application that was played again, in words."""
+"""Text and document of ``ortune bench`` on a recording."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOPPED = "stopped before the first play was done; there is no result"
 
 
 def played_by(recording: Recording, runtime: Runtime) -> list[str]:
-    """Return a note if another ONNX Runtime plays the calls than the program has; [] otherwise."""
+    """Return a note if the replay uses another ONNX Runtime or language than the program; otherwise []."""
     versions = sorted({process.onnxruntime for process in recording.processes if process.onnxruntime})
     if versions in ([], [runtime.ort_version]) and recording.is_python:
         return []
@@ -28,13 +28,13 @@ def played_by(recording: Recording, runtime: Runtime) -> list[str]:
 
 
 def missing(models: Sequence[str]) -> Iterator[str]:
-    """Return whose sessions are not played."""
+    """Yield a note on the models that were not found, so their sessions are not played."""
     if models:
         yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
 
 
 def plan(part: PlayedPart) -> str:
-    """Return what is played."""
+    """Return the sentence on the part of the recording that is played."""
     return (
         f"playing {counted(part.calls, 'call')} of {counted(part.sessions, 'session')} in "
         f"{counted(part.processes, 'process', 'processes')}: {duration(part.span_ns)} as recorded"
@@ -42,12 +42,12 @@ def plan(part: PlayedPart) -> str:
 
 
 def counted(n: int, one: str, many: str = "") -> str:
-    """Return a number with its noun."""
+    """Return a number with its noun, in the plural `many` (default: `one` with an s) if it is not 1."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def left_out(played: Played) -> Iterator[str]:
-    """Return which calls are not played, in sentences."""
+    """Yield notes on the calls and idle times that are not played."""
     calls = sum(step.do == "call" for script in played.scripts for step in script.steps)
     if calls < played.of_calls:
         yield f"{calls:,} of {played.of_calls:,} recorded calls are played; a longer --budget plays more"
@@ -61,7 +61,7 @@ def left_out(played: Played) -> Iterator[str]:
 
 
 def few(n: int) -> list[str]:
-    """Return why figures have no interval."""
+    """Return a note if `n` plays are too few for intervals; otherwise []."""
     if n >= LEAST_PROCESSES:
         return []
     return [f"{n} {'play' if n == 1 else 'plays'} fit in the budget, so no figure has an interval"]
@@ -84,7 +84,7 @@ def headline(result: AppBenchResult) -> str:
 
 
 def document(envelope: Envelope[AppBenchResult]) -> Document:
-    """Return the figures of the whole application, and a row for each model."""
+    """Return the document: the figures of the whole application, and a row for each model."""
     result = envelope.result
     columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
     rows = [

@@ -12,7 +12,7 @@ class AppLockResult(Record, frozen=True, kw_only=True):
     Attributes:
         path: The lock file.
         written: Whether it was written; otherwise it was checked.
-        changes: The most important first; empty if written.
+        changes: Differences, the most important first; empty if the lock was written.
         headline: The answer in one sentence.
     """
 

@@ -1,4 +1,4 @@
-"""``ortune lock app.workload``: keeps how an application uses ONNX Runtime, and compares a new recording with it."""
+"""``ortune lock app.workload``: locks how an application uses ONNX Runtime, and compares a new recording with it."""
 
 from __future__ import annotations
 

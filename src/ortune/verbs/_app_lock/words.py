@@ -1,4 +1,4 @@
-"""The lock of an application, in words."""
+"""Text and document of ``ortune lock`` on a recording."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def headline(result: AppLockResult) -> str:
 
 
 def sentence(change: LockChange) -> str:
-    """Return one difference in words."""
+    """Return the sentence on one difference."""
     if change.part in _NOUNS:
         return f"{change.name}: {change.was} -> {counted(int(change.now or 0), *_NOUNS[change.part])}"
     return _SENTENCES.get(change.part, _version)(change)
@@ -78,7 +78,7 @@ _SENTENCES = {
 
 
 def document(envelope: Envelope[AppLockResult]) -> Document:
-    """Return what was locked, or what differs."""
+    """Return the document: the locked use of ONNX Runtime, or the differences from it."""
     result = envelope.result
     if result.written:
         name = result.path.rpartition("/")[2].removesuffix(".lock.json")

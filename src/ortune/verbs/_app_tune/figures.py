@@ -1,4 +1,4 @@
-"""Figures of plays and of candidates: pure functions of the search."""
+"""Figures of plays and of candidates, as pure functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def n_calls(played: Played) -> int:
 def gain(
     kind: ReplayedKind, change: str, cpu: AppRatio, wall: AppRatio, others: Sequence[str]
 ) -> ReplayedGain:
-    """Return a confirmed gain."""
+    """Return a confirmed gain in the form that rules read; missing interval ends become 0 and infinity."""
     ends = [(ratio.value, ratio.low or 0.0, ratio.high or math.inf) for ratio in (cpu, wall)]
     return ReplayedGain(
         kind=kind, change=change, cpu=ends[0], wall=ends[1], n_blocks=cpu.n_blocks, others=tuple(others)
@@ -30,23 +30,23 @@ def gain(
 
 
 def both(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
-    """Return CPU time without the replay's own, and time in ONNX Runtime."""
+    """Return the nanoseconds of each play: CPU time without the replay's own, and time in ONNX Runtime."""
     return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
 
 
 def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
-    """Return the ratios of CPU time and of time in ONNX Runtime, over the same blocks."""
+    """Return the ratios of new to base plays of the same blocks, for CPU time and for time in ONNX Runtime."""
     (new_cpu, new_wall), (base_cpu, base_wall) = both(new), both(base)
     return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
 
 
 def ratio(of: search.Ratio) -> AppRatio:
-    """Return a ratio as the answer has it."""
+    """Return a ratio as a record of the result."""
     return AppRatio(value=of.value, low=of.low, high=of.high, n_blocks=of.n_blocks)
 
 
 def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:
-    """Return the median peaks of memory; None if the system does not tell."""
+    """Return the median memory peaks before and after; None if one is unknown."""
     peaks = [[play.peak_bytes for play in plays if play.peak_bytes is not None] for plays in (base, new)]
     if len(peaks[0]) < len(base) or len(peaks[1]) < len(new):
         return None
@@ -55,21 +55,21 @@ def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | No
 
 
 def candidate(change: Mapping[str, Value], **more: object) -> AppCandidate:
-    """Return a tried change of sessions."""
+    """Return the row of a change of all sessions: settings, or "share" for shared sessions."""
     settings = {name: value for name, value in change.items() if name != "share"}
     return AppCandidate(settings=settings, share="share" in change, **more)  # type: ignore[arg-type]
 
 
 def rewriting(name: str, specs: Sequence[RewriteSpec], **more: object) -> AppCandidate:
-    """Return a tried rewriting of a model."""
+    """Return the row of a model with rewrites."""
     return AppCandidate(model=name, rewrites=tuple(spec.name for spec in specs), **more)  # type: ignore[arg-type]
 
 
 def placed(name: str, provider: str, **more: object) -> AppCandidate:
-    """Return a tried execution provider of a model."""
+    """Return the row of a model on an execution provider."""
     return AppCandidate(model=name, provider=provider, **more)  # type: ignore[arg-type]
 
 
 def kept(candidate: AppCandidate) -> AppCandidate:
-    """Return the candidate as one that was kept."""
+    """Return the candidate with the status "kept"."""
     return msgspec.structs.replace(candidate, status="kept")

@@ -1,4 +1,4 @@
-"""The part of a recording that a search plays, and what is seen in it."""
+"""The part of a recording that a search plays, and the properties of it that determine the stages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ortune.verbs._app_tune import figures
 LEAST_CALLS = 5
 EQUAL_SESSIONS = 2
 MANY_SHAPES = 4
-"""Shapes of one session from which memory patterns may cost more than they save."""
+"""Number of input shapes of one session from which memory patterns may cost more than they save."""
 
 
 def long_enough(application: Application, most_ns: float) -> Played:
-    """Return what is played in this time, or in the least time that shows what the application does.
+    """Return the part that plays in `most_ns`, extended until it has enough calls and shareable sessions, if any.
 
-    A part with a single session cannot show what sharing saves.
+    A part with a single session cannot show the gain of sharing.
     """
     whole = application.script(math.inf)
     sharing = is_shareable(application.recording, whole)
@@ -38,7 +38,7 @@ def long_enough(application: Application, most_ns: float) -> Played:
 
 
 def is_shareable(recording: Recording, played: Played) -> bool:
-    """Return whether a process of Python creates equal sessions several times."""
+    """Return whether a played Python process creates equal sessions several times."""
     for script in played.scripts if recording.is_python else ():
         sessions = [recording.sessions[index] for index in script.sessions]
         asked = Counter(repr((each.model, sorted(settings_of(each).items()))) for each in sessions)
@@ -54,14 +54,14 @@ def seen_of(
     current: Mapping[str, Value],
     of_models: Sequence[int],
 ) -> search.Seen:
-    """Return what the stages of a search depend on.
+    """Return the properties of an application that determine the stages of a search.
 
     Args:
         application: The application.
         played: The part that is played.
-        cpus: CPUs of the machine.
+        cpus: Number of CPUs of the machine.
         current: Settings that replace those of all recorded sessions.
-        of_models: For each stage of one model, the number of candidates.
+        of_models: Number of candidates of each stage of one model.
     """
     recording = application.recording
     settings: list[Mapping[str, Value]] = []

@@ -1,4 +1,4 @@
-"""The plays of a search: each in a journal, so that a session that was cut off goes on without repeating them."""
+"""The plays of a search, journaled so that an interrupted session resumes without repeating them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Stopped(Exception):
 
 
 class Plays:
-    """Plays one recording.
+    """Plays one recording repeatedly.
 
     Attributes:
-        played: What is played of it.
-        used_cpus: CPUs that other programs used, of each play.
-        took_s: Seconds of each play, its start included.
-        play_s: Seconds that a play takes now.
+        played: The part of the recording that is played.
+        used_cpus: CPUs that other programs used during each play, if known.
+        took_s: Seconds of each play, including its start.
+        play_s: Expected seconds of a play: the mean of the last ones.
         n_plays: Number of plays.
     """
 
@@ -46,7 +46,11 @@ class Plays:
         self.n_plays = 0
 
     def blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
-        """Play blocks of all arms, each in an order of its own; a failed arm has why."""
+        """Play `n` blocks of all arms in random order; a failed arm has its error text and is not played again.
+
+        Raises:
+            MeasurementError: The arm "kept" failed.
+        """
         plays: dict[str, list[AppPlay] | str] = {name: [] for name in arms}
         for _ in range(n):
             for name in self.rng.sample(sorted(arms), len(arms)):
@@ -64,7 +68,11 @@ class Plays:
         return plays
 
     def play(self, variant: Variant, outputs: Path | None = None) -> AppPlay | TrialError:
-        """Play it once, or take the play of the session that is resumed."""
+        """Play the recording once, or return the journaled play of the resumed session.
+
+        Raises:
+            Stopped: The user stopped the search.
+        """
         replay, before_s = self.opened.replay, self.opened.budget.spent_s
         played = replay.next_play(variant.key)
         if played is None:
@@ -82,16 +90,16 @@ class Plays:
         if played.used_cpus is not None:
             self.used_cpus.append(played.used_cpus)
         self.n_plays += 1
-        # As long as the plays of the last block did, whose arms differ.
+        # The mean over the last plays, because arms take different times.
         self.took_s.append(self.opened.budget.spent_s - before_s)
         self.play_s = float(np.mean(self.took_s[-LAST_PLAYS:]))
         return played.play or cast("TrialError", played.error)
 
     def required(self, play: AppPlay | TrialError) -> AppPlay:
-        """Return the play.
+        """Return a successful play.
 
         Raises:
-            MeasurementError: It failed.
+            MeasurementError: The play failed.
         """
         if isinstance(play, TrialError):
             raise MeasurementError(
@@ -100,6 +108,6 @@ class Plays:
         return play
 
     def mark(self) -> None:
-        """Journal the end of a block: a session that is resumed plays a block that was cut off again."""
+        """Journal the end of a block, so a resumed session repeats a block that was interrupted."""
         if self.opened.replay.live:
             self.opened.replay.whole()

@@ -12,7 +12,11 @@ Verdict = Literal["faster", "not-shown", "inconclusive", "wrong-output", "invali
 
 
 class AppRatio(Record, frozen=True, kw_only=True):
-    """A ratio to the recorded settings over the same blocks, below 1 is less; without ends if there are too few."""
+    """A ratio to the base over the same blocks, with its 95 % interval; below 1 is less time.
+
+    Attributes:
+        low, high: The interval; None with too few blocks.
+    """
 
     value: float
     low: float | None = None
@@ -21,19 +25,19 @@ class AppRatio(Record, frozen=True, kw_only=True):
 
 
 class AppCandidate(Record, frozen=True, kw_only=True):
-    """A change that was tried, together with those that were kept before it.
+    """A change that was tested on top of the changes that were kept before it.
 
     Attributes:
-        settings: Settings of all sessions.
+        settings: Changed settings of all sessions.
         share: Whether equal requests of a process get one session.
-        model: The model that is changed instead; "" for a change of sessions.
+        model: File name of the model that is changed instead; "" for a change of sessions.
         rewrites: Its rewrites.
         provider: Its execution provider, instead of rewrites.
-        form: What is changed of the calls instead: "lists" become arrays, arrays with "strides" contiguous, and single
-            calls "batches"; "" for a change of sessions. It is measured in blocks of its own.
-        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to what was kept before.
-        status: "kept" is part of the answer that was confirmed; "confirmed" is a form of calls that saves time.
-        why: Why it failed.
+        form: Changed form of the calls instead: "lists" become arrays, arrays with "strides" become contiguous, and
+            single calls become "batches". "" for other changes. It is measured in separate blocks.
+        cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to the changes kept before; None if it failed.
+        status: "kept" changes are part of the answer; "confirmed" is a form of calls that saves time.
+        why: The error if it failed.
     """
 
     settings: dict[str, Value] = {}
@@ -49,7 +53,12 @@ class AppCandidate(Record, frozen=True, kw_only=True):
 
 
 class RewrittenModel(Record, frozen=True, kw_only=True):
-    """A model that is replaced: its file's name, its rewrites, and whether it is for the recorded shape alone."""
+    """A model that is replaced.
+
+    Attributes:
+        name: Name of its file.
+        guarded: Whether the replacement is only used for the recorded shapes.
+    """
 
     name: str
     rewrites: tuple[str, ...]
@@ -57,13 +66,13 @@ class RewrittenModel(Record, frozen=True, kw_only=True):
 
 
 class AppConfirmation(Record, frozen=True, kw_only=True):
-    """The kept changes together against the recorded settings, in blocks that nothing was chosen by.
+    """All kept changes compared with the recorded settings, in fresh blocks that did not influence the choice.
 
     Attributes:
         cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime.
-        same_cpu, same_wall: The recorded settings against themselves.
-        same_ok: Whether these do not differ.
-        memory: Peak memory, the median over plays; None if the system does not tell.
+        same_cpu, same_wall: Ratios of the recorded settings to themselves (A/A check).
+        same_ok: Whether the A/A check found no difference.
+        memory: Peak memory, the median over plays; None if the system does not report it.
         outputs: The largest difference of the outputs; None if they were not compared.
     """
 
@@ -80,17 +89,22 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune tune app.workload --json``.
 
     Attributes:
-        verdict: "nothing-tested" if there was nothing to try (``enough_s`` is 0), or no time for it.
-        busy: Whether other programs used the CPUs, so that CPU time alone decides; ``used_cpus`` is how many.
-        candidates: In the order in which they were tried.
-        current: Settings of ``--current``, which are played in the place of those that were recorded.
-        variables: Environment variables that were kept in place of settings, because they reach every session.
-        providers: Execution providers by the names of their models.
+        verdict: "nothing-tested" if there was nothing to test (``enough_s`` is 0), or no time for it.
+        busy: Whether other programs used the CPUs, so only CPU time decides.
+        used_cpus: Median number of CPUs that other programs used; None if unknown.
+        candidates: Tested changes, in the order of their tests.
+        current: Settings of ``--current``, which replace the recorded ones.
+        settings: Kept settings, including ``current``.
+        share: Whether shared sessions were kept.
+        variables: Environment variables that were kept instead of settings, because they reach every session.
+        providers: Kept execution providers by name of the model.
         models: The models that are replaced.
-        confirmation: None if nothing was kept or the budget did not hold it.
-        findings: What costs the application time, each with its gain in a replay.
-        bundle: The folder of the bundle; "" for none.
-        enough_s: A budget that is expected to hold a confirmation; 0 if this one did.
+        confirmation: None if nothing was kept or the confirmation did not fit in the budget.
+        findings: Findings of rules, each with its gain in a replay.
+        bundle: Folder of the bundle; "" for none.
+        command: The recorded command line.
+        enough_s: A budget, in seconds, expected to be enough for a confirmation; 0 if this one was.
+        n_plays: Number of plays.
     """
 
     label: str

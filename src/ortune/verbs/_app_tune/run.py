@@ -1,4 +1,4 @@
-"""``ortune tune app.workload``: plays a recording with changes, confirms the best, and writes ``app.ortune``."""
+"""``ortune tune app.workload``: replays a recording with changes, confirms the best ones, and writes a bundle."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from ortune.verbs.tune.options import Options
 
 _CHANNELS = ("session_option", "session_config")
 FIRST_SHARE = 0.2
-"""Of the time left, what the first run of a model may take."""
+"""Maximum share of the remaining time for the first run of a model."""
 
 
 def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppTuneResult]:
-    """Find what makes a recorded application faster, and return the whole document.
+    """Find changes that make a recorded application faster, write the bundle, and return the document.
 
     Raises:
-        OrtuneError: Nothing could be measured, or it is plain before that no bundle could be written.
+        OrtuneError: Nothing could be measured, an option is invalid, or the bundle's folder is not writable.
     """
     require_taken(options, {"quick", "bundle", "output", "force", "current", "resume"})
     current = _current(options)
@@ -105,10 +105,10 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
 
 
 def _current(options: Options) -> dict[str, Value]:
-    """Return the settings of sessions that ``--current`` names.
+    """Return the session settings of ``--current``.
 
     Raises:
-        UsageError: It names something else too.
+        UsageError: It contains other changes than session settings.
     """
     today = options.today or Plan()
     channels = {each.channel for each in applied(today.settings)}
@@ -179,7 +179,7 @@ def _bundle(
 ) -> AppBundle:
     recording = application.recording
     settings = portable(Plan(settings=dict(search.kept.settings))).settings
-    # One content may be the file of one session and the bytes of another.
+    # The same model may be loaded from a file in one session and from bytes in another.
     models = {recording.models[index].sha256: index for index in sorted(application.bases, reverse=True)}
     rewritten = {recording.models[index].sha256: each for index, each in search.rewritten.items()}
     providers = {recording.models[index].sha256: name for index, name in search.kept.providers.items()}
@@ -234,7 +234,7 @@ def _session(
     )
     if rewritten is None:
         return session
-    # A model with fixed sizes shows its sizes; the program sees those of its own model.
+    # A model with fixed sizes has other input and output shapes, so the program gets those of its own model.
     inputs, outputs = (
         seen_values(application.bases[rewritten.model].side.model.ir) if rewritten.only else ((), ())
     )

@@ -1,4 +1,4 @@
-"""The search: stages on top of each other, then a confirmation in blocks of its own."""
+"""The search over a recording: stages that build on each other, then a confirmation in fresh blocks."""
 
 from __future__ import annotations
 
@@ -46,21 +46,22 @@ from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 LEAST_NS = 200_000_000
 AGAIN = "again"
 REWRITING_SHARE = 0.1
-"""Of the time left, what one set of rewrites may take."""
+"""Maximum share of the remaining time for applying one set of rewrites."""
 SPARE = 1.15
-"""Plays take longer than the last ones on a machine that becomes busier."""
+"""Factor on the expected time of plays, because they take longer if the machine becomes busier."""
 
 
 class Search:
     """The search of one recording.
 
     Attributes:
-        plays: Plays it.
-        base: The recorded sessions with the settings of ``--current``, against which all is measured.
-        kept: The changes that are kept.
-        candidates: What was tried.
-        n_stages: Stages that there were to try.
-        rewritten: The rewritten models that are kept, by their index.
+        plays: Plays the recording.
+        base: The recorded sessions with the settings of ``--current``, the baseline of all measurements.
+        kept: The base with the kept changes.
+        candidates: Rows of the tested changes.
+        n_stages: Number of planned stages.
+        rewritten: The rewritten models that are kept, by index of the model.
+        confirmation: The confirmation of the kept changes; None until then.
     """
 
     def __init__(
@@ -78,15 +79,16 @@ class Search:
 
     @property
     def busy(self) -> bool:
-        """Whether other programs used the CPUs while it played."""
+        """Whether other programs used the CPUs during the plays, by the median over plays."""
         most = quiet_cpus(self.opened.machine.seen)
         return bool(self.plays.used_cpus) and float(np.median(self.plays.used_cpus)) > most
 
     def pilot(self) -> None:
-        """Find how much of the recording a play can hold.
+        """Play the base twice and choose the part of the recording that a play includes in this budget.
 
         Raises:
             MeasurementError: The recorded calls do not run.
+            Stopped: The user stopped the search.
         """
         self.plays.required(self.plays.play(self.base))
         play = self.plays.required(self.plays.play(self.base))
@@ -94,11 +96,11 @@ class Search:
         each_s = self.opened.budget.left_s / search.n_plays(self.seen())
         self.plays.played = long_enough(self.application, max(LEAST_NS, 1e9 * (each_s - start_s)))
         self.plays.play_s = start_s + self.plays.played.span_ns / 1e9
-        self.plays.took_s.clear()  # of a shorter play
+        self.plays.took_s.clear()  # those were of another part
         self.plays.mark()
 
     def seen(self) -> search.Seen:
-        """Return what the stages depend on."""
+        """Return the properties of the recording that determine the stages."""
         cpus = self.opened.machine.seen.effective_cpus
         of_models = [len(names) for _, names in self.provider_stages]
         of_models += [len(sets) for _, sets in self.model_stages]
@@ -106,7 +108,7 @@ class Search:
 
     @cached_property
     def provider_stages(self) -> list[tuple[int, list[str]]]:
-        """The execution providers that are tried for each of the busiest models."""
+        """Execution providers to test for each of the busiest models, with the index of the model."""
         if not self.application.recording.is_python:
             return []
         usable = usable_providers(self.application.runtime)
@@ -117,17 +119,18 @@ class Search:
 
     @cached_property
     def model_stages(self) -> list[tuple[int, list[tuple[RewriteSpec, ...]]]]:
-        """The sets of rewrites that are tried on each of the busiest models."""
+        """Sets of rewrites to test for each of the busiest models, with the index of the model."""
         if not self.application.recording.is_python:
             return []
         found = [(index, proposed(self.application, index)) for index in busiest(self.application)]
         return [(index, sets) for index, sets in found if sets]
 
     def run(self) -> None:
-        """Try the stages, then confirm what was kept.
+        """Test the stages, confirm the kept changes, then measure forms of calls, as far as time allows.
 
         Raises:
-            Stopped: The user stopped it.
+            MeasurementError: The kept configuration failed.
+            Stopped: The user stopped the search.
         """
         stages = search.stages(self.seen())
         self.n_stages = len(stages) + len(self.provider_stages) + len(self.model_stages)
@@ -161,7 +164,7 @@ class Search:
 
     @property
     def gains(self) -> list[ReplayedGain]:
-        """The gains that were confirmed, of settings and of forms of calls."""
+        """Confirmed gains of settings and of forms of calls, for the rules."""
         found = []
         confirmed = self.confirmation
         if confirmed is not None and self.verdict == "faster":
@@ -185,7 +188,7 @@ class Search:
 
     @property
     def verdict(self) -> Verdict:
-        """The answer about the changes of sessions, in one word."""
+        """The verdict on the kept changes."""
         confirmed, nothing = self.confirmation, not self.keeps
         if confirmed is None:
             if not self.candidates:
@@ -202,7 +205,7 @@ class Search:
         return search.judged(cpu, wall, busy=self.busy)
 
     def _ask(self, form: search.Form) -> None:
-        """Measure whether another form of the calls saves time, in blocks of its own."""
+        """Measure whether another form of the calls saves time, in separate blocks, and add its row."""
         changed = replace(self.kept, name=form, forms=frozenset({form}))
         plays = self.plays.blocks({"kept": self.kept, form: changed}, search.LEAST_BLOCKS)
         base, own = plays["kept"], plays[form]
@@ -222,7 +225,7 @@ class Search:
 
     @property
     def enough_s(self) -> float:
-        """A budget that is expected to hold a confirmation, and the stages if none was tried."""
+        """Budget in seconds expected to be enough for a confirmation, and for the stages if none was tested."""
         left_s = max(0.0, self.opened.budget.left_s)
         plays = 3 * search.LEAST_BLOCKS if self.candidates else search.n_plays(self.seen())
         needed_s = SPARE * plays * self.plays.play_s
@@ -232,7 +235,7 @@ class Search:
         return SPARE * plays * self.plays.play_s < self.opened.budget.left_s
 
     def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
-        """Try each change on top of what is kept, and keep the best if it is better."""
+        """Test each change on top of the kept ones, add its row, and keep the best if the gain is worth it."""
         arms = {str(i): self._with(change) for i, change in enumerate(stage)}
         plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
         base = plays.pop("kept")
@@ -256,11 +259,11 @@ class Search:
 
     @property
     def keeps(self) -> bool:
-        """Whether something was kept."""
+        """Whether any change was kept."""
         return self.kept != replace(self.base, name="kept")
 
     def _provider_stage(self, index: int, names: Sequence[str]) -> None:
-        """Try execution providers for a model on top of what is kept, and keep the best if it is better."""
+        """Test execution providers for a model on top of the kept changes, and keep the best if it is worth it."""
         model = self.application.paths[index].name
         arms = {name: replace(self.kept, providers={**self.kept.providers, index: name}) for name in names}
         made = {name: figures.placed(model, name) for name in names}
@@ -269,7 +272,7 @@ class Search:
             self.kept = arms[best]
 
     def _model_stage(self, index: int, sets: Sequence[Sequence[RewriteSpec]]) -> None:
-        """Try rewritten forms of a model on top of what is kept, and keep the best if it is better."""
+        """Test rewritten forms of a model on top of the kept changes, and keep the best if it is worth it."""
         name = self.application.paths[index].name
         made: dict[str, Rewritten] = {}
         for number, specs in enumerate(sets):
@@ -282,14 +285,14 @@ class Search:
             number: replace(self.kept, models={**self.kept.models, index: each.path})
             for number, each in made.items()
         }
-        self.opened.replay.pass_on()  # a rewrite is no trial, and takes time
+        self.opened.replay.pass_on()  # A rewrite is not a trial, but its time counts.
         tried = {number: figures.rewriting(name, each.specs) for number, each in made.items()}
         best = self._best_of_model(arms, tried)
         if best:
             self.kept, self.rewritten[index] = arms[best], made[best]
 
     def _best_of_model(self, arms: Mapping[str, Variant], tried: Mapping[str, AppCandidate]) -> str:
-        """Measure candidates of one model, note each, and return the name of the one to keep; "" for none."""
+        """Measure candidates of one model, add their rows, and return the name of the one to keep; "" for none."""
         plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS) if arms else {}
         base, best = plays.pop("kept", []), (1 - search.WORTH, -1, "")
         for key, own in plays.items():
@@ -306,7 +309,7 @@ class Search:
         return best[2]
 
     def _as_variable(self) -> None:
-        """Take the variable for a number of threads, if that is all that was kept and it reaches every session."""
+        """Replace a kept number of threads by its environment variable, if nothing else was kept and it applies."""
         versions = {process.onnxruntime for process in self.application.recording.processes}
         versions |= {self.application.runtime.ort_version}
         own = [settings_of(session) for session in self.application.recording.sessions]
@@ -324,7 +327,7 @@ class Search:
         return replace(self.kept, settings={**self.kept.settings, **change})
 
     def _confirm(self, n_blocks: int) -> None:
-        """Play what was kept and the base, twice, in each of so many blocks."""
+        """Play the base, a copy of it (A/A check) and the kept changes in up to `n_blocks` blocks."""
         arms = {RECORDED: self.base, AGAIN: self.base, "kept": self.kept}
         plays: dict[str, list[AppPlay]] = {name: [] for name in arms}
         outputs = {name: self.opened.scratch / f"outputs-{name}" for name in (RECORDED, "kept")}
@@ -343,7 +346,7 @@ class Search:
                 difference = self.opened.replay.once(
                     "app-outputs", OutputDifference | None, lambda: self._difference(outputs)
                 )
-            # A budget that a busier machine spends faster leaves fewer blocks, but never a part of one.
+            # On a busier machine fewer blocks fit in the budget; a block is never cut short.
             if block + 1 >= search.LEAST_BLOCKS and not self._fits(3):
                 break
         cpu, wall = figures.ratios(plays["kept"], plays[RECORDED])
@@ -360,9 +363,9 @@ class Search:
         )
 
     def _difference(self, outputs: Mapping[str, Path]) -> OutputDifference | None:
-        """Return the largest difference of the outputs of all models."""
+        """Compare the outputs of all models and return the largest difference; None if none can be compared."""
         for name, variant in ((RECORDED, self.base), ("kept", self.kept)):
-            if not outputs[name].is_dir():  # a resumed session has the times of these plays alone
+            if not outputs[name].is_dir():  # A resumed session has only the times of these plays.
                 trial = self.application.play(self.plays.played, variant, outputs[name])
                 if trial is None:
                     raise Stopped

@@ -1,4 +1,4 @@
-"""What makes a recorded application faster, in words."""
+"""Text and document of ``ortune tune`` on a recording."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHARE = "one session for equal requests"
 
 
 def changes(result: AppTuneResult) -> str:
-    """Return what was kept: "one session for equal requests, allow_spinning=0"."""
+    """Return the kept changes as text: "one session for equal requests, allow_spinning=0"."""
     parts = [SHARE] if result.share else []
     changed = result.settings.items() - result.current.items()
     parts += [assignment(name, value) for name, value in sorted(changed)]
@@ -91,7 +91,7 @@ def _outputs(confirmed: AppConfirmation) -> str:
 
 
 def document(envelope: Envelope[AppTuneResult]) -> Document:
-    """Return the answer, what was tried, and how to apply it."""
+    """Return the document: the answer, the tested changes, and how to apply the kept ones."""
     result = envelope.result
     tone: Tone = "good" if result.verdict == "faster" else "look"
     blocks: list[Block] = [

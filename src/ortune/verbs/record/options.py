@@ -14,7 +14,7 @@ STOPPING = ""
 TABLE = "findings"
 EXAMPLE = 'ortune.record("python", "app.py")'
 FOREGROUND = True
-"""The terminal and stdout belong to the program: the answer goes to stderr, and no progress is drawn."""
+"""The program owns the terminal and stdout, so the answer goes to stderr and no progress is drawn."""
 USUAL = "app.workload"
 
 
@@ -64,4 +64,4 @@ class Options:
     report: Page = None
 
     answer = None
-    """The answer goes to stderr; ``output`` is the workload file."""
+    """No path for the answer: it goes to stderr, and ``output`` is the workload file."""

@@ -1,4 +1,4 @@
-"""What was recorded of a program, and what was found."""
+"""Result of ``ortune record``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class RecordResult(Record, frozen=True, kw_only=True):
     Attributes:
         headline: The answer in one sentence.
         path: The written workload file; "" if there was nothing to write.
-        recording: What was recorded; None for ``--install`` and ``--uninstall``.
-        findings: The one with the largest share of the time first.
+        recording: The recording, without values of inputs; None for ``--install`` and ``--uninstall``.
+        findings: Findings, the one with the largest share of the time first.
         installed: Files that ``--install`` wrote.
     """
 

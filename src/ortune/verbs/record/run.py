@@ -1,4 +1,4 @@
-"""``ortune record``: runs a program as it is, and says how it uses ONNX Runtime."""
+"""``ortune record``: runs a program unchanged and records how it uses ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ MOST_INPUTS = 100
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResult]:
-    """Run a program and records it, or installs the recorder.
+    """Run a program and record it, or install or uninstall the recorder.
 
     Returns:
-        The whole document; ``verdict`` is "findings", "nothing-found", "no-sessions" or "missed" for a recording.
+        The document. Its ``verdict`` is "findings", "nothing-found", "no-sessions" or "missed" for a recording.
 
     Raises:
-        UsageError: There is no command, it cannot be started, or the file cannot be written.
+        UsageError: There is no command, it cannot be started, an option is invalid, or the file cannot be written.
     """
     host = Machine().host
     installing = [place for place in (options.install, options.uninstall) if place is not None]
@@ -78,7 +78,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
 
 
 def told(recording: Recording) -> RecordResult:
-    """Return what is found in a recording, without the values of its inputs."""
+    """Return the result of a recording: its findings, and the recording without the values of inputs."""
     findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
     result = RecordResult(
         recording=msgspec.structs.replace(recording, values=()),
@@ -95,7 +95,7 @@ def exit_code(envelope: Envelope[RecordResult]) -> int:
 
 
 def verdict(result: RecordResult) -> str:
-    """Return the answer in one word."""
+    """Return the verdict: "findings", "missed", "nothing-found" or "no-sessions"."""
     recording = result.recording
     assert recording is not None
     if result.findings:
@@ -106,7 +106,7 @@ def verdict(result: RecordResult) -> str:
 
 
 def _free(usual: Path) -> Path:
-    """Return a path where no file is: the usual name, or one with a number."""
+    """Return a path that does not exist: the usual name, or one with a number appended."""
     place, number = usual, 1
     while files.exists(place):
         number += 1

@@ -1,4 +1,4 @@
-"""How a program uses ONNX Runtime, in words."""
+"""Text and document of ``ortune record``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 12
 
 
 def installed(changed: Sequence[str], *, removed: bool) -> str:
-    """Say which files were written or removed."""
+    """Return the sentence on the files that were written or removed."""
     if not changed:
         return "the recorder is not installed there; nothing was removed"
     return f"{'removed' if removed else 'written'}: {', '.join(changed)}"
@@ -46,7 +46,7 @@ def headline(result: RecordResult) -> str:
 
 
 def inputs(recording: Recording) -> Iterator[str]:
-    """Return how many inputs were recorded with their values."""
+    """Yield a note on the number and size of recorded input values, if there are any."""
     if recording.values:
         size = memory(sum(len(value.data) for values in recording.values for value in values.inputs))
         yield f"the file contains the input values of {counted(len(recording.values), 'call')} ({size})"
@@ -62,7 +62,7 @@ def _looked_at(recording: Recording) -> str:
 
 
 def document(envelope: Envelope[RecordResult]) -> Document:
-    """Return the findings, what was looked at, and what was missed."""
+    """Return the document: the findings, what was recorded, and the processes that were missed."""
     result = envelope.result
     assert result is not None
     recording = result.recording
@@ -88,10 +88,10 @@ def document(envelope: Envelope[RecordResult]) -> Document:
 
 
 def issue(result: RecordResult) -> str:
-    """Return a text on the findings for the developers of a library, as Markdown.
+    """Return an issue text on the findings for the developers of a library, as Markdown.
 
     Args:
-        result: Of an anonymous recording: the text holds what is in it.
+        result: Result of an anonymous recording, because the text contains its names.
     """
     recording = result.recording
     assert recording is not None
