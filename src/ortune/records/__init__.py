@@ -1,8 +1,8 @@
-"""Every record that crosses a wall, in the order of the flow.
+"""Records that are passed between the parts of ortune, or stored in documents.
 
-Records are frozen, slotted and keyword-only (each class says so: msgspec does not inherit kw_only); units
-are in the names. They import nothing of the package but ``catalogue/providers.py``, so any room may use them. Ratios
-are always candidate / baseline: below 1 is faster.
+Records are frozen, slotted and keyword-only (each class repeats this because msgspec does not inherit kw_only); units
+are in the names. They import nothing of ortune but ``catalogue/providers.py``, so any package may use them. Ratios are
+always candidate / baseline: below 1 is faster.
 """
 
 from ortune.records.answer import *

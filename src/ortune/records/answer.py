@@ -16,11 +16,11 @@ class Answer(Record, frozen=True, kw_only=True):
     Attributes:
         headline: The answer in one or two sentences, the same in every format.
         winner: The plan to ship; the current one if no other is better.
-        changes: Whether ``winner`` differs from what runs today.
+        changes: Whether ``winner`` differs from the plan in use today.
         against_default: Confirmation of the winner against the default on fresh blocks; None if nothing changes.
-        alone: The last check, with one process at a time: the winner against the plan that it replaces. None if there
-            was no time for it.
-        outputs: The winner's outputs compared with the default's.
+        alone: Final check with one process at a time: the winner against the plan that it replaces. None if there was
+            no time for it.
+        outputs: The winner's outputs compared with the default's; None if they were not compared.
     """
 
     side: Side

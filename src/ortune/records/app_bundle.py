@@ -1,4 +1,4 @@
-"""What the bundle of an application says of itself."""
+"""The bundle of an application, and a run with its changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ortune.records.recording import MissedProcess, RecordedInput
 
 
 class AppValue(Record, frozen=True, kw_only=True):
-    """An input or output of a model: name, type as in "tensor(float)", and sizes, names or None."""
+    """An input or output of a model: name, type such as "tensor(float)", and dimensions (size, name or None)."""
 
     name: str
     type: str
@@ -17,23 +17,23 @@ class AppValue(Record, frozen=True, kw_only=True):
 
 
 class AppSession(Record, frozen=True, kw_only=True):
-    """What is changed for the sessions of one model.
+    """Changes for the sessions of one model.
 
     Attributes:
-        name: The name of the model's file, for people; a session is found by ``sha256`` alone.
-        sha256: Of the model's file or bytes; several if the same model is known in several forms.
-        sizes_bytes: Of these files; one of another size need not be read. () if they are not known.
+        name: Name of the model's file, for people; sessions are matched only by ``sha256``.
+        sha256: Hashes of the model's file or bytes; several if the same model is known in several forms.
+        sizes_bytes: Sizes of these files, so files of other sizes need not be hashed; () if unknown.
         settings: Settings that replace the program's own, by name; a thread count is text, ``min(4, cpus)``.
         share: Whether equal requests of one process get one session.
-        provider: The execution provider that runs it in place of the program's, before the CPU; "" for the program's.
-        keep_s: Seconds that a shared session is kept after the last use.
-        replacement: A model inside the bundle that is opened instead; "" for none.
-        replacement_sha256: Of that file.
-        only_shapes: Combinations of input shapes that the replacement is for; () for all. A call with other shapes
-            goes to the original model.
-        inputs, outputs: Of the program's own model, which the program sees; () if the replacement has the same.
-        hardware_bound: Whether the replacement is only for the processor and the ONNX Runtime that it was made on.
-        calibration: The calibration data of a quantized replacement.
+        provider: The execution provider that replaces the program's, with the CPU as fallback; "" for the program's.
+        keep_s: Seconds for which a shared session is kept after its last use.
+        replacement: Path of a model inside the bundle that is opened instead; "" for none.
+        replacement_sha256: Hash of that file.
+        only_shapes: Combinations of input shapes that the replacement is for; () for all. Calls with other shapes go
+            to the original model.
+        inputs, outputs: Those of the program's own model, which the program gets; () if the replacement has the same.
+        hardware_bound: Whether the replacement is only for the processor and ONNX Runtime on which it was created.
+        calibration: The calibration data of a quantized replacement; None for all others.
     """
 
     name: str = ""
@@ -53,11 +53,12 @@ class AppSession(Record, frozen=True, kw_only=True):
 
 
 class AppProof(Record, frozen=True, kw_only=True):
-    """What one change did when the recorded calls were played: ratios to the recorded settings, below 1 is less.
+    """The measured effect of a change in a replay of the recorded calls.
 
     Attributes:
-        change: The change in words.
-        wall, cpu: Ratios of the time inside ONNX Runtime and of CPU time, each with its interval.
+        change: The change as text.
+        wall, cpu: Time inside ONNX Runtime and CPU time relative to the recorded settings: ratio and interval. Below 1
+            is less; None without an interval.
     """
 
     change: str
@@ -66,7 +67,7 @@ class AppProof(Record, frozen=True, kw_only=True):
 
 
 class MemoryChange(Record, frozen=True, kw_only=True):
-    """Peak memory of all processes with the recorded settings, and with those of the bundle."""
+    """Peak memory of all processes with the recorded settings (before) and with the changes (after)."""
 
     before_bytes: int
     after_bytes: int
@@ -76,10 +77,13 @@ class AppBundle(Record, frozen=True, kw_only=True):
     """``ortune.json`` of the bundle of an application.
 
     Attributes:
-        sessions: What is changed, by model.
+        sessions: The changes for each model.
         variables: Environment variables for the whole program: numbers of threads, from a closed list.
-        command: The program that was recorded, for information; it is never run.
-        ort_versions: The versions of ONNX Runtime that it used.
+        command: The recorded command, for information; it is never run.
+        ort_versions: Versions of ONNX Runtime in the recorded processes.
+        host: The machine on which it was measured.
+        proof: Measured effects of the changes.
+        memory: Change of the peak memory; None if unknown.
         contains: The gain, in a sentence.
         session: Id of the stored session, which begins with its date; "" if it was not stored.
     """
@@ -100,15 +104,15 @@ class SessionChange(Record, frozen=True, kw_only=True):
     """An entry of the bundle as it is applied on this machine: ``apply.json`` of ``recorder/apply_hook.py``.
 
     Attributes:
-        name: The name of the model's file.
-        sha256, sizes: Of the files that it is for.
-        what: The settings in words, ``name=value``.
+        name: Name of the model's file.
+        sha256, sizes: Hashes and sizes of the model files that it applies to.
+        what: The settings as text, ``name=value``.
         options: Attributes of SessionOptions.
         entries: Entries of the session's configuration.
         providers: Execution providers in the order of preference, each with its options; () for the program's own.
         replacement: The absolute path of the model to open instead; "" for none.
-        shapes: Inputs by name, each with its sizes: combinations that the replacement is for; () for all.
-        inputs, outputs: What the program sees in place of those of the replacement: name, type, shape.
+        shapes: Combinations of input shapes that the replacement is for, as (name, shape) of each input; () for all.
+        inputs, outputs: Name, type and shape that the program gets instead of those of the replacement.
         version: The only version of ONNX Runtime that the replacement is for; "" for all.
     """
 
@@ -130,15 +134,15 @@ class SessionChange(Record, frozen=True, kw_only=True):
 
 
 class ChangedModel(Record, frozen=True, kw_only=True):
-    """What was done with the sessions of one entry of the bundle.
+    """The applied changes of one entry of the bundle, over all its sessions.
 
     Attributes:
-        name: The name of the model's file.
-        created, shared: Sessions that were created with the changes, and those that use one of them.
-        failed: Sessions that could not be created with the changes, and were without.
-        what: What was changed: settings as ``name=value``, "model replaced".
-        kept: Why something was not changed, with the number of sessions.
-        other_shapes: Calls with shapes that the replacement is not for, as counted last.
+        name: Name of the model's file.
+        created, shared: Number of sessions created with the changes, and of those that share one of them.
+        failed: Number of sessions that failed with the changes and were created without.
+        what: The changes: settings as ``name=value``, "model replaced".
+        kept: Number of sessions for each reason why something was not changed.
+        other_shapes: Number of calls with shapes that the replacement is not for, as last reported.
     """
 
     name: str
@@ -155,14 +159,15 @@ class AppliedRun(Record, frozen=True, kw_only=True):
 
     Attributes:
         command: The command.
-        elapsed_ns, cpu_ns: Of the whole program; CPU time with its children that it waited for.
-        code: Its exit code, 128 plus the number of the signal that ended it.
+        elapsed_ns, cpu_ns: Times of the whole program; CPU time includes the children that it waited for.
+        code: Its exit code; 128 plus the signal number if a signal ended it.
+        seen: Number of its processes.
         processes: Number of its processes that imported onnxruntime.
         onnxruntime: Versions of ONNX Runtime.
-        models: What was done, in the order of the bundle.
-        unmatched: Models that are not in the bundle, with the number of their sessions.
-        missed: Processes that use ONNX Runtime and were not reached.
-        stopped: Why the changes stopped in a process.
+        models: The applied changes, in the order of the bundle.
+        unmatched: Number of sessions by name of the model, for models that are not in the bundle.
+        missed: Processes that use ONNX Runtime and could not be changed.
+        stopped: Reasons why changes stopped in a process.
     """
 
     command: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ class LockedUse(Record, frozen=True, kw_only=True):
     """How an application uses one model.
 
     Attributes:
-        sha256: Of its files or bytes, sorted.
+        sha256: Hashes of its files or bytes, sorted.
         sessions: Number of sessions that were created, in all processes.
         copies: Largest number of sessions of one content that existed in one process at the same time.
         threads: Largest number of threads of a session, its caller included; None if unknown.
@@ -30,11 +30,11 @@ class AppSnapshot(Record, frozen=True, kw_only=True):
 
     Attributes:
         schema: "ortune/app-snapshot/1".
-        onnxruntime: Its versions.
-        packages: Versions of the packages that create or call sessions.
-        logical_cpus: CPUs of the machine, on which a default number of threads depends.
+        onnxruntime: Versions of ONNX Runtime.
+        packages: Versions of the packages that create or call sessions, by name.
+        logical_cpus: CPUs of the machine, which determine default numbers of threads.
         missed: Number of processes that could not be recorded.
-        models: By the name of the file; a model from bytes has the name of the package that loads it.
+        models: Uses by name of the model's file; a model from bytes has the name of the package that loads it.
     """
 
     schema: str

@@ -1,4 +1,4 @@
-"""The base of every record."""
+"""The base class of records."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ Value = bool | int | float | str
 
 
 PROTOCOL_VERSION = 2
-"""Version of the messages between ortune and a worker; both sides refuse another one."""
+"""Version of the messages between ortune and a worker; each side rejects other versions."""
 
 
 LONGEST_REPR = 60
-"""Characters of one field."""
+"""Maximum characters of a field in ``repr``."""
 Kind = TypeVar("Kind")
 
 
 def read_json(text: bytes, kind: type[Kind]) -> Kind:
-    """Return a record of what somebody's file holds.
+    """Return the record in a JSON text from an untrusted file.
 
     Raises:
-        msgspec.DecodeError: It is no such JSON, is not UTF-8, or nests deeper than any record.
+        msgspec.DecodeError: The text is not UTF-8, not JSON of this record, or nested too deeply.
     """
     try:
         return msgspec.json.decode(text, type=kind)
@@ -31,10 +31,10 @@ def read_json(text: bytes, kind: type[Kind]) -> Kind:
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
-    """Base of every record."""
+    """Base class of records."""
 
     def __repr__(self) -> str:
-        """Return one line at a prompt: what differs from the defaults, and of what is long or nested only its kind."""
+        """Return one line with the fields that differ from their defaults; long and nested values are abbreviated."""
         fields = (
             f"{f.name}={_short(value)}"
             for f in msgspec.structs.fields(self)

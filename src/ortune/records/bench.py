@@ -1,4 +1,4 @@
-"""The document of a bench."""
+"""The figures of ``ortune bench``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ class Estimate(Record, frozen=True, kw_only=True):
     """A figure with its interval, in the unit of the field's name.
 
     Attributes:
-        low, high: The interval; None if that side has no bound. Both are None for a single observation.
+        low, high: The interval; None for a missing bound. Both are None if ``single``.
+        level: Confidence level of the interval.
         single: Whether there were too few processes for an interval.
     """
 
@@ -47,11 +48,11 @@ class BenchRow(Record, frozen=True, kw_only=True):
         load_ns: Load time of all sessions of the process together.
         cpu_per_run_ns: CPU time per request; 0 if a browser on another device ran it and does not report it.
         peak_bytes: Peak resident memory; None if the system does not report it.
-        idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part that is no page of a file.
+        idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part without pages of files.
         released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
         trimmed_bytes: The same after ``malloc_trim``.
         event_loop_ns: p99 of the delay of the event loop while requests run, in Node.js; None elsewhere.
-        outputs: Each output in words: its name, its shape and how it would be compared.
+        outputs: Each output as text: its name, its shape and how it would be compared.
         first_load_ns: The load that wrote a setting's cache on disk, a single observation; None if there is no cache.
     """
 

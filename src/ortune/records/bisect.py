@@ -8,8 +8,8 @@ from ortune.records.base import Record
 from ortune.records.measure import GridSteps, SliceError
 
 MatchedBy = Literal["name", "values", "structure"]
-"""How two values found each other: by their name; by their elements, in any layout; as what the same operators make of
-the same inputs and weights, or one operator of values that belong together."""
+"""How two values were matched: by name; by equal elements, in any layout; or by structure, as results of the same
+operators with matched inputs and the same weights, or of one operator with matched inputs."""
 
 
 class GraphNode(Record, frozen=True, kw_only=True):
@@ -148,21 +148,21 @@ class Parting(Record, frozen=True, kw_only=True):
 
 
 InfinityKind = Literal["", "overflow", "division-by-zero"]
-"""How a node made infinities of finite operands; "" if it did not, or if that is unknown."""
+"""How a node computed infinities from finite operands; "" if it did not, or if unknown."""
 
 
 class NotFinite(Record, frozen=True, kw_only=True):
     """Where the non-finite values of a side come from.
 
     Attributes:
-        node: The node that produces the first such value, on the way to an output if an output is affected. If a NaN
-            was made of infinities that an earlier node computed, the earlier node.
-        infinity: How that node made infinities of finite operands.
+        node: The node that produces the first such value, upstream of an output if an output is affected. If a NaN
+            results from infinities that an earlier node computed, the earlier node.
+        infinity: How that node computed infinities from finite operands.
         onnx_type: The element type of its value.
-        nan_node: The node that makes NaN of these infinities; None if there is none, or it is the same node.
-        n_nan, n_inf, size: Numbers of elements of the value of ``node``.
+        nan_node: The node that computes NaN from these infinities; None if there is none, or it is the same node.
+        n_nan, n_inf, size: Number of NaN, infinite and all elements of the value of ``node``.
         weight: Non-finite stored values that feed this node or an earlier one; "" for none.
-        weight_type: Their ONNX type.
+        weight_type, weight_n_nan, weight_n_inf: Their ONNX type, and number of NaN and infinite elements.
         reaches: Whether an output of the model is affected.
         input: The model's input that feeds this node or an earlier one and is not finite itself; "" for none.
         input_n_nan, input_n_inf: Its numbers of NaN and infinite elements.

@@ -19,8 +19,8 @@ class Delivery(Record, frozen=True, kw_only=True):
     Attributes:
         winner: The plan; empty if no change was confirmed.
         headline: The result in one or two sentences.
-        runtime: What runs the winner; ``ort_version`` is the version of ONNX Runtime there, in a browser of
-            onnxruntime-web.
+        runtime: The runtime of the winner; ``ort_version`` is its version of ONNX Runtime, or of onnxruntime-web in a
+            browser.
         figures: The winner's figures, or the default's if nothing changes.
         proof: The comparison that confirmed the winner.
         fallback: As in ``BundleInfo``.
@@ -55,16 +55,16 @@ class BundleInfo(Record, frozen=True, kw_only=True):
         applied: The plan's settings with their channels, for information: loading uses ``plan``. A thread count is
             text, ``min(4, cpus)``, as in ``plan``: the measured 4, but at most one per CPU if there are fewer than
             ``host.effective_cpus``.
-        instructions: By setting, such as ``openvino_precision=bf16``, the instruction sets of which the processor needs
-            one to compute in that number type.
+        instructions: Instruction sets by setting, such as ``openvino_precision=bf16``. The processor needs one of them
+            to compute in that number type.
         ort_version: The ONNX Runtime version used for tuning.
-        node: Whether that is the version of onnxruntime-node, in which the plan was measured.
+        node: Whether the plan was measured in onnxruntime-node; ``ort_version`` is then its version.
         fallback: For browsers: the WebAssembly plan for devices that cannot run ``plan``, measured in the same session.
             Without rewrites it runs ``plain_model``, if that exists.
         calibration: The calibration data of a quantized model.
         requirements: Packages to install instead of the user's own ONNX Runtime.
         source: The source that ``ortune convert`` converted; None if the model does not record it.
-        contains: In a sentence, whether a gain was confirmed.
+        contains: Sentence on whether a gain was confirmed.
         session: Id of the stored session, which begins with its date; "" if it was not stored.
     """
 

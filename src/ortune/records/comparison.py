@@ -41,7 +41,7 @@ class FigureChange(Record, frozen=True, kw_only=True):
 
 
 BUSY = "busy"
-"""What ``--allow`` calls a change that is known to be faster next to other programs alone."""
+"""Name in ``--allow`` of changes that are only known to be faster while other programs use the CPUs."""
 
 
 class QuietRounds(Record, frozen=True, kw_only=True):
@@ -92,7 +92,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
 
     @property
     def only_under_load(self) -> bool:
-        """Whether the difference is known for a busy machine alone, where such settings differ by nature."""
+        """Whether the difference is known only for a busy machine, on which such settings have another effect."""
         return self.explains and self.favours
 
 
@@ -105,9 +105,9 @@ class Comparison(Record, frozen=True, kw_only=True):
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value; None if the method gives a p-value.
         p: p-value; None if the method gives an e-value.
-        base_value, new_value: The two values to show: the baseline's figure and that times ``ratio``, in nanoseconds (a
-            throughput as the time of a run) or bytes. Medians of each side alone are in its figures; their quotient
-            may be another one. None if a side has no such figure.
+        base_value, new_value: The two values to show: the baseline's figure, and that times ``ratio``, in nanoseconds
+            (a throughput as time per run) or bytes. The quotient of the medians in the sides' figures may differ from
+            ``ratio``. None if a side has no such figure.
         ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
         smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a share (0.02 is 2 %); None
             if there are too few blocks to detect any.
@@ -115,8 +115,8 @@ class Comparison(Record, frozen=True, kw_only=True):
         more_s: The time for these blocks, in seconds.
         beside: Figures without a guard: the p50 if another quantity was compared, and the load time if each process
             loaded alone.
-        others: Other programs for whose CPUs the sides waited; None if they did not wait, or it is not known or does
-            not affect the verdict.
+        others: Other programs for which the sides waited for CPUs; None if they did not wait, if it is unknown, or if
+            it does not affect the verdict.
     """
 
     statistic: str

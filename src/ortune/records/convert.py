@@ -1,4 +1,4 @@
-"""A conversion to ONNX: what was exported, and how its outputs compare with those of its source."""
+"""A conversion to ONNX: the exported models, and the comparison of their outputs with those of the source."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ConversionFault(Record, frozen=True, kw_only=True):
         what: One sentence.
         node: Where its values diverge from a correct conversion; None if there is none to compare with.
         not_finite: For an overflow: the first node with NaN or infinite values.
-        held_against: Exporter of that correct conversion.
+        held_against: Exporter of the correct conversion that ``node`` compares with; "" for none.
     """
 
     kind: FaultKind

@@ -38,7 +38,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def work_ratio(self) -> float | None:
-        """B's operations over A's, of their bytes where there are none; None if not known or on one side alone."""
+        """Operations of B over those of A, or bytes if there are no operations; None if unknown on a side."""
         for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
             if a and b:
                 return b / a
@@ -46,13 +46,13 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def same_work(self) -> bool:
-        """Whether the node is there on both sides, and does as much on either, as far as that is known."""
+        """Whether the node exists on both sides with equal work; unknown work counts as equal."""
         both = self.a_ns is not None and self.b_ns is not None
         return both and abs((self.work_ratio or 1.0) - 1.0) <= SAME_WORK
 
 
 class OperatorCount(Record, frozen=True, kw_only=True):
-    """Nodes of one operator in the optimised graphs of two sides, those in bodies of If, Loop and Scan included.
+    """Number of nodes of one operator in the optimised graphs of both sides, including bodies of If, Loop and Scan.
 
     Attributes:
         name: The operator, with its domain if it is not ONNX's own: "com.microsoft.nchwc:Conv".

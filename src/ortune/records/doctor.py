@@ -1,4 +1,4 @@
-"""The document of a look at the machine."""
+"""The runtimes and execution providers in the result of ``ortune doctor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The envelope of every document."""
+"""The envelope of all documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 ResultT = TypeVar("ResultT", bound=Record)
 
 NUMBERS = {"look": 2}
-"""Numbers of the documents that are not 1. A number grows if fields change in another way than by an addition."""
+"""Document numbers other than 1. A number is increased if fields change in another way than by an addition."""
 
 
 def schema_of(verb: str) -> str:
@@ -39,11 +39,11 @@ class ModelRef(Record, frozen=True, kw_only=True):
 
 
 class Configured(Record, frozen=True, kw_only=True):
-    """Options that a project's file has set.
+    """Options that a project's file set.
 
     Attributes:
         file: ortune.toml or pyproject.toml.
-        options: Each as the command line has it.
+        options: The options as on the command line.
     """
 
     file: str
@@ -54,13 +54,14 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     """The JSON document that a command prints.
 
     Attributes:
-        schema: "ortune/<verb>/<number>", as ``schema_of`` gives it.
+        schema: "ortune/<verb>/<number>", from ``schema_of``.
+        ortune: Version of ortune.
         status: "ok", "interrupted" (with partial results), "error", or "default-wrong": the command succeeded, but ONNX
             Runtime's outputs are wrong, or its optimiser breaks the model, with the requested settings.
         alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.
-        exact: The outputs of the base compared with its model evaluated in float64; None if that was not asked.
+        exact: The outputs of the base compared with its model evaluated in float64; None if not requested.
         store: Folder of the stored session, if it is not the default one.
-        configured: Options that a project's file has set; None without any.
+        configured: Options that a project's file set; None without any.
         result: The result of the command; None if there is only an error.
     """
 
@@ -73,12 +74,12 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
     verdict: str | None = None
     alerts: tuple[Finding, ...] = ()
     exact: ExactCheck | None = None
-    result: ResultT_co = None  # type: ignore[assignment]  # an Envelope[None] where it is left out
+    result: ResultT_co = None  # type: ignore[assignment]  # without it: Envelope[None]
     error: ErrorInfo | None = None
     store: str = ""
     configured: Configured | None = None
 
 
 def holds(envelope: Envelope[Record] | None, kind: type[ResultT]) -> TypeGuard[Envelope[ResultT]]:
-    """Return whether there is a document, with a result of that type."""
+    """Return whether there is an envelope with a result of this type."""
     return envelope is not None and isinstance(envelope.result, kind)

@@ -6,12 +6,12 @@ from ortune.records.base import Record
 
 
 class Fence(Record, frozen=True, kw_only=True):
-    """Limits of a process: the files that it may read besides its environment. It writes to its own folder alone.
+    """Limits of a confined process, which may only write to its own folder.
 
     Attributes:
-        reads: Files and folders.
-        memory_bytes: Limit of its own memory; 0 is none.
-        file_bytes: Limit of a file that it writes; 0 is none.
+        reads: Files and folders that it may read in addition to its environment.
+        memory_bytes: Limit of its own memory; 0 for none.
+        file_bytes: Limit of each file that it writes; 0 for none.
     """
 
     reads: tuple[str, ...]

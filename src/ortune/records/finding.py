@@ -12,7 +12,8 @@ Severity = Literal["error", "warning", "note"]
 """error: something is broken. warning: it costs speed, or makes figures misleading. note: for information."""
 
 FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
-"""Of a fix: bit-identical or reassociated sums; within the tolerance; changes more than time; needs manual work."""
+"""Safety of a fix. exact: outputs are bit-identical, or sums are reassociated. numerics: outputs stay within the
+tolerance. behaviour: it changes more than time. advice: it needs manual work."""
 
 
 class Brought(Record, frozen=True, kw_only=True):
@@ -66,7 +67,7 @@ class Finding(Record, frozen=True, kw_only=True):
     Attributes:
         code: The rule's code; its meaning never changes.
         name: The rule's name, after the pattern that it finds.
-        what: One sentence.
+        what: The finding in one sentence.
         where: Names of nodes, inputs, tensors or files.
         blocks: The repeated blocks among these nodes; () if there are none.
         evidence: What was observed, if ``what`` does not contain it.
@@ -97,7 +98,7 @@ class Finding(Record, frozen=True, kw_only=True):
     verified: Comparison | None = None
 
     def sentence(self, *, evidence: bool = True) -> str:
-        """Return the code, what was found, what was observed (unless ``evidence`` is False), and the fix."""
+        """Return the code, the finding, its evidence (unless ``evidence`` is False), and the fix as one text."""
         observed = self.evidence if evidence and self.evidence not in self.what else ""
         return "".join(
             [

@@ -1,4 +1,4 @@
-"""A snapshot of a model's optimised graph, and the document of a check."""
+"""A snapshot of a model's optimised graphs, and the changes that a check finds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ class LockedModel(Record, frozen=True, kw_only=True):
         weights: Digest of the weights' values, independent of their names and uses.
         tensors: Digest of each weight's values, by name; {} in locks of older versions.
         contents: Digest of the whole graph without names; "" in locks of older versions.
-        weights_bytes: By element type. Small int64 tensors are shapes and axes, and count as structure.
+        weights_bytes: Bytes of the weights by element type. Small int64 tensors are shapes and axes, and count as
+            structure.
         inputs, outputs: "name: type[dimensions]", in the model's order.
     """
 

@@ -1,4 +1,4 @@
-"""The document of a first look."""
+"""Operator times from one profiled process."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
     complete: bool = True
 
     def share_of_run(self, time_ns: float) -> float:
-        """Return a time as a share of the typical profiled run; the operators take less than all of it."""
+        """Return a time as a share of the typical profiled run, at most 1; 0 if that run has no time."""
         return min(1.0, time_ns / self.run_ns) if self.run_ns else 0.0

@@ -1,4 +1,4 @@
-"""Runtimes, the machine that holds them, and one side that is run there."""
+"""Machines, their runtimes and sensors, and a side of a comparison."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         ort_web_dist: Folder of its builds.
         node: The onnxruntime-node that runs the model instead, in Node.js; None otherwise.
         source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
-        host: The other machine whose interpreter sees no files of this one; None for this machine.
+        host: The other machine that runs it, without access to files of this one; None for this machine.
     """
 
     python: str
@@ -93,7 +93,7 @@ class Runtime(Record, frozen=True, kw_only=True):
 
     @property
     def native(self) -> str:
-        """The interpreter's build of ONNX Runtime, "onnxruntime-openvino 1.24.1"; of a source its framework."""
+        """The interpreter's build of ONNX Runtime, "onnxruntime-openvino 1.24.1"; for a source, its framework."""
         if self.source is not None:
             return self.source.called
         return f"{self.package or 'onnxruntime'} {self.ort_version}".strip()
@@ -105,7 +105,7 @@ class Runtime(Record, frozen=True, kw_only=True):
 
     @property
     def build(self) -> str:
-        """What runs the model: that, "onnxruntime-web 1.30.0", or "onnxruntime-node 1.30.0 in Node.js 20.20.2"."""
+        """The build that runs the model: ``native``, onnxruntime-web, or onnxruntime-node, with its version."""
         if self.node is not None:
             return self.node.called
         return (
@@ -113,10 +113,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         )
 
     def version_of(self, plan: Plan) -> str:
-        """Return the version of what runs a plan: in pages onnxruntime-web's, in Node.js onnxruntime-node's.
-
-        It is "" if it is not known.
-        """
+        """Return the version of ONNX Runtime, onnxruntime-web or onnxruntime-node that runs a plan; "" if unknown."""
         if plan.is_node:
             return self.node.version if self.node is not None else ""
         if plan.is_web:
@@ -125,7 +122,7 @@ class Runtime(Record, frozen=True, kw_only=True):
 
 
 IN_A_POD = "in an emulated container"
-"""Beginning of the note on an emulated container, whose size no document holds."""
+"""Beginning of the note on an emulated container, because documents have no field for its size."""
 
 
 class PodSize(Record, frozen=True, kw_only=True):
@@ -136,10 +133,14 @@ class PodSize(Record, frozen=True, kw_only=True):
 
 
 class Sensors(Record, frozen=True, kw_only=True):
-    """What was read around the turns of a trial and of those it shared them with; None: not readable here.
+    """System sensors read around the turns of a trial and of the trials with which it took turns.
 
-    Sensors explain; they never drop one arm. ``elapsed_ns`` is the time between the two readings, ``others_cpu_us`` the
-    CPU time that whatever is not ortune's took meanwhile, ``temperature_c`` the hottest zone in degrees Celsius.
+    They explain results and never exclude a single trial. A value is None if the system does not report it.
+
+    Attributes:
+        others_cpu_us: CPU time of all programs other than ortune.
+        temperature_c: Temperature of the hottest zone, in degrees Celsius.
+        elapsed_ns: Time between the two readings.
     """
 
     load1: float | None = None
@@ -159,21 +160,21 @@ class Sensors(Record, frozen=True, kw_only=True):
 
     @property
     def waited_us(self) -> int | None:
-        """Time in which some task waited for a CPU that a program of others had, at most; None: not readable here.
+        """Upper bound of the time in which a task waited for a CPU used by another program; None if unknown.
 
-        Trials that hand the turn round wait for each other: with short turns some task waited 40 % of the time on a
-        machine of which others had taken half a hundredth.
+        It is at most the CPU time of other programs, because trials that take turns also wait for each other: with
+        short turns, tasks waited 40 % of the time on a machine of which other programs used 0.5 %.
         """
         if self.psi_cpu_some_us is None or self.others_cpu_us is None:
             return self.psi_cpu_some_us
         return min(self.psi_cpu_some_us, self.others_cpu_us)
 
     def waited_ratio(self, elapsed_ns: int, *, anybody: bool = False) -> float | None:
-        """``waited_us`` as a share of the time between the two readings.
+        """Return ``waited_us`` as a share of the time between the two readings, at most 1; None if unknown.
 
         Args:
-            elapsed_ns: That time, where the sensors do not know it.
-            anybody: Count every wait, those for ortune's own threads too.
+            elapsed_ns: That time if ``self.elapsed_ns`` is unknown.
+            anybody: Whether to count all waits, including those for ortune's own threads.
         """
         waited_us = self.psi_cpu_some_us if anybody else self.waited_us
         return (
@@ -202,7 +203,7 @@ class Side(Record, frozen=True, kw_only=True):
     """One side of a comparison, resolved.
 
     Attributes:
-        bundle: The bundle that contains the model; "" for a model that is in none.
+        bundle: The bundle that contains the model; "" for a model without one.
         placement: Nodes by execution provider; empty for the CPU only, or if not reported.
     """
 

@@ -42,15 +42,15 @@ class ModelRow(Record, frozen=True, kw_only=True):
         answer: The verdict in a few words; "" if there is no answer.
         headline: The answer in one sentence.
         alarm: Whether outputs are wrong, differ, or changed.
-        figures: What was measured, the most important first.
-        needs: What it takes: settings, rewrites, releases, files.
-        remarks: What a reader must know besides.
+        figures: Measured figures, the most important first.
+        needs: Requirements of the answer: settings, rewrites, releases, files.
+        remarks: Further remarks.
         session: The stored session with the whole document; "" if it was not stored.
         bundle: The folder of its bundle; "" for none.
-        page: Its own HTML page; "" for none.
-        exit_code: The exit code of the command for this model alone.
+        page: Path of its own HTML page; "" for none.
+        exit_code: The exit code of the command for only this model.
         error: Why there is no answer, or why something is missing; None otherwise.
-        configured: Options that a project's file has set for it; None without any.
+        configured: Options that a project's file set for it; None without any.
     """
 
     path: str
@@ -75,13 +75,13 @@ class ModelRow(Record, frozen=True, kw_only=True):
 
 
 class BestHost(Record, frozen=True, kw_only=True):
-    """The best machine for a model, against the next one.
+    """The best machine for a model, compared with the second best.
 
     Attributes:
         path: The model.
         figure: The figure by which machines are ordered: "cost per million" or "p50".
-        host, other: The best machine and the next.
-        ratio: Its figure over that of the next.
+        host, other: The best machine and the second best.
+        ratio: Figure of the best over that of the second best.
         ratio_low, ratio_high: Its interval; None if one of the figures has none.
     """
 
@@ -95,7 +95,7 @@ class BestHost(Record, frozen=True, kw_only=True):
 
     @property
     def told_apart(self) -> bool:
-        """Whether the machines differ beyond their intervals."""
+        """Whether the interval of the ratio is below 1."""
         return self.ratio_high is not None and self.ratio_high < 1
 
 
@@ -106,8 +106,8 @@ class ManyResult(Record, frozen=True, kw_only=True):
         verb: The command.
         models: A row for each model, in the order given.
         best: The best machine for each model, if machines were named.
-        on: Where the hosts are those of a cluster, its engine: "ray". A host is then a kind of hosts.
-        currency: That of ``--price``; "" without one.
+        on: Engine of the cluster that runs the models ("ray"), in which a host is a kind of hosts; "" for none.
+        currency: Currency of ``--price``; "" without one.
         set_aside: Hosts of a cluster whose results were not used: "slow" if the host took twice as long as others of
             its kind, "invalid" if its checks failed and those of another host did not.
         exports: Files written with ``--export``, by kind.

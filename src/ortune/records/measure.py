@@ -41,8 +41,9 @@ class BlockTrial(Record, frozen=True, kw_only=True):
     """One trial of a block.
 
     Attributes:
-        group: Trials of one group were alive together and took turns. A block has several groups, each with its own
-            baseline, if memory cannot hold all of its processes.
+        arm: Name of the configuration.
+        group: Number of its group. Trials of one group were alive together and took turns. A block has several groups,
+            each with its own baseline, if its processes do not fit in memory together.
     """
 
     arm: str
@@ -146,15 +147,15 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
 
 
 AcceptedBy = Literal["tie", "threshold", "empty"]
-"""Why outputs are not called identical: best scores tie within rounding, a row is right at a threshold, or an output
-has no elements on either side."""
+"""Why differing outputs count as equal: best scores tie within rounding, a row is at a threshold, or an output has no
+elements on either side."""
 
 
 class AcceptedChange(Record, frozen=True, kw_only=True):
-    """What of an output is not identical although the outputs count as equal.
+    """Elements of an output that differ although the outputs count as equal.
 
     Attributes:
-        what: What is counted: "labels", "indices", "rows", "values".
+        what: The kind of the counted elements: "labels", "indices", "rows", "values".
     """
 
     output: str
@@ -179,7 +180,7 @@ class TaskFigure(Record, frozen=True, kw_only=True):
 
 
 RoundingCause = Literal["", "int8-activations"]
-"""A way of computing in fewer bits, set by ONNX Runtime's defaults or by the model."""
+"""Cause of a difference: computation in lower precision, by ONNX Runtime's default or set in the model."""
 
 
 class OutputDifference(Record, frozen=True, kw_only=True):
@@ -209,16 +210,17 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             meaningful.
         cause: "int8-activations" if the difference is only the rounding of activations to int8 in MatMulNBits: outputs
             are the same with activations in float32. "" if the cause is not known.
-        reference_wrong: Whether the outputs that these are compared with are known to be wrong, so equal ones are too.
-        without_cause_l2: The relative L2 error that is left without that cause.
+        reference_wrong: Whether the reference outputs are known to be wrong, so equal outputs are wrong too.
+        without_cause_l2: The remaining relative L2 error without that cause.
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
-        accepted: Labels, indices and rows that differ where rounding alone may decide, and outputs without elements.
+        accepted: Labels, indices and rows that may differ because of rounding, and outputs without elements.
         empty: Whether no output has an element, so nothing was compared.
-        compared_level: The optimisation level at which both were run if the one given is wrong or does not run; "" if
-            it is right.
-        at_requested_level: What the new model gives at the level that is not right for its source; "" if not run.
+        compared_level: The optimisation level at which both were run if the requested one is wrong or fails; "" if the
+            requested one is right.
+        at_requested_level: Result of the new model at the requested level if that is wrong for its source; "" if not
+            run.
     """
 
     ok: bool
@@ -251,14 +253,14 @@ class OutputDifference(Record, frozen=True, kw_only=True):
 
     @property
     def unjudged(self) -> bool:
-        """Whether the reference is nearly zero for every input, so distances mean nothing, and no metric says more."""
+        """Whether the outputs cannot be judged: the reference is nearly zero for all inputs, and there is no metric."""
         return self.silent and self.metric is None
 
     @property
     def worst_slice_l2(self) -> float:
-        """The relative L2 of the worst slice over all outputs; infinite where there is no distance.
+        """The relative L2 error of the worst slice over all outputs; infinite without a distance.
 
-        Outputs that have nothing in common have one too: it shows which layers are to blame.
+        Outputs with nothing in common have a distance too, so layers can be compared by it.
         """
         if not (self.comparable or self.outputs):
             return math.inf
@@ -267,7 +269,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
 
 
 FLOAT64 = "float64"
-"""In the place of a level: the model evaluated by ONNX's reference evaluator."""
+"""The ``LevelCheck.reference`` for a model evaluated by ONNX's reference evaluator."""
 
 
 class LevelCheck(Record, frozen=True, kw_only=True):
@@ -283,7 +285,8 @@ class LevelCheck(Record, frozen=True, kw_only=True):
         right: The highest level whose outputs equal the reference's and do not depend on the content of memory; "" if
             there is none.
         right_settings: Further settings needed at that level.
-        unwritten: Whether outputs of the reference depend on what memory held before: a kernel does not write them.
+        unwritten: Whether outputs of the reference depend on previous memory content because a kernel does not write
+            them.
         node: The first node with wrong values; "" if unknown.
         node_asked: Whether that node was searched for.
     """
@@ -303,9 +306,9 @@ class LevelCheck(Record, frozen=True, kw_only=True):
 NotEvaluated = Literal[
     "", "operators", "random", "format", "work-unknown", "time", "failed", "unsure", "empty"
 ]
-"""Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does not know,
-random operators, a model in ORT format, work that the graph does not tell, work that takes too long, a failed
-evaluation, an evaluation that gives something else in the model's own types, or outputs without elements."""
+"""Why outputs were not compared with an evaluation in float64: operators that ONNX's reference evaluator does not
+support, random operators, a model in ORT format, work that cannot be estimated from the graph, work that takes too
+long, a failed evaluation, an evaluation with other results in the model's own types, or outputs without elements."""
 
 
 class ExactCheck(Record, frozen=True, kw_only=True):
@@ -315,7 +318,7 @@ class ExactCheck(Record, frozen=True, kw_only=True):
         right: Whether outputs are equal within rounding; None if the model was not evaluated.
         outputs: The difference; None if the model was not evaluated.
         not_evaluated: Why the model was not evaluated; "" if it was.
-        needed_s: Expected duration of the evaluation, if it was left out for want of time.
+        needed_s: Expected seconds of the evaluation, if there was no time for it; otherwise 0.
         right_level: If outputs are wrong, the highest other optimisation level whose outputs are right; "" for none.
         finite: Whether the evaluation is finite where the outputs are NaN or infinite.
     """
@@ -335,8 +338,8 @@ class BrokenLevel(Record, frozen=True, kw_only=True):
         level: The lowest level that fails.
         right: The highest level below it; the model runs there.
         what: The message of ONNX Runtime.
-        node: The node that fails, which may be one that the optimiser made; "" if the message names none.
-        made_from: Nodes of the model that it was made from; () if they are unknown.
+        node: The node that fails, which the optimiser may have created; "" if the message names none.
+        made_from: Nodes of the model that it replaces; () if unknown.
     """
 
     level: str
@@ -347,19 +350,20 @@ class BrokenLevel(Record, frozen=True, kw_only=True):
 
 
 class Figures(Record, frozen=True, kw_only=True):
-    """Medians over a side's trials: descriptions. The claim is in ``Comparison``.
+    """Medians over a side's trials. They are descriptions; the claim is in ``Comparison``.
 
     Attributes:
-        latency_ns: p50: the median over processes of each process's p50, with the interquartile range of the processes.
+        latency_ns: p50 latency: the median over processes of each process's p50.
+        latency_low_ns, latency_high_ns: Interquartile range of the processes.
         objective_ns: The time per run that was compared, if it is not the p50: p95, p25 or p10, or for throughput the
             wall time of all callers divided by their runs. None if it is the p50, or not a time per run.
         p95_ns: The same for p95; None in documents of older versions.
-        first_load_ns: The single load that wrote a setting's cache on disk; ``load_ns`` is then of loads that read it.
-            None if there is no cache, or that load was not observed.
+        first_load_ns: The single load that wrote a setting's cache on disk; ``load_ns`` is then that of loads that read
+            it. None if there is no cache, or that load was not observed.
         spread_ratio: p90 over p10 of the runs within a process, with its 95 % interval over processes; None below six
             processes.
-        idle_bytes: Resident memory between runs; None if unknown, as ``released_bytes``, which is after the sessions
-            were deleted.
+        idle_bytes: Resident memory between runs; None if unknown.
+        released_bytes: Resident memory after the sessions were deleted; None if unknown.
     """
 
     latency_ns: float

@@ -1,4 +1,4 @@
-"""The memory of one run in a profile."""
+"""Memory of a run in a profile, of an idle process, and of calls with several sizes in turn."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class MemoryPoint(Record, frozen=True, kw_only=True):
 
 
 class MemoryKept(Record, frozen=True, kw_only=True):
-    """Memory that a process holds when its runs are over.
+    """Memory of a process after its runs.
 
     Attributes:
-        idle_bytes: Resident memory between runs; ``idle_anonymous_bytes`` is the part that is no page of a file.
+        idle_bytes: Resident memory between runs; ``idle_anonymous_bytes`` is the part without pages of files.
         children_bytes: Resident memory of its child processes.
-        group_bytes: Memory of its control group, with that of all other processes in it; None if it has none.
-        group_cache_bytes: The part of it that the system uses as a cache of files.
-        released_bytes: Resident memory after sessions and inputs were deleted; None if they were not.
+        group_bytes: Memory of its control group, including all other processes in it; None if it has none.
+        group_cache_bytes: The part of it that the system uses as a file cache.
+        released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
         trimmed_bytes: The same after ``malloc_trim``; None if the allocator has no such function.
     """
 
@@ -95,7 +95,8 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
 
 
 OneSize = Literal["", "given", "unguessed", "refused", "budget"]
-"""Why only one size was fed: sizes were given, none was guessed, no other runs, or the budget is too small."""
+"""Why only one size was fed: the user gave sizes, none was guessed, the model refuses others, or the budget is too
+small; "" if several were fed."""
 
 
 class PeakInTurn(Record, frozen=True, kw_only=True):

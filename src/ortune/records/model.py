@@ -1,4 +1,4 @@
-"""What is known of a model, its work, and how it is used."""
+"""A model, its work, and the workload with which it is used."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class NodeCost(Record, frozen=True, kw_only=True):
         called: Its name in findings: its own, or that of its first output.
         domain: Operator domain; "" is ONNX's own.
         inside: Names of the enclosing If, Loop and Scan nodes, outermost first, joined by "/"; "" in the main graph.
-        times: Executions per run of the model: a loop's trip count, 0 in a branch of an If that is not counted and for
-            what only constants determine.
+        times: Executions per run of the model: a loop's trip count; 0 in a branch of an If that is not counted, and for
+            nodes that only depend on constants.
         flops: Operations; a multiply-add is two. Integer arithmetic counts alike.
         macs: Multiply-adds among them; None for operators that do not consist of these.
         bytes_read, bytes_written: Each tensor once, in its stored type.
@@ -128,8 +128,8 @@ class Workload(Record, frozen=True, kw_only=True):
         seed: Seed of the inputs, and initial seed of ONNX Runtime's random operators, which change in every block.
         inputs_path: The user's own inputs (npz, npy, ``test_data_set_*`` folder, folder of images), those of one
             session of a recording (``FILE#N``), or "".
-        image: How images are read, such as "size=224,layout=nchw"; "" where nothing was said.
-        gap_ns: Pause between calls; 0 is back to back.
+        image: How images are read, such as "size=224,layout=nchw"; "" if not specified.
+        gap_ns: Pause between calls; 0 for none.
         sessions, callers: Sessions in one process, and threads that call each session.
         custom_ops: Shared libraries with custom operators.
         notes: Remarks for the reader, e.g. "decoder: one step at past=128; prefill not measured".

@@ -1,4 +1,4 @@
-"""What ONNX Runtime's optimisation levels make of a model, and what files in ORT format hold."""
+"""A model's graphs at ONNX Runtime's optimisation levels, and files in ORT format."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class LevelInsertion(Record, frozen=True, kw_only=True):
 
 
 class LevelComparison(Record, frozen=True, kw_only=True):
-    """What each optimisation level does to a model.
+    """The changes of a model at each optimisation level.
 
     Attributes:
-        graphs: One per level, the least optimised first.
+        graphs: One graph per level, the least optimised first.
         changes: Nodes that are fused, replaced or removed, the most frequent first.
         insertions: Nodes that are added.
         n_unchanged: Source nodes that are the same at every level.
@@ -102,7 +102,7 @@ class OrtFile(Record, frozen=True, kw_only=True):
 
 
 class AwareFile(Record, frozen=True, kw_only=True):
-    """What a provider-aware file keeps, and what is optimised around it.
+    """A provider-aware file: the nodes that it keeps for a provider, and the optimised nodes around them.
 
     Attributes:
         provider: The provider's target.
@@ -110,7 +110,7 @@ class AwareFile(Record, frozen=True, kw_only=True):
         n_kept: Nodes that the provider supports, kept as plain ONNX.
         n_rest: All other nodes at the level basic.
         n_rest_after: Their number after optimisation.
-        made: ONNX Runtime's own operators among these.
+        made: Number of nodes with ONNX Runtime's own operators among these, by operator.
         gains_nothing: Why there is no such file, because another one is equivalent; "" if it is written.
     """
 
@@ -124,7 +124,7 @@ class AwareFile(Record, frozen=True, kw_only=True):
 
 
 class OrtConversion(Record, frozen=True, kw_only=True):
-    """How a file in ORT format was created, and what happened to the model's nodes.
+    """The creation of a file in ORT format, and the changes of the model's nodes.
 
     Attributes:
         place: The value of ``--for``.
@@ -133,8 +133,8 @@ class OrtConversion(Record, frozen=True, kw_only=True):
         platform: ``any``, ``arm`` or ``amd64``.
         against: Why level and style do not fit the place, if they were forced.
         file: Properties of the written file.
-        levels: What each level does to the model.
-        aware: What a provider-aware file keeps; None if it was not requested.
+        levels: Changes of the model at each level.
+        aware: Properties of the provider-aware file; None if it was not requested.
         needed_path: The operator list for a reduced build; "" if it was not requested.
         needed: Its lines without comments: domain, opset and operators, with types if those are reduced too.
     """

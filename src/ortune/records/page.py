@@ -1,4 +1,4 @@
-"""How a page of the user uses onnxruntime-web, as observed."""
+"""An observed page of the user, and its use of onnxruntime-web."""
 
 from __future__ import annotations
 

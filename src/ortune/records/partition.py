@@ -1,4 +1,4 @@
-"""The nodes that an execution provider supports, in how many regions, and the nodes between them."""
+"""The nodes that an execution provider supports, their regions, and the nodes between these."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ReasonCode = Literal[
     "large-dimension", "rank", "shape", "element-type", "not-constant", "constant-value", "attribute", "inputs",
     "outputs", "quantized-form", "neighbour", "alone", "refused",
 ]  # fmt: skip
-"""Why a provider leaves a node to the CPU; "refused" is that of a provider that was asked and gave no reason."""
+"""Why a provider leaves a node to the CPU; "refused" if the provider itself rejected it without a reason."""
 
 PartitionVerdict = Literal["good", "maybe", "poor", "none"]
-"""How much of the work a provider takes, and in how few regions."""
+"""Rating of a partition by the provider's share of the work and the number of regions."""
 
 
 class NodeReason(Record, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class LeftOperator(Record, frozen=True, kw_only=True):
     """Nodes of one operator that a provider leaves to the CPU for one reason.
 
     Attributes:
-        op_type: With its domain, if that is not ONNX's.
+        op_type: The operator, with its domain if that is not ONNX's.
         nodes: Names of the nodes.
     """
 
@@ -51,7 +51,7 @@ class PartitionRegion(Record, frozen=True, kw_only=True):
         inputs, outputs: Tensors that cross its boundary, without constants.
         input_bytes, output_bytes: Their size; None if a size is unknown.
         behind: CPU nodes between the earlier regions and this one.
-        places: Positions of its nodes in execution order, as (first, number) of consecutive ones; for the drawing.
+        places: Positions of its nodes in execution order, as (first, number) of consecutive ones; for the chart.
     """
 
     nodes: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A set of files to be measured on a phone, and what its bench sends back."""
+"""A set of files to be measured on a phone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ MATRIX_SCHEMA: Literal["ortune/matrix/1"] = "ortune/matrix/1"
 
 
 class MatrixEntry(Record, frozen=True, kw_only=True):
-    """One file of the set, and how it is loaded.
+    """One file of the set, with its provider and optimisation level.
 
     Attributes:
-        name: Its name in the bench's result.
+        name: Its name in the result of the bench.
         file: Its path in the set's folder.
         provider: The target; "cpu" for ONNX Runtime's own kernels.
         level: Its optimisation level.
@@ -41,7 +41,7 @@ class Matrix(Record, frozen=True, kw_only=True):
 
     Attributes:
         id: Changes with any file or input, so a result belongs to one set.
-        left_out: Files that are omitted, and why they would gain nothing.
+        left_out: Sentences on omitted files, with the reason why they would gain nothing.
     """
 
     schema: Literal["ortune/matrix/1"] = MATRIX_SCHEMA

@@ -1,4 +1,4 @@
-"""Settings, providers, rewrites, and the plan that they make."""
+"""Plans: settings, execution providers and rewrites."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ReadBackLevel = Literal["effect", "echo", "none"]
 
 
 class ProviderSpec(Record, frozen=True, kw_only=True):
-    """An execution provider with its options, in the order of preference."""
+    """An execution provider with its options."""
 
     name: str
     options: dict[str, str] = {}
@@ -33,7 +33,7 @@ class RewriteSpec(Record, frozen=True, kw_only=True):
 
 
 ENOUGH_INPUTS = 59
-"""Held-out inputs of which none may exceed a limit, to show with 95 % confidence that at most 5 % of all do:
+"""Number of held-out inputs within a limit that show with 95 % confidence that at most 5 % of all inputs exceed it:
 0.95^59 < 0.05."""
 
 
@@ -42,11 +42,11 @@ class Calibration(Record, frozen=True, kw_only=True):
 
     Attributes:
         inputs: Number of input sets used for calibration.
-        checked: Number of input sets used to measure the error; with four or more of the user's, none was used for
-            calibration.
+        checked: Number of input sets used to measure the error. If the user gave four or more, none of these was used
+            for calibration.
         screened: Number of these on which models other than the winner were compared; 0 for all of them.
         source: The path given by the user; "" for synthetic inputs.
-        labelled: Number of input sets with a label, which says what is right; without labels, a built-in metric is the
+        labelled: Number of input sets with a label, the right answer; without labels, a built-in metric is the
             agreement with the original model. None in documents of older versions.
     """
 
@@ -63,7 +63,7 @@ class Calibration(Record, frozen=True, kw_only=True):
 
 
 def assignment(name: str, value: Value) -> str:
-    """Return a setting as ``--set`` takes it: "allow_spinning=0"."""
+    """Return a setting in the form of ``--set``: "allow_spinning=0"; booleans become 0 or 1."""
     return f"{name}={int(value) if isinstance(value, bool) else value}"
 
 
@@ -76,13 +76,13 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Short stable name: equal plans have equal ids."""
+        """Short stable identifier: 12 hexadecimal digits that are equal for equal plans."""
         ordered = msgspec.structs.replace(self, settings=dict(sorted(self.settings.items())))
         return hashlib.sha256(msgspec.json.encode(ordered)).hexdigest()[:12]
 
     @property
     def provider_names(self) -> tuple[str, ...]:
-        """The plan's execution providers; the CPU's alone where it names none, as ONNX Runtime has it."""
+        """Names of the plan's execution providers; only the CPU provider if it names none, as in ONNX Runtime."""
         return tuple(p.name for p in self.providers) or (providers.CPU.name,)
 
     @property
@@ -97,14 +97,14 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def assignments(self) -> list[str]:
-        """The settings as ``--set`` takes them, by name."""
+        """The settings in the form of ``--set``, sorted by name."""
         return [assignment(name, value) for name, value in sorted(self.settings.items())]
 
     def describe(self) -> str:
-        """Return the plan in words: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
+        """Return the plan as text: "default", or "intra_op_num_threads=4, allow_spinning=0"."""
         parts = [r.name for r in self.rewrites]
         parts += self.assignments
-        # "web_build=wasm, wasm" would say one word twice.
+        # The text "web_build=wasm, wasm" would be ambiguous.
         names = [providers.short(p.name) for p in self.providers]
         parts += [f"provider {name}" if name in self.settings.values() else name for name in names]
         return ", ".join(parts) or "default"

@@ -1,4 +1,4 @@
-"""A profile and its document."""
+"""The result of ``ortune profile``."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ CategoryName = Literal[
     "outside-run",
     "unexplained",
 ]
-"""Where the time of a run can go, and nowhere else. Each nanosecond is in one of them:
+"""Categories of the time of a run. Each nanosecond is in exactly one of them:
 
-kernels: what the operators compute, without what thread-wait, copies, casts, shapes and control flow take from them.
-thread-wait: the thread that runs a node waits for the pool's others, or shares out their work.
+kernels: computation of the operators, without thread-wait, copies, casts, shape arithmetic and control flow.
+thread-wait: the thread that runs a node waits for the other threads of the pool, or distributes their work.
 device-copies: values copied between devices (Memcpy nodes).
-device-wait: in a run with nodes on a device, before and after the executor: inputs on their way there, waiting until it
-    is done, outputs on their way back. Only where the profile says when the executor ran.
+device-wait: in a run with nodes on a device, before and after the executor: copying inputs to the device, waiting for
+    it, copying outputs back. Only if the profile records when the executor ran.
 casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
 shape-arithmetic: nodes that only compute shapes and indices.
 control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
-between-nodes: inside the run and in no node: the executor, allocation, the profiler's own writing.
-device-idle: between the kernels on a device, where the trace holds nothing else: the device waits for the host.
+between-nodes: inside the run but outside all nodes: the executor, allocation, writing the profile.
+device-idle: between the kernels on a device, if the trace has only kernels: the device waits for the host.
 outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
-unexplained: what is left; negative where the parts add up to more than the whole.
+unexplained: the remaining time; negative if the parts add up to more than the whole.
 """
 
 
@@ -125,12 +125,12 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
 
     @property
     def least_ns(self) -> float:
-        """``fast_ns``, or ``time_ns`` where it is not known."""
+        """``fast_ns``, or ``time_ns`` if that is unknown."""
         return self.time_ns if self.fast_ns is None else self.fast_ns
 
     @property
     def least_wait_ns(self) -> float:
-        """The part of ``least_ns`` that is thread-wait."""
+        """The part of ``least_ns`` in the category thread-wait."""
         return self.wait_ns if self.fast_ns is None else self.fast_wait_ns
 
 

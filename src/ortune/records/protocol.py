@@ -1,4 +1,4 @@
-"""Messages between ortune and a worker: one JSON object a line."""
+"""Messages between ortune and a worker: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ortune.records.plan import Channel, ProviderSpec, ReadBackLevel
 
 
 class Applied(Record, frozen=True, kw_only=True):
-    """A setting's value on its way to the worker, through one of the closed list of channels.
+    """A setting's value for the worker, with the channel by which the worker applies it.
 
     Attributes:
-        provider: The execution provider that it is an option of; "" for the whole session.
+        provider: The execution provider to which the option belongs; "" for the whole session.
     """
 
     knob: str
@@ -26,7 +26,7 @@ class Applied(Record, frozen=True, kw_only=True):
 
 
 class FeedRef(Record, frozen=True, kw_only=True):
-    """One case's feeds as a folder of ``.npy`` files with a ``feeds.json`` that names them."""
+    """The inputs of one case: a folder of ``.npy`` files with a ``feeds.json`` that names them."""
 
     name: str
     path: str
@@ -34,10 +34,10 @@ class FeedRef(Record, frozen=True, kw_only=True):
 
 
 class ArrivalSchedule(Record, frozen=True, kw_only=True):
-    """When calls start, whatever becomes of those before them.
+    """Start times of calls, which do not depend on the end of earlier calls.
 
     Attributes:
-        starts_ns: Intended starts from the start of the schedule, in order.
+        starts_ns: Intended start times in order, from the start of the schedule.
         cases: The index of each call's case; () if all calls are of the first case.
     """
 
@@ -46,21 +46,21 @@ class ArrivalSchedule(Record, frozen=True, kw_only=True):
 
 
 class TrialRequest(Record, frozen=True, kw_only=True):
-    """What a trial is, as the first line on a worker's stdin; commands follow, one a turn.
+    """Request for a trial, the first line on a worker's stdin; commands follow, one per turn.
 
     Attributes:
-        warmup_runs, warmup_ns: At least this many runs and this long; 0 runs: none at all, and no warm-up.
-        warmup_cap_ns: Warm-up ends here, steady or not.
-        wait_ratio: Busy wait added to each run, as a share of the run just timed (spike-in control).
+        warmup_runs, warmup_ns: Minimum number of runs and duration of the warm-up; no warm-up with 0 runs.
+        warmup_cap_ns: Maximum duration of the warm-up, even if times are not steady.
+        wait_ratio: Busy wait added to each run, as a share of its measured time (sensitivity check).
         sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
-        outputs_path: Where to leave the outputs of the first run of each case; "" keeps none.
-        profile_path: Prefix for ORT's profile; "" is off.
-        device_memory: What ONNX Runtime calls the memory of the plan's device, for values that stay there.
-        captures: Runs are replayed from a graph that was captured on the device.
-        gpu_tracer: What times kernels on the GPU next to the profile; "" is nothing.
-        name_nodes: Say which nodes each execution provider has, by name.
-        transfers: Time runs with the values in the device's memory, too.
-        arrivals: When the calls of a turn start; None if each caller starts the next call after the last one.
+        outputs_path: Folder for the outputs of the first run of each case; "" keeps none.
+        profile_path: Prefix of the path of ONNX Runtime's profile; "" for no profile.
+        device_memory: ONNX Runtime's name of the memory of the plan's device, for values that stay there.
+        captures: Whether runs are replayed from a graph that was captured on the device.
+        gpu_tracer: The tracer that times kernels on the GPU during the profile; "" for none.
+        name_nodes: Whether to report the names of the nodes of each execution provider.
+        transfers: Whether to also time runs with the values in the device's memory.
+        arrivals: Start times of the calls of a turn; None if each caller starts the next call after the last one.
     """
 
     version: int = PROTOCOL_VERSION
@@ -88,15 +88,15 @@ class TrialRequest(Record, frozen=True, kw_only=True):
 
 
 class Warm(Record, frozen=True, kw_only=True, tag="warm", tag_field="do"):
-    """To a runner that has loaded its model: run each case once, and warm up; it answers ``turn-over``."""
+    """Command to a loaded runner: run each case once, and warm up; the answer is ``turn-over``."""
 
 
 class Batch(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
-    """To a runner: time a batch of every case; it answers ``turn-over``.
+    """Command to a runner: time a batch of runs of every case; the answer is ``turn-over``.
 
     Attributes:
-        runs: Timed runs of each case and caller, before the mix's weights.
-        unmeasured: Runs of each before these, which are not timed.
+        runs: Number of timed runs per case and caller, before they are weighted by the mix.
+        unmeasured: Number of untimed runs per case before these.
     """
 
     runs: int
@@ -104,14 +104,14 @@ class Batch(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
 
 
 class Finish(Record, frozen=True, kw_only=True, tag="finish", tag_field="do"):
-    """To a runner: report and end; it answers ``done``."""
+    """Command to a runner: report and end; the answer is ``done``."""
 
 
 Command = Warm | Batch | Finish
 
 
 class ReadBack(Record, frozen=True, kw_only=True):
-    """How well a setting was verified. ``ok`` is False only if the check contradicts the plan."""
+    """The verification of a setting. ``ok`` is False only if the check contradicts the plan."""
 
     knob: str
     level: ReadBackLevel
@@ -124,7 +124,7 @@ class CaseTimes(Record, frozen=True, kw_only=True):
 
     Attributes:
         waits_ns: The busy wait within each run; empty if there is none.
-        turn_runs: Number of latencies of each turn; a single turn for a trial alone.
+        turn_runs: Number of latencies of each turn; a single turn for a trial that ran by itself.
     """
 
     case: str
@@ -139,7 +139,7 @@ class CaseTimes(Record, frozen=True, kw_only=True):
 
 
 class Ready(Record, frozen=True, kw_only=True, tag="ready", tag_field="message"):
-    """The worker is up, has imported ONNX Runtime, and begins to load."""
+    """The worker has started, has imported ONNX Runtime, and begins to load the model."""
 
     version: int = PROTOCOL_VERSION
     pid: int = 0
@@ -154,7 +154,7 @@ class Loaded(Record, frozen=True, kw_only=True, tag="loaded", tag_field="message
 
 
 class TurnOver(Record, frozen=True, kw_only=True, tag="turn-over", tag_field="message"):
-    """What was told is done; the runner sleeps until its next turn."""
+    """The command is done; the runner sleeps until its next turn."""
 
 
 class Placement(Record, frozen=True, kw_only=True):
@@ -196,17 +196,17 @@ class GpuRun(Record, frozen=True, kw_only=True):
 
     @property
     def upload_ns(self) -> float:
-        """What getting the inputs there takes; below 0 if that is lost in what runs differ by."""
+        """Time to copy the inputs to the device; below 0 if it is smaller than the noise."""
         return self.whole_ns - self.fed_ns
 
     @property
     def read_back_ns(self) -> float:
-        """What getting the outputs back takes, likewise."""
+        """Time to copy the outputs back; below 0 if it is smaller than the noise."""
         return self.fed_ns - self.device_ns
 
     @property
     def transfer_ns(self) -> float:
-        """What both take; 0 if that is lost in what runs differ by."""
+        """Time of both copies; 0 if it is smaller than the noise."""
         return max(0.0, self.whole_ns - self.device_ns)
 
 
@@ -222,7 +222,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
         resolution_ns: Resolution of the page's clock.
         fetch_ns: Time to fetch the model from this machine before loading.
         wasm_fetch_ns: Time to fetch onnxruntime-web's WebAssembly, from the request to the last byte. Excluded from
-            ``load_ns``, like what is compiled during that time. 0 if a proxy's worker fetched it: then it is part of
+            ``load_ns``, like compilation during that time. 0 if a proxy's worker fetched it: then it is part of
             ``load_ns``.
         visible: Whether an observed page was visible; in a trial, runs while hidden do not count.
         repeated_turns: Turns that were repeated because the page was hidden.
@@ -260,12 +260,12 @@ class PageSeen(Record, frozen=True, kw_only=True):
 
 
 class OpenLoop(Record, frozen=True, kw_only=True):
-    """What became of calls that start at given times, in order; latencies count from the intended start.
+    """Waiting and delays of calls with given start times, in order; latencies count from the intended start.
 
     Attributes:
-        waited_ns: For how long each call waited because every caller was busy.
-        late_ns: How late each call started although it was due and a caller was free.
-        busy_ns: Time inside the calls, of all callers together.
+        waited_ns: Time that each call waited because all callers were busy.
+        late_ns: Delay of each call's start although it was due and a caller was free.
+        busy_ns: Time inside the calls, summed over callers.
         own_cpu_ns: CPU time of the generator of the calls.
     """
 
@@ -291,26 +291,26 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     """A complete trial, as the worker measured it.
 
     Attributes:
-        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included); of several callers,
-            while all are at work.
-        n_runs: Timed runs of all cases and callers together; with several callers ``wall_ns`` / ``n_runs`` is the time
-            that the process takes a run, and a latency is what one caller waits.
-        idle_cpu_ratio: CPU over wall seconds in a short idle stretch after the warm-up (spinning threads).
+        cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included); with several callers,
+            only while all of them run.
+        n_runs: Timed runs of all cases and callers together. With several callers ``wall_ns`` / ``n_runs`` is the time
+            per run of the process, and a latency is the wait of one caller.
+        idle_cpu_ratio: CPU time over wall time in a short idle interval after the warm-up (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.
-        wrote: Whether it wrote what a setting keeps on disk, rather than read it; None if no setting keeps anything.
-        turn_waits_ns: Time in each turn's timed runs for which threads of the process waited for a CPU, all threads
-            together; empty if the system does not tell.
-        waiting_cpu_ns, waiting_ns: CPU time that the process took while others had their turn, and how long that was.
-        devices: What a provider from a wheel of its own ran on; () of one of the build.
-        profile: ONNX Runtime's profile; "" without.
-        gpu_run: What transfer takes of a run, where that was asked; None if values cannot be in a device's memory.
-        untraced: Why no kernel on the GPU is in that profile, if a tracer was requested; "" if they are.
-        graph: The graph that ran, of a page under the profiler; "" if it was not left.
-        page: Of a page in a browser; None for a process.
-        open_loop: Of calls that started at given times; None for all others.
-        kept: Memory when the runs were over; None if the system does not report it.
-        event_loop: Delay of the event loop in the timed turns; None for what has none.
+        wrote: Whether it wrote the disk cache of a setting instead of reading it; None without such a setting.
+        turn_waits_ns: Time in each turn's timed runs for which threads of the process waited for a CPU, summed over
+            threads; empty if the system does not report it for all turns.
+        waiting_cpu_ns, waiting_ns: CPU time of the process during turns of others, and the duration of these.
+        devices: Devices used by a provider from a separate wheel; () for a provider of the build.
+        profile: Path of ONNX Runtime's profile; "" for none.
+        gpu_run: Times of a run with values in the device's memory; None if not requested or not possible.
+        untraced: Why the profile has no kernels on the GPU although a tracer was requested; "" if it has.
+        graph: Path of the executed graph, for a page under the profiler; "" if unavailable.
+        page: Properties of the browser's page; None for a process.
+        open_loop: Waiting and delays of calls with given start times; None for all others.
+        kept: Memory after the runs; None if the system does not report it.
+        event_loop: Delay of the event loop in the timed turns; None without an event loop.
     """
 
     load_ns: int
@@ -362,16 +362,16 @@ WorkerMessage = Ready | Loaded | TurnOver | TrialDone | TrialError
 
 
 class ToolRequest(Record, frozen=True, kw_only=True):
-    """What ortune asks of the tool process, as the first line on its stdin.
+    """Request to the tool process, the first line on its stdin.
 
     Attributes:
-        task: What to do ("optimize").
-        feeds: Inputs that the user named, or that ortune made up, for a task that runs the model.
+        task: Name of the task ("optimize").
+        feeds: Inputs from the user or generated ones, for a task that runs the model.
         model, output: The file to read and the file to write.
-        params: Of the rewrite that needs the task.
-        external_name: Name of the file next to ``output`` that takes the larger weights.
-        applied: Settings of the session, where the task creates one.
-        fence: Confines the process, on a system that can; None for a task that is not confined.
+        params: Parameters of the rewrite that needs the task.
+        external_name: Name of the file next to ``output`` for the larger weights.
+        applied: Settings of the session, for a task that creates one.
+        fence: Limits of the process, on systems that support them; None for a task that is not confined.
     """
 
     version: int = PROTOCOL_VERSION
@@ -388,7 +388,7 @@ class ToolRequest(Record, frozen=True, kw_only=True):
 
 
 class ToolDone(Record, frozen=True, kw_only=True, tag="tool-done", tag_field="message"):
-    """The tool process wrote its output; ``what`` says so in one sentence."""
+    """The tool process wrote its output; ``what`` is the message, one sentence."""
 
     version: int = PROTOCOL_VERSION
     what: str

@@ -1,4 +1,4 @@
-"""How a program used ONNX Runtime while ``ortune record`` watched it."""
+"""A recording of ``ortune record``: how a program used ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MissedReason = Literal[
 
 
 class RecordedModel(Record, frozen=True, kw_only=True):
-    """A model that the program created sessions of.
+    """A model for which the program created sessions.
 
     Attributes:
-        path: Its file; "" for a model from bytes, or if paths were removed.
-        sha256: Of the file or the bytes, without external data; "" if the file was gone.
+        path: Path of its file; "" for a model from bytes, or if paths were removed.
+        sha256: Hash of the file or the bytes, without external data; "" if the file no longer existed.
         size_bytes: Size of the file or the bytes.
     """
 
@@ -45,7 +45,7 @@ class Frame(Record, frozen=True, kw_only=True):
 
 
 class RecordedInput(Record, frozen=True, kw_only=True):
-    """One input of a call: name, element type and shape; ``shape`` is None if it could not be seen."""
+    """One input or output of a call: name, element type and shape; ``shape`` is None if unknown."""
 
     name: str
     dtype: str = ""
@@ -56,7 +56,7 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
     """Calls of one session from one place with one combination of shapes.
 
     Attributes:
-        key: Their number in ``Arrival.key``.
+        key: Their identifier in ``Arrival.key``.
         method: The method of the session.
         place: Index in ``Recording.places``; -1 if unknown.
         count: Number of calls; ``failed`` of them raised an exception.
@@ -64,9 +64,9 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
         inspected: Number of calls that were inspected in full; the counts below are of these.
         with_lists: Calls with an input that was a Python list.
         not_contiguous: Calls with an input array that is not contiguous.
-        chained: Calls with an input that is an output of the call before.
-        mask_elements, mask_set: Elements of inputs with "mask" in their names, and how many of them are not zero.
-        pool_in_ns, pool_in_wall_ns: CPU time of the session's own threads in sampled calls, and the time of these.
+        chained: Calls with an input that is an output of the previous call.
+        mask_elements, mask_set: Number of elements of inputs with "mask" in their names, and of non-zero ones.
+        pool_in_ns, pool_in_wall_ns: CPU time of the session's own threads in sampled calls, and duration of these.
         pool_between_ns, pool_between_wall_ns: The same between two calls.
     """
 
@@ -93,7 +93,7 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
 
 
 class RecordedTensor(Record, frozen=True, kw_only=True):
-    """The value of one input: name, element type as numpy spells it ("float32"), shape, and little-endian bytes."""
+    """The value of one input: name, numpy's name of the element type ("float32"), shape, and little-endian bytes."""
 
     name: str
     dtype: str
@@ -115,10 +115,10 @@ class RecordedSession(Record, frozen=True, kw_only=True):
         id: Number within its process, from 1.
         process: Index in ``Recording.processes``.
         model: Index in ``Recording.models``.
-        place: Index in ``Recording.places``: what created it.
+        place: Index in ``Recording.places`` of the call stack that created it; -1 if unknown.
         start_ns: Start of the creation, from the start of the recording.
         creation_ns: Time of the creation; 0 if the session existed before.
-        end_ns: When its object was freed; None if it lived to the end of the process.
+        end_ns: Time at which its object was freed; None if it existed until the end of the process.
         error: Name of the exception if it could not be created.
         on_event_loop: Whether an asyncio event loop was running in the thread that created it.
         thread: Number of that thread within the process.
@@ -130,7 +130,7 @@ class RecordedSession(Record, frozen=True, kw_only=True):
         providers_used: Providers that the session has.
         config_from_model: Whether it was created with ORT_LOAD_CONFIG_FROM_MODEL, which discards all options.
         inherited: For a session that existed before a fork, its ``id`` in the parent; 0 for all others.
-        inherited_threads: Number of threads that it had there.
+        inherited_threads: Number of threads that it had in the parent.
     """
 
     id: int
@@ -161,7 +161,7 @@ class RecordedSession(Record, frozen=True, kw_only=True):
 
 
 def most_at_once(sessions: Iterable[RecordedSession]) -> int:
-    """Return how many of several sessions existed at the same time."""
+    """Return the largest number of sessions that existed at the same time."""
     changes: list[tuple[int, int]] = []
     for session in sessions:
         changes.append((session.start_ns, 1))
@@ -175,7 +175,7 @@ def most_at_once(sessions: Iterable[RecordedSession]) -> int:
 
 
 class Arrival(Record, frozen=True, kw_only=True, array_like=True):
-    """One call: its key, its start from the start of the recording, its time, its thread, and the calls in flight."""
+    """One call: its key, start (from the start of the recording), duration, thread, and number of calls in flight."""
 
     key: int
     start_ns: int
@@ -193,10 +193,10 @@ class RecordedProcess(Record, frozen=True, kw_only=True):
         onnxruntime: Version of ONNX Runtime.
         cpus: CPUs that it may use.
         variables: Environment variables that affect ONNX Runtime.
-        start_ns: When onnxruntime was imported, from the start of the recording.
-        cpu_ns: CPU time of the process, as last seen; None if it ended too soon.
-        recorder_ns: Time that the recorder took.
-        arrivals: The first calls one by one.
+        start_ns: Time of the import of onnxruntime, from the start of the recording.
+        cpu_ns: CPU time of the process, as last observed; None if it ended too soon.
+        recorder_ns: Time used by the recorder.
+        arrivals: The first calls, one entry per call.
         lost_events: Number of events beyond the size limit of the log.
         stopped: Why the recorder stopped early; "" if it did not.
     """
@@ -221,7 +221,7 @@ class MissedProcess(Record, frozen=True, kw_only=True):
     """A process that uses ONNX Runtime, or might have used it, and was not recorded.
 
     Attributes:
-        library: The file with ONNX Runtime in it; "" if that is not known.
+        library: The file that contains ONNX Runtime; "" if unknown.
         reason: Why it was missed.
     """
 
@@ -238,12 +238,12 @@ class Recording(Record, frozen=True, kw_only=True):
         command: The command; () if arguments were removed.
         elapsed_ns: From the start of the program to its end.
         ended_by: "program" if it ended by itself, "duration" if ``--duration`` ended it, or the name of a signal.
-        code: Its exit code, 128 plus the number of the signal that ended it.
-        seen: Number of processes that the program consisted of.
+        code: Its exit code; 128 plus the signal number if a signal ended it.
+        seen: Number of the program's processes.
         cpu_ns: CPU time of the program and its children that it waited for.
         cpu_quota: CPUs that its control group allows; None without a limit.
         logical_cpus: CPUs of the machine.
-        busy_ratio: Share of all CPUs that was in use while the program ran, by anybody; None if unknown.
+        busy_ratio: Share of all CPUs in use by all programs during the recording; None if unknown.
         missed: Processes that use ONNX Runtime and were not recorded.
         anonymous: Whether paths and arguments were removed.
         values: Inputs of some calls; () without ``--with-inputs``.
@@ -269,11 +269,11 @@ class Recording(Record, frozen=True, kw_only=True):
 
     @property
     def is_python(self) -> bool:
-        """Whether all of its processes are Python, in which alone sessions can be shared and models replaced."""
+        """Whether all processes are Python; only in Python, sessions can be shared and models replaced."""
         return all(process.python for process in self.processes)
 
     def __post_init__(self) -> None:
-        """Refuse a recording that refers to what is not in it.
+        """Check the indices of the recording.
 
         Raises:
             ValueError: An index is out of range.
@@ -295,10 +295,10 @@ def _require_index(index: int, count: int, of: str, least: int = 0) -> None:
 
 
 class RecordedWorkload(Workload, frozen=True, kw_only=True):
-    """A workload file: how one model is used, or, with a recording, how a program uses all of its models.
+    """A workload file: the workload of one model, or the recording of a program with all its models.
 
     Attributes:
-        recording: Of a program, whose file has no ``cases``; None in a file of ``--save-workload``.
+        recording: The recording of a program, in a file without ``cases``; None in a file of ``--save-workload``.
     """
 
     recording: Recording | None = None

@@ -1,4 +1,4 @@
-"""Playing the recorded calls of an application again: messages to its processes, and what became of it."""
+"""Replay of the recorded calls of an application: messages to its processes, and results."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class PlayedSession(Record, frozen=True, kw_only=True):
 
     Attributes:
         model: Path of its model.
-        shared: Sessions of a process with the same text here are one session; "" for one of its own.
-        before: Whether it exists when the process begins to play, as one from before a fork.
+        shared: Key of shared sessions: those of a process with the same key are one session; "" if it is not shared.
+        before: Whether it is created before the replay starts, like a session from before a fork.
     """
 
     model: str
@@ -26,14 +26,14 @@ class PlayedSession(Record, frozen=True, kw_only=True):
 
 
 class PlayedStep(Record, frozen=True, kw_only=True, array_like=True):
-    """One thing that a thread does: creating, calling or releasing a session.
+    """One step of a thread: creating, calling or releasing a session.
 
     Attributes:
         thread: Number of the thread in its process.
         session: Index of the session.
         feed: Index of the inputs of a call; -1 for other steps.
-        at_ns: When it starts: after the end of the thread's step before, or with ``PlayRequest.open_loop``, and for
-            the first step of a thread, after the start.
+        at_ns: Start of the step, from the end of the thread's previous step. For the first step of a thread, and with
+            ``PlayRequest.open_loop``, from the start of the replay.
     """
 
     thread: int
@@ -47,10 +47,10 @@ class PlayedFeed(Record, frozen=True, kw_only=True):
     """Inputs of calls, and the form in which they are passed.
 
     Attributes:
-        path: Folder of their files; "" for inputs of which no call is played.
+        path: Folder of their files; "" for inputs without a played call.
         lists: Names of inputs that are passed as Python lists.
         strided: Whether arrays are passed that are not contiguous.
-        batch: How many times each input is repeated along its first dimension.
+        batch: Number of repetitions of each input along its first dimension.
     """
 
     path: str = ""
@@ -60,11 +60,11 @@ class PlayedFeed(Record, frozen=True, kw_only=True):
 
 
 class PlayRequest(Record, frozen=True, kw_only=True):
-    """What a process plays, as the first line on its stdin.
+    """Request to a process that replays calls, the first line on its stdin.
 
     Attributes:
-        open_loop: Whether steps start at their times, however long those before them take.
-        outputs_path: Where to leave the outputs of the first call with each of the inputs; "" keeps none.
+        open_loop: Whether steps start at their times even if earlier steps take long.
+        outputs_path: Folder for the outputs of the first call with each of the inputs; "" keeps none.
     """
 
     version: int = PROTOCOL_VERSION
@@ -78,17 +78,17 @@ class PlayRequest(Record, frozen=True, kw_only=True):
 
 
 class PlayDone(Record, frozen=True, kw_only=True, tag="play-done", tag_field="message"):
-    """What one process did.
+    """The measurements of one process of a replay.
 
     Attributes:
         took_ns: Time of each step, in the order of the request.
-        waited_ns: With ``open_loop``, for how long each step waited for the one before it in its thread.
-        late_ns: How late each step started, although its thread was free and its session existed.
-        wall_ns, cpu_ns: From the start to the end of the last step.
+        waited_ns: With ``open_loop``, time that each step waited for the previous one in its thread.
+        late_ns: Delay of each step's start although its thread was free and its session existed.
+        wall_ns, cpu_ns: Wall time and CPU time from the start to the end of the last step.
         own_cpu_ns: CPU time of its threads outside of the steps.
-        peak_bytes: Largest resident memory; None if the system does not tell.
-        base_bytes: Resident memory before the first session.
-        most_threads: Largest number of threads after a step; None if the system does not tell.
+        peak_bytes: Largest resident memory; None if the system does not report it.
+        base_bytes: Resident memory before the first session; None if the system does not report it.
+        most_threads: Largest number of threads after a step; None if the system does not report it.
     """
 
     took_ns: tuple[int, ...]
@@ -104,18 +104,18 @@ class PlayDone(Record, frozen=True, kw_only=True, tag="play-done", tag_field="me
 
 
 class AppPlay(Record, frozen=True, kw_only=True):
-    """An application played once, all of its processes together.
+    """One play of an application, over all its processes.
 
     Attributes:
-        variant: What was changed: "recorded" is nothing.
+        variant: Name of the variant; "recorded" without a change.
         wall_ns: From the start to the end of the last process.
         in_ort_ns: Time inside ONNX Runtime, summed over threads: creating sessions, calling and releasing them.
         creating_ns: The part of it for creating sessions.
         cpu_ns: CPU time of all processes.
         own_cpu_ns: The part of it outside of ONNX Runtime, for the replay itself.
-        late_ns: Mean time by which a step started late.
-        peak_bytes: Sum of the processes' largest resident memory; None if the system does not tell.
-        most_threads: Sum of the processes' largest numbers of threads; None if the system does not tell.
+        late_ns: Mean delay of the start of a step.
+        peak_bytes: Sum of the processes' largest resident memory; None if the system does not report it.
+        most_threads: Sum of the processes' largest numbers of threads; None if the system does not report it.
     """
 
     variant: str
@@ -130,10 +130,10 @@ class AppPlay(Record, frozen=True, kw_only=True):
 
 
 class AppPlayed(Record, frozen=True, kw_only=True):
-    """One play as the journal of a search has it: what it took, or why it failed.
+    """One play in the journal of a search: its measurements or its error.
 
     Attributes:
-        used_cpus: CPUs that other programs used meanwhile; None if the system does not tell.
+        used_cpus: CPUs that other programs used during the play; None if unknown.
     """
 
     play: AppPlay | None = None
@@ -145,12 +145,12 @@ ReplayedKind = Literal["pool", "spinning", "arena", "patterns", "lists", "stride
 
 
 class ReplayedGain(Record, frozen=True, kw_only=True):
-    """What a change gained when the recorded calls were played: ratios to the recorded use, below 1 is less.
+    """The gain of a change in a replay of the recorded calls, as ratios to the recorded use: below 1 is less.
 
     Attributes:
         change: The setting as ``name=value``; "" for another form of inputs.
         cpu, wall: Ratios of CPU time and of the time in ONNX Runtime, each with its interval.
-        n_blocks: Blocks that they are of.
+        n_blocks: Number of blocks.
         others: Changes that were measured together with it.
     """
 

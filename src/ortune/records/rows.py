@@ -1,4 +1,4 @@
-"""Whether a row of a batch depends on the other rows, or on its padding."""
+"""Check whether a row of a batch depends on the other rows, or on its padding."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from ortune.records.base import Record
 from ortune.records.measure import OutputDifference
 
 RowQuestion = Literal["batch", "padding"]
-"""The same row alone and in a batch; without padding, and with padding that the mask hides."""
+"""What is compared. batch: a row by itself and in a batch. padding: a row without padding and with masked padding."""
 
 
 class RowDifference(Record, frozen=True, kw_only=True):
-    """The outputs of one row, computed in two ways that should give the same.
+    """The outputs of one row, computed in two ways that should agree.
 
     Attributes:
-        by: What was changed around the row.
-        size: Rows of the batch, or the length with padding.
-        alone: The same before: 1, or the length without padding.
+        by: The change around the row.
+        size: Number of rows of the batch, or the length with padding.
+        alone: The size before the change: 1, or the length without padding.
         outputs: The difference.
         differs: Whether the difference is beyond rounding.
     """
@@ -30,10 +30,10 @@ class RowDifference(Record, frozen=True, kw_only=True):
 
 
 class RowCheck(Record, frozen=True, kw_only=True):
-    """The comparison of a row with itself.
+    """The comparisons of a row with itself.
 
     Attributes:
-        compared: Every comparison that could be made; () if the model has no dynamic batch and no mask, or refuses
+        compared: All comparisons that were possible; () if the model has no dynamic batch and no mask, or refuses
             other sizes.
     """
 

@@ -1,4 +1,4 @@
-"""The runtimes that ortune made, and the document about them."""
+"""Runtimes that ortune installed or can install."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that calls a model for long, and its memory meanwhile."""
+"""Messages to processes of a soak, and the results on their memory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ class FreshInput(Record, frozen=True, kw_only=True):
     """An input that has new values in each call.
 
     Attributes:
-        kind: "floats": the values in another place, scaled; "integers": drawn between ``low`` and ``high``, or the
-            values in another place if these are not known; "text": the texts with a number.
+        kind: "floats": the values rotated and scaled; "integers": drawn between ``low`` and ``high``, or the values
+            rotated if these are unknown; "text": the texts with a number.
+        low, high: Range of integers; None if unknown.
     """
 
     name: str
@@ -25,16 +26,15 @@ class FreshInput(Record, frozen=True, kw_only=True):
 
 
 class SoakRequest(Record, frozen=True, kw_only=True):
-    """To a process that is soaked, as the first line on its stdin.
+    """Request to a soaked process, the first line on its stdin.
 
     Attributes:
         trial: Model, settings and base inputs, as of a trial.
         fresh: Inputs with new values in each call; all others keep theirs.
-        seed: Of the order of sizes and of the values.
+        seed: Seed of the order of sizes and of the values.
         recreate: Calls after which the sessions are deleted and created again; 0 keeps them.
-        trim: Return free pages of the allocator to the system after each turn.
-        counter: A file that always has the number of calls and the size of the last one; also when the process is
-            killed.
+        trim: Whether to return free pages of the allocator to the system after each turn.
+        counter: File with the number of calls and the size of the last one, which remains if the process is killed.
     """
 
     version: int = PROTOCOL_VERSION
@@ -47,13 +47,13 @@ class SoakRequest(Record, frozen=True, kw_only=True):
 
 
 class PlaySoakRequest(Record, frozen=True, kw_only=True):
-    """To a process of a recorded application that is soaked, as the first line on its stdin.
+    """Request to a soaked process of a recorded application, the first line on its stdin.
 
     Attributes:
         play: Its sessions, inputs and steps, without the times between them.
         fresh: Inputs with new values in each call, for each entry of ``play.feeds``.
-        seed: Of the values.
-        trim: Return free pages of the allocator to the system after each turn.
+        seed: Seed of the values.
+        trim: Whether to return free pages of the allocator to the system after each turn.
     """
 
     version: int = PROTOCOL_VERSION
@@ -64,11 +64,11 @@ class PlaySoakRequest(Record, frozen=True, kw_only=True):
 
 
 class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
-    """To a process that is soaked: make calls; it answers ``soak-point``.
+    """Command to a soaked process: make calls; the answer is ``soak-point``.
 
     Attributes:
-        calls: Number of calls, or of a recorded application the number of times that all steps are played.
-        starts_ns: When they start; () if each caller starts the next call after the last one.
+        calls: Number of calls; for a recorded application, number of times that all steps are played.
+        starts_ns: Start times of the calls; () if each caller starts the next call after the last one.
     """
 
     calls: int
@@ -76,13 +76,13 @@ class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
 
 
 class NodeMemory(Record, frozen=True, kw_only=True):
-    """The largest memory of one node over all calls, as ONNX Runtime has recorded it.
+    """The largest memory of one node over all calls, as recorded by ONNX Runtime.
 
     Attributes:
-        name: Of the optimised graph.
-        output_bytes: Its outputs, as far as they have memory of their own.
-        temporary_bytes: What its kernel needs while it runs.
-        initializer_bytes: Its weights.
+        name: Name in the optimised graph.
+        output_bytes: Size of its outputs that have separate memory.
+        temporary_bytes: Temporary memory of its kernel.
+        initializer_bytes: Size of its weights.
     """
 
     name: str
@@ -99,11 +99,12 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
         sessions: Sessions created so far, each set of ``--sessions`` once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
-        held_bytes: Memory of the process and its children that is no page of a file, swapped pages included.
+        held_bytes: Memory of the process and its children without pages of files, swapped pages included; None if the
+            system does not report it.
         children_bytes: The part of its children.
         resident_bytes: Resident memory of the process, pages of files included.
-        used_bytes: What the allocator says is in use; None if it does not tell.
-        group_bytes: Memory of its control group; ``group_cache_bytes`` is cache of files.
+        used_bytes: Memory in use according to the allocator; None if it does not report it.
+        group_bytes: Memory of its control group; ``group_cache_bytes`` is the part of the file cache.
     """
 
     calls: int
@@ -119,14 +120,14 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
 
 
 class SizeStep(Record, frozen=True, kw_only=True):
-    """The memory to which one size has raised the highest level of a process.
+    """The increase of a process's highest memory level by the calls of one size.
 
     Attributes:
         case: Index of the size.
-        calls: Calls with it.
-        first_call: Its first one.
-        last_step_call: Its last call that raised the level.
-        bytes: The sum of its steps.
+        calls: Number of calls with it.
+        first_call: Number of its first call in the process.
+        last_step_call: Number of its last call that raised the level.
+        bytes: Sum of the increases.
     """
 
     case: int
@@ -137,15 +138,15 @@ class SizeStep(Record, frozen=True, kw_only=True):
 
 
 class SoakDone(Record, frozen=True, kw_only=True, tag="soak-done", tag_field="message"):
-    """The end of a process that was soaked.
+    """The end of a soaked process.
 
     Attributes:
-        base_bytes: Held before the sessions were created.
-        idle_bytes: Held after the last call.
-        trimmed_bytes: The same after the allocator has returned its free pages; None if it cannot.
-        released_bytes: Held after the sessions were deleted, and free pages returned; None if they were not deleted.
-        peak_bytes: High-water mark of resident memory.
-        steps: What each size has added; () if the system does not tell it call by call.
+        base_bytes: Memory before the sessions were created.
+        idle_bytes: Memory after the last call.
+        trimmed_bytes: The same after the allocator returned its free pages; None if it cannot.
+        released_bytes: Memory after the sessions were deleted and free pages returned; None if they were not deleted.
+        peak_bytes: Peak of resident memory.
+        steps: Memory that each size added; () if the system does not report it for each call.
         fixed: Inputs that keep their values because the model does not run with others.
     """
 
@@ -164,23 +165,23 @@ SoakChange = Literal[
     "as-is", "same-values", "one-size", "kept-sessions", "no-arena", "exact-arena", "arena-shrinkage", "no-pattern",
     "no-kleidiai", "no-prepacking", "one-thread", "trim", "allocator",
 ]  # fmt: skip
-"""What a process of a soak's experiments does differently; "as-is" is nothing."""
+"""Change of a process in a soak's experiments; "as-is" for none."""
 
 
 class SoakExperiment(Record, frozen=True, kw_only=True):
     """One change, soaked next to the unchanged model with the same calls.
 
     Attributes:
-        change: What is different.
-        plan: The change as settings; None if it is no setting.
-        calls: Calls of the process.
-        rise_bytes: What memory rose by: of memory that grows, after the first calls; of other memory, from the
-            unchanged model's first call on.
-        as_is_rise_bytes: The same of the unchanged model.
-        explained: Share of that rise which the change removes; below 0 if it adds to it.
-        flattens: Whether the change is a cause: it removes most of the rise.
+        change: The change.
+        plan: The change as settings; None if it is not a setting.
+        calls: Number of calls of the process.
+        rise_bytes: Rise of the memory: after the first calls if memory grows, otherwise from the unchanged model's
+            first call on.
+        as_is_rise_bytes: The same for the unchanged model.
+        explained: Share of that rise that the change removes; below 0 if it adds to it.
+        flattens: Whether the change removes most of the rise, so it shows a cause.
         latency_ratio: Latency of a call with the change over without; None if unknown.
-        latency_low, latency_high: Its interval of 95 % over turns of this one process.
+        latency_low, latency_high: 95 % interval over turns of this one process.
         failed: Why the process failed; "" if it did not.
     """
 
@@ -198,15 +199,15 @@ class SoakExperiment(Record, frozen=True, kw_only=True):
 
 
 class GrowthFigure(Record, frozen=True, kw_only=True):
-    """How memory changes after the first calls, bytes.
+    """The growth of memory after the first calls, in bytes.
 
     Attributes:
-        of: "held": memory of the processes and their children; "used": what their allocators have in use.
-        per_1000_calls: Growth; ``low`` and ``high`` are its interval of 95 %, None if nothing bounds it.
-        per_session: The same for each set of sessions created; None if sessions are kept.
-        p: Chance of changes as large if memory only wanders.
-        n_changes: Changes from block to block of calls, of all processes.
-        from_call: Calls up to this one are the first ones.
+        of: "held": memory of the processes and their children; "used": memory in use in their allocators.
+        per_1000_calls: Growth; ``low`` and ``high`` are the ends of its 95 % interval, None if unbounded.
+        per_session: Growth for each created set of sessions; None if sessions are kept.
+        p: Probability of changes as large if memory only fluctuates without a trend.
+        n_changes: Number of changes between successive blocks of calls, over all processes.
+        from_call: Number of the call after which growth is measured.
         why: Why the verdict is undecided: "few-calls", "steps", "slowing" or "noise"; "" if it is decided.
     """
 

@@ -1,4 +1,4 @@
-"""Messages between ortune and a framework's process: one JSON object a line."""
+"""Messages between ortune and a framework's process: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ SourceFormat = Literal["torch", "tensorflow", "tflite", "fitted"]
 
 
 class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):
-    """To a framework's process, first of all: open a source model; it answers ``opened`` or ``failed``.
+    """First request to a framework's process: open a source model; the answer is ``opened`` or ``failed``.
 
     Attributes:
-        kind: What opens it.
+        kind: Format of the source.
         source: A file, a folder, or ``module:function``.
-        factory: It is the latter.
-        folder: The user's, where modules are looked for and relative paths begin.
-        shapes: Of inputs, where the source has none of its own.
-        threads: Of the framework; 0 is its own choice.
-        example: Where to write the source's own inputs, a ``.npz``.
-        fence: What confines the process; None if the user trusts the source.
+        factory: Whether it is ``module:function``.
+        folder: The user's folder, for imports of modules and relative paths.
+        shapes: Shapes of the inputs that the source does not define.
+        threads: Number of threads of the framework; 0 for its default.
+        example: Path of the ``.npz`` file to write with the source's own inputs.
+        fence: Limits of the process; None if the user trusts the source.
     """
 
     version: int = PROTOCOL_VERSION
@@ -39,12 +39,12 @@ class OpenSource(Record, frozen=True, kw_only=True, tag="open", tag_field="do"):
 
 
 class ExportSource(Record, frozen=True, kw_only=True, tag="export", tag_field="do"):
-    """To a framework's process: write an ONNX model; it answers ``exported`` or ``failed``.
+    """Request to a framework's process: write an ONNX model; the answer is ``exported`` or ``failed``.
 
     Attributes:
-        exporter: One of those that it told.
-        dynamic: Names of the axes that are to be open, by input and number.
-        opset: 0 is the exporter's own choice.
+        exporter: One of ``SourceOpened.exporters``.
+        dynamic: Names of the dynamic axes, by input and number of the axis.
+        opset: The opset; 0 for the exporter's default.
         output: The file to write.
     """
 
@@ -55,16 +55,16 @@ class ExportSource(Record, frozen=True, kw_only=True, tag="export", tag_field="d
 
 
 class SourceSide(Record, frozen=True, kw_only=True):
-    """A source as a side of a comparison; it comes from the command line alone, never out of a file.
+    """A source as a side of a comparison; it is only taken from the command line, never from a file.
 
     Attributes:
-        framework: What runs it, with its version.
-        kind, source, factory, folder, shapes: As ``OpenSource`` has them.
-        style: One of the ways in which the framework runs it.
+        framework: The framework that runs it, with its version.
+        kind, source, factory, folder, shapes: As in ``OpenSource``.
+        style: One of the ways in which the framework runs it (``SourceOpened.styles``).
         inputs: Names of the source's inputs, by those of the ONNX model.
         outputs: Names of the ONNX model's outputs, in order.
-        trusted: It is not confined, as ``--trust-source`` asks.
-        compiles: The model is compiled before its first run, which a first run of the usual way does not show.
+        trusted: Whether it is not confined, because of ``--trust-source``.
+        compiles: Whether the model is compiled before its first run, in addition to a first run of the usual style.
     """
 
     framework: str
@@ -81,18 +81,18 @@ class SourceSide(Record, frozen=True, kw_only=True):
 
     @property
     def called(self) -> str:
-        """What runs it, in words: "PyTorch 2.13.0 (eager)"."""
+        """The framework and the style as text: "PyTorch 2.13.0 (eager)"."""
         return f"{self.framework} ({self.style})" if self.style else self.framework
 
 
 class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
-    """To a framework's process, first of all: be a trial of a source; commands follow, as to a worker.
+    """First request to a framework's process: run a trial of a source; commands follow, as for a worker.
 
     Attributes:
-        side: What opens it, and how it is called.
-        threads: As ``OpenSource`` has them.
-        trial: Feeds and timing, as a worker gets them.
-        fence: As ``OpenSource`` has it.
+        side: The source.
+        threads: As in ``OpenSource``.
+        trial: Feeds and timing, as for a worker.
+        fence: As in ``OpenSource``.
     """
 
     version: int = PROTOCOL_VERSION
@@ -103,11 +103,11 @@ class TimeSource(Record, frozen=True, kw_only=True, tag="time", tag_field="do"):
 
 
 class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
-    """To a framework's process: compute the outputs for these inputs; it answers ``ran`` or ``failed``.
+    """Request to a framework's process: compute the outputs for these inputs; the answer is ``ran`` or ``failed``.
 
     Attributes:
-        inputs: Names of the source's inputs, by those of the feeds, where they differ.
-        output: Folder that gets one with the outputs for each feed.
+        inputs: Names of the source's inputs by those of the feeds, if they differ.
+        output: Folder in which a folder with the outputs is created for each feed.
     """
 
     feeds: tuple[FeedRef, ...]
@@ -116,14 +116,14 @@ class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
 
 
 class SourceReady(Record, frozen=True, kw_only=True, tag="ready", tag_field="message"):
-    """The process runs."""
+    """The process has started."""
 
     version: int
     pid: int
 
 
 class SourceInput(Record, frozen=True, kw_only=True):
-    """One input of a source model; a size is None if it is open."""
+    """One input of a source model; the size of a dynamic dimension is None."""
 
     name: str
     type: str
@@ -134,13 +134,13 @@ class SourceOpened(Record, frozen=True, kw_only=True, tag="opened", tag_field="m
     """A source model was opened.
 
     Attributes:
-        kind: What it is, in words.
-        framework: What runs it, with its version.
-        styles: The ways in which it runs it, the usual one first.
-        left_out: Why another way is missing, "" if none is.
-        versions: Of its framework and converters.
-        exporters: What converts it, the preferred one first.
-        example: It has inputs of its own, which were written.
+        kind: The kind of source, as text.
+        framework: The framework that runs it, with its version.
+        styles: Ways in which the framework runs it, the usual one first.
+        left_out: Why a style is missing; "" if none is.
+        versions: Versions of its framework and converters.
+        exporters: Exporters that can convert it, the preferred one first.
+        example: Whether it has its own inputs, which were written.
     """
 
     kind: str
@@ -158,8 +158,8 @@ class SourceExported(Record, frozen=True, kw_only=True, tag="exported", tag_fiel
     """An ONNX model was written.
 
     Attributes:
-        inputs: Its inputs by the source's.
-        messages: What the exporter warned of.
+        inputs: Names of its inputs by those of the source.
+        messages: Warnings of the exporter.
     """
 
     inputs: dict[str, str] = {}
@@ -168,20 +168,20 @@ class SourceExported(Record, frozen=True, kw_only=True, tag="exported", tag_fiel
 
 
 class SourceRan(Record, frozen=True, kw_only=True, tag="ran", tag_field="message"):
-    """Outputs were written; their names, in order."""
+    """Outputs were written; ``outputs`` are their names, in order."""
 
     outputs: tuple[str, ...] = ()
     elapsed_s: float = 0.0
 
 
 class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="message"):
-    """A request could not be carried out; the process goes on.
+    """A request failed; the process continues unless it ended.
 
     Attributes:
-        reason: "refused": it is unsafe or no model; "failed": the framework's own error; "unfenced": this system
-            cannot confine the process; "out-of-memory", "disk-full": of the machine; "timeout", "crash": the process
-            ended.
-        do: What helps, "" if nothing is known.
+        reason: "refused": the source is unsafe or not a model; "failed": an error of the framework; "unfenced": this
+            system cannot confine the process; "out-of-memory", "disk-full": of the machine; "timeout", "crash": the
+            process ended.
+        do: The remedy; "" if unknown.
     """
 
     reason: Literal["refused", "failed", "unfenced", "out-of-memory", "disk-full", "timeout", "crash"]
@@ -191,6 +191,6 @@ class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="m
 
 SourceRequest = OpenSource | ExportSource | RunSource
 SourceAnswer = SourceReady | SourceOpened | SourceExported | SourceRan | SourceFailed
-"""What a framework's process says."""
+"""Answers of a framework's process."""
 
 source_answers = msgspec.json.Decoder(SourceAnswer)

@@ -1,4 +1,4 @@
-"""The executions of a trace over time, as a picture needs them."""
+"""The executions of a trace over time, as columns for a chart."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from ortune.records.base import Record
 
 
 class TimelineTrack(Record, frozen=True, kw_only=True):
-    """Executions that follow each other: one level of nesting on one thread.
+    """Consecutive executions: one level of nesting on one thread.
 
     Attributes:
         lane: The thread ("thread 7"), "device", or "runs".
-        depth: Its place below the lane's first track.
-        first, count: Its rows in the columns of the timeline, in order of their starts.
+        depth: Level of nesting; 0 for the lane's first track.
+        first, count: First row and number of rows in the columns of the timeline, in order of their start times.
     """
 
     lane: str
@@ -21,18 +21,18 @@ class TimelineTrack(Record, frozen=True, kw_only=True):
 
 
 class Timeline(Record, frozen=True, kw_only=True):
-    """Executions over time, as a picture needs them. Columns are little-endian uint32, one entry an execution.
+    """Executions over time for a chart. Columns are little-endian uint32, one entry per execution.
 
     Attributes:
-        tick_ns: Unit of the two columns of times: the step of the trace's clock, or longer where a trace is long.
-        start_ticks: Since the first start that is shown.
-        duration_ticks: How long it took, with all that ran inside it.
+        tick_ns: Unit of the two columns of times: the resolution of the trace's clock, or more for a long trace.
+        start_ticks: Start, from the first start that is shown.
+        duration_ticks: Duration, including nested executions.
         name_codes: Index into ``names``.
         names: Nodes of the optimised graph, runs, kernels on a device.
-        op_types: One for each name; "" for what is no node.
-        tracks: Each is free of overlaps beyond one step of the clock.
-        n_left_out: Executions of the trace that are not in it.
-        note: Which part of the trace it is, "" for all of it.
+        op_types: Operator of each name; "" for other executions than nodes.
+        tracks: Tracks without overlaps beyond one step of the clock.
+        n_left_out: Number of executions of the trace that are omitted.
+        note: The shown part of the trace; "" for all of it.
     """
 
     tick_ns: int

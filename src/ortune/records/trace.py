@@ -1,4 +1,4 @@
-"""A trace, and what it lacks."""
+"""A trace, and its missing parts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TraceLack(Record, frozen=True, kw_only=True):
     Attributes:
         code: "end": truncated. "inner-events": only the executor's part of its runs is recorded. "other-models" and
             "other-processes": recorded too, and excluded. "runs": everything counts as one run.
-        what: The same in words.
+        what: The same as text.
     """
 
     code: TraceLackCode
@@ -34,8 +34,8 @@ class TraceInfo(Record, frozen=True, kw_only=True):
         n_outside: Excluded node executions, because the run around them was not recorded to its end.
         lost_runs: Runs with so many lost events that the time between their nodes is unexplained.
         left_out_runs: Runs that are excluded because they lost events.
-        missing: What it lacks, in sentences.
-        lacks: The part of it that affects its figures.
+        missing: Sentences on its missing parts.
+        lacks: The missing parts that affect its figures.
     """
 
     path: str

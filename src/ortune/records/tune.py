@@ -1,4 +1,4 @@
-"""What a search, its engines and its replay know of a tuning; the result itself is that of the verb."""
+"""Parts of the result of a tuning that are shared by the search, its engines and other commands."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ PlanStatus = Literal[
     "winner", "default", "current", "eliminated", "failed", "wrong-output", "pruned", "not-tried"
 ]
 WORSENS = "worsens another metric"
-"""Why a configuration was rejected whose other metric became worse than its guard allows, in words."""
+"""Reason of a rejection because another metric became worse than its guard allows."""
 
 
 BUSY_MACHINE = "on a busy machine"
-"""The ``conditions`` of a search whose trials waited for CPUs that other programs used."""
+"""The ``conditions`` of a search in which trials waited for CPUs that other programs used."""
 
 
 class Candidate(Record, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Candidate(Record, frozen=True, kw_only=True):
     Exploratory figures are not claims, because the best of many candidates looks better than it is.
 
     Attributes:
-        origin: What proposed it, in words ("knob graph_optimization_level", "combination", "rewrite ...").
+        origin: Source of the proposal, as text ("knob graph_optimization_level", "combination", "rewrite ...").
         why: The reason for its outcome, one sentence.
         reason: Why it was not tried, or was rejected, as a code where a report depends on it: no budget was left, or a
             guard of another metric than the objective was broken. Otherwise None.
@@ -105,9 +105,9 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
         calibrated: Whether its ranges come from calibration; see ``TuneResult.calibration``.
         ratio, ratio_low, ratio_high: Against the default: over the exploratory blocks if it took part, otherwise a
             single observation without an interval.
-        pareto: Whether nothing with a smaller error was as fast.
+        pareto: Whether no model with a smaller error was as fast.
         why: Why it was not compared; "" if it was.
-        tested: False if it was never made, for the reason in ``why``.
+        tested: False if it was never created, for the reason in ``why``.
     """
 
     plan: Plan
@@ -132,7 +132,7 @@ class ProviderCost(Record, frozen=True, kw_only=True):
             in blocks, in which several processes load at once.
         first_load_ns: The load that wrote a cache to disk; None without a cache.
         shipped: Whether it is the winner's provider.
-        gpu_run: What transfer takes of a run with the provider's defaults; None without memory of its own.
+        gpu_run: Transfer times of a run with the provider's defaults; None if the device has no separate memory.
     """
 
     provider: str
@@ -147,10 +147,11 @@ class ProviderCost(Record, frozen=True, kw_only=True):
 
 
 class Refused(Record, frozen=True, kw_only=True):
-    """The configuration that looked fastest and is not shipped, with its result on fresh blocks.
+    """The leader of the search, if it was not confirmed, with its result on fresh blocks.
 
     Attributes:
         figures: Figures over the fresh blocks.
+        why: Why it is not shipped.
     """
 
     plan: Plan
@@ -160,8 +161,8 @@ class Refused(Record, frozen=True, kw_only=True):
 
 
 PlaceState = Literal["raced", "timed", "ran", "functional-only", "failed", "absent", "not-tried"]
-"""``timed``: the default alone; ``ran``: once, untimed, since nothing is raced there; ``functional-only``: the same, on
-a GPU that is software; ``not-tried``: the budget did not hold it."""
+"""``timed``: only the default; ``ran``: once, untimed, since nothing is raced there; ``functional-only``: the same, on
+a software GPU; ``not-tried``: no time was left for it."""
 
 
 class BrowserPlace(Record, frozen=True, kw_only=True):
@@ -169,7 +170,7 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
 
     Attributes:
         target: Its name.
-        state: What was measured there.
+        state: The extent of its measurement.
         why: Why it is missing or failed, or how long an incomplete attempt took; otherwise "".
         adapter: The GPU as named by the browser; "" if none is used or reported.
         placement: Nodes by execution provider, as far as reported.
@@ -191,7 +192,7 @@ class UntestedTarget(Record, frozen=True, kw_only=True):
         target: Its name.
         reason: "no-time": no time was left for it. "lower-precision": its default computes in lower precision than the
             model, so ``settings`` are part of all its plans.
-        enough_s: With "no-time", a budget that is enough; None if time was left and kept for plans that were requested.
+        enough_s: With "no-time", a sufficient budget; None if the remaining time was reserved for requested plans.
         plan: With "lower-precision", the default.
         settings: The settings that make it exact.
         difference: The outputs of the default compared with those of the baseline.
