@@ -6,7 +6,7 @@ from ortune.records.base import Record
 
 
 class LockedUse(Record, frozen=True, kw_only=True):
-    """How an application uses one model.
+    """The use of one model by an application.
 
     Attributes:
         sha256: Hashes of its files or bytes, sorted.

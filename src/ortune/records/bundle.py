@@ -1,4 +1,4 @@
-"""What a bundle ships, and what it says of itself."""
+"""The configuration that a bundle ships, and its ``ortune.json``."""
 
 from __future__ import annotations
 

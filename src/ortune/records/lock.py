@@ -38,7 +38,7 @@ class OutputSnapshot(Record, frozen=True, kw_only=True):
     Attributes:
         shape: -1 for a random or unknown dimension.
         finite: Number of finite values; None if values are not recorded (random models, text, maps).
-        mean, l2: Of the finite values, to six significant digits of their root mean square and norm.
+        mean, l2: Mean and norm of the finite values, to six significant digits of their root mean square and norm.
         sketch: Sum of the finite values with fixed pseudo-random weights; it detects reordered values.
         exact: Digest of integers, booleans and text; "" for floating point.
     """

@@ -183,7 +183,7 @@ class Sensors(Record, frozen=True, kw_only=True):
 
 
 class Adoption(Record, frozen=True, kw_only=True):
-    """What is needed to run with a runtime that ortune installed.
+    """Packages that are needed to adopt a runtime that ortune installed.
 
     Attributes:
         requirements: Packages to install, with exact versions.

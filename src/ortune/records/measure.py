@@ -1,4 +1,4 @@
-"""What became of a trial, and the blocks that trials make."""
+"""Outcomes of trials, blocks of trials, and differences of outputs."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ class Case(Record, frozen=True, kw_only=True):
 
 
 class Workload(Record, frozen=True, kw_only=True):
-    """How the model is used. Inputs are generated from it and the seed, the same for every trial.
+    """The use of a model. Inputs are generated from it and the seed, the same for every trial.
 
     Attributes:
         cases: The input shapes with weights.

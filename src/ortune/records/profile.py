@@ -216,7 +216,7 @@ class LostTime(Record, frozen=True, kw_only=True):
 
 
 class Headroom(Record, frozen=True, kw_only=True):
-    """How much time could still be saved, and how, in an undisturbed run.
+    """The time that could still be saved in an undisturbed run.
 
     Attributes:
         settings_ratio: Share of the profiled run outside its kernels (thread wait, overhead, copies, casts), including

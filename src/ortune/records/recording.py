@@ -232,7 +232,7 @@ class MissedProcess(Record, frozen=True, kw_only=True):
 
 
 class Recording(Record, frozen=True, kw_only=True):
-    """How a program used ONNX Runtime.
+    """The use of ONNX Runtime by a program.
 
     Attributes:
         command: The command; () if arguments were removed.

@@ -8,7 +8,7 @@ from ortune.records.base import Record
 from ortune.records.measure import OutputDifference
 
 RowQuestion = Literal["batch", "padding"]
-"""What is compared. batch: a row by itself and in a batch. padding: a row without padding and with masked padding."""
+"""The comparison. batch: a row by itself and in a batch. padding: a row without padding and with masked padding."""
 
 
 class RowDifference(Record, frozen=True, kw_only=True):

@@ -194,7 +194,7 @@ def _where(plan: Plan) -> dict[str, Any]:
 
 
 def _provider(plan: Plan) -> str:
-    """Name the provider of a plan and the number type in which it computes floats; "" for the CPU's."""
+    """Return the provider of a plan and the number type in which it computes floats as text; "" for the CPU's."""
     if not plan.providers:
         return ""
     types = [str(value) for name, value in plan.settings.items() if find_knob(name).strict]
