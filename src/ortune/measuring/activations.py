@@ -19,11 +19,11 @@ _FLOAT_LEVELS = ("0", FLOAT32)
 
 
 def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
-    """Return the plan with activations in float32 where ONNX Runtime may round them to int8, else None.
+    """Return the plan with activations in float32, or None if ONNX Runtime does not round them to int8.
 
     Args:
-        plan: How the model runs.
-        model: The model that runs.
+        plan: The plan of the model.
+        model: The model, searched for blockwise weights.
     """
     level = plan.settings.get(LEVEL.name, LEVEL.default)
     accuracy = plan.settings.get(ACCURACY.name, ACCURACY.default)
@@ -35,11 +35,11 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
 
 
 def explained(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
-    """Name the rounding of activations as the cause of a difference, if the outputs are the same without it.
+    """Return the difference, accepted with the rounding of activations as its cause if float32 removes it.
 
     Args:
-        difference: The outputs as they are.
-        without: The outputs with activations in float32.
+        difference: The difference of the outputs as they are.
+        without: The difference with activations in float32.
     """
     if not without.ok:
         return difference

@@ -1,4 +1,4 @@
-"""An application that was recorded, made ready to be played: its models, inputs, processes, and their settings."""
+"""A recorded application, prepared for replay: its models, inputs, processes and settings."""
 
 from __future__ import annotations
 
@@ -44,27 +44,26 @@ from ortune.targets.task import Limits
 
 RECORDED = "recorded"
 MOST_SHAPES = 64
-"""Of one model; a replay makes and checks inputs for each."""
+"""Maximum number of input shapes per model; a replay makes and checks inputs for each."""
 MOST_PROCESSES, MOST_THREADS = 64, 512
-"""Of a play: a recording may come from elsewhere."""
+"""Maximum number of processes and threads of a play, since a recording may be from another machine."""
 _LONGER = 20
-"""How many times as long as it was recorded a play may take before it is called a hang."""
+"""Multiple of the recorded duration after which a play is called a hang."""
 _MODEL_FILES = (".onnx", ".ort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """What is changed of the recorded sessions; nothing is the application as it was.
+    """Changes to the recorded sessions; without any, the application runs as recorded.
 
     Attributes:
-        settings: Of all sessions, over those that were recorded.
-        share: Whether equal requests of a process get one session.
-        providers: Execution providers of models, by their index in the recording, in the place of those that were
-            recorded.
+        settings: Settings of all sessions, which replace recorded ones.
+        share: Whether equal requests of a process share one session.
+        providers: Execution providers that replace the recorded ones, by the index of the model in the recording.
         variables: Environment variables of all processes.
-        models: The files that are opened in the place of models, by their index in the recording.
-        forms: What is changed of the calls: "lists" are arrays, arrays with "strides" are contiguous, and single calls
-            that follow each other closely are one call in "batches".
+        models: Files that replace models, by their index in the recording.
+        forms: Changes to the calls: "lists" become arrays, arrays with "strides" become contiguous, and "batches" joins
+            consecutive single calls into one.
     """
 
     name: str
@@ -77,7 +76,7 @@ class Variant:
 
     @property
     def key(self) -> str:
-        """What is changed, for the journal."""
+        """The changes, as a key for the journal."""
         parts = (
             self.settings,
             self.share,
@@ -91,7 +90,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """The times of one play by model: of each creation, and of each call."""
+    """Times of one play in nanoseconds, by model: each creation and each call."""
 
     created_ns: dict[int, list[int]]
     called_ns: dict[int, list[int]]
@@ -99,7 +98,7 @@ class Details:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One play: its totals, and its times by model."""
+    """One play with its totals and its times by model."""
 
     play: AppPlay
     details: Details
@@ -109,24 +108,24 @@ class Application:
     """A recorded application.
 
     Attributes:
-        recording: What was recorded.
-        paths: The models that are here, by their index in the recording.
-        missing: Names of the models that are not here, whose sessions are left out.
+        recording: The recording.
+        paths: Files of the models that were found, by their index in the recording.
+        missing: Names of the models that were not found; their sessions are skipped.
     """
 
     def __init__(
         self, opened: Experiment, recording: Recording, *, where: Path, models: Sequence[Path]
     ) -> None:
-        """Find the models.
+        """Find the models of a recording.
 
         Args:
             opened: The experiment.
-            recording: What was recorded.
-            where: Its file, for errors.
-            models: Files and folders with models that are not where they were.
+            recording: The recording.
+            where: File of the recording, for errors.
+            models: Files and folders to search for models that are not at their recorded path.
 
         Raises:
-            InputError: None of its models is here.
+            InputError: No model that was called was found.
         """
         self.opened, self.recording, self.where = opened, recording, where
         self.paths = find_models(recording, models)
@@ -149,14 +148,14 @@ class Application:
 
     @property
     def runtime(self) -> Runtime:
-        """The ONNX Runtime that plays it."""
+        """The ONNX Runtime that replays the application."""
         return next(iter(self.sides.values())).runtime
 
     def resolve(self, runtime: str | None) -> None:
         """Open each model that was called.
 
         Args:
-            runtime: ``--runtime``.
+            runtime: Value of ``--runtime``.
         """
         called = {session.model for session in self.recording.sessions if session.n_calls}
         for index, path in sorted(self.paths.items()):
@@ -164,7 +163,7 @@ class Application:
                 self.sides[index] = self.opened.resolve(SideText(text=str(path), runtime=runtime))
 
     def settle(self, limit_s: float) -> None:
-        """Find inputs of each model with the recorded shapes that run.
+        """Find inputs with the recorded shapes that run, for each model.
 
         Args:
             limit_s: Seconds that a first run may take.
@@ -198,10 +197,10 @@ class Application:
                                 self.refs[index, shapes, number] = ref
 
     def script(self, most_ns: float, *, open_loop: bool = False) -> Played:
-        """Return what is played of the recording in so many nanoseconds.
+        """Return the part of the recording to play in so many nanoseconds.
 
         Raises:
-            InputError: It has more processes or threads than are played.
+            InputError: The recording has too many processes or threads.
         """
         played = scripts_of(self.recording, frozenset(self.bases), most_ns, open_loop=open_loop)
         threads = sum(len({step.thread for step in script.steps}) for script in played.scripts)
@@ -226,12 +225,12 @@ class Application:
     def play(
         self, played: Played, variant: Variant, outputs: Path | None = None
     ) -> Trial | TrialError | None:
-        """Play it once; None after a stop.
+        """Play once; return None after a stop and an error if a process failed.
 
         Args:
-            played: What is played.
-            variant: What is changed.
-            outputs: A folder for the outputs of the first call with each of the inputs.
+            played: The part to play.
+            variant: The changes.
+            outputs: Folder for the outputs of the first call with each input; None keeps none.
         """
         opened = self.opened
         if "batches" in variant.forms:
@@ -243,7 +242,7 @@ class Application:
             for number, script in enumerate(played.scripts)
         ]
         variables = [self.variables(script, variant) for script in played.scripts]
-        # One process that never ends must not keep the command for ever.
+        # One process that never ends must not block the command forever.
         limit_s = max(60.0, _LONGER * played.span_ns / 1e9)
         limits = Limits(load_s=limit_s, run_s=limit_s)
         try:
@@ -259,7 +258,7 @@ class Application:
         return recorded_settings.variables_of(self.recording.processes[script.process], variant.variables)
 
     def request(self, script: Script, variant: Variant, outputs: str = "") -> PlayRequest:
-        """Return what one process plays."""
+        """Return the request for one process."""
         recording = self.recording
         return PlayRequest(
             sessions=tuple(
@@ -288,14 +287,14 @@ class Application:
         )
 
     def batched(self, played: Played) -> Played:
-        """Return it with one call for calls of the same model that follow each other closely."""
+        """Return the play with consecutive calls of the same model joined, if its first dimension is dynamic."""
         models = {index for index, base in self.bases.items() if has_free_batch(base.side.model.ir)}
         return replace(played, scripts=tuple(batched(script, models) for script in played.scripts))
 
     def _session(self, session: RecordedSession, variant: Variant, *, before: bool) -> PlayedSession:
         own = recorded_settings.settings_of(session)
         providers = recorded_settings.providers_of(session, self.runtime.offered)
-        # As a hook does: requests that are equal in what the program asks share a session on the CPU.
+        # As the hook does: requests with equal arguments share a session on the CPU.
         asked = (session.model, sorted(own.items()), [each.name for each in providers])
         if session.model in variant.providers:
             providers = recorded_settings.on_provider(variant.providers[session.model])
@@ -317,11 +316,11 @@ def has_free_batch(model: ir.Model) -> bool:
 
 
 def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
-    """Return the file of each model that is here, found by its sha256: where it was, or among further files.
+    """Return the file of each model that is found by its sha256, at its recorded path or among further files.
 
     Args:
-        recording: What was recorded.
-        more: Files, and folders that are searched.
+        recording: The recording.
+        more: Files, and folders to search.
     """
     wanted: dict[str, list[int]] = {}
     for index, model in enumerate(recording.models):
@@ -371,7 +370,7 @@ def totals(
                 created.setdefault(model, []).append(took_ns)
                 creating_ns += took_ns
             elif step.do == "call":
-                # From the intended start, which only an open loop has: there nobody waits for a late caller.
+                # From the intended start, which exists in an open loop only: otherwise nothing waits for a late caller.
                 called.setdefault(model, []).append(took_ns + waited_ns + late_ns * open_loop)
         late += done.late_ns
     peaks = [done.peak_bytes for done in ended]

@@ -1,4 +1,4 @@
-"""What the calls of a recorded application may run on instead: other execution providers, and rewritten models."""
+"""Alternatives for the models of a recorded application: other execution providers, and rewritten models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ortune.records import AppValue, Plan, RewriteSpec, Runtime
 
 FIXED = "fixed-dimensions"
 MOST_MODELS = 3
-"""Models that are tried on other execution providers and rewritten, those with the most time in calls."""
+"""Maximum number of models to rewrite and try on other execution providers, those with the most time in calls first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Rewritten:
     """One rewritten model.
 
     Attributes:
-        model: Its index in the recording.
-        path: Its file.
+        model: Index of the model in the recording.
+        path: The rewritten file.
         specs: The rewrites.
-        only: The shapes that it is for; () for all.
+        only: The shapes that the rewritten model accepts; () for all.
     """
 
     model: int
@@ -43,7 +43,7 @@ class Rewritten:
 
 
 def busiest(application: Application) -> list[int]:
-    """Return the models with the most time in calls, the busiest first."""
+    """Return the indices of up to ``MOST_MODELS`` models with the most time in calls, in descending order."""
     spent: dict[int, int] = {}
     for session in application.recording.sessions:
         if session.model in application.bases:
@@ -53,9 +53,9 @@ def busiest(application: Application) -> list[int]:
 
 
 def usable_providers(runtime: Runtime) -> list[str]:
-    """Return the execution providers of a build that run here, without the CPU's.
+    """Return the execution providers of a build that are usable on this machine, except the CPU's.
 
-    Those of plug-ins are left out: a program registers these itself.
+    Plug-in providers are omitted, since the program itself registers them.
     """
     found = []
     for target in targets.all_targets().values():
@@ -68,12 +68,12 @@ def usable_providers(runtime: Runtime) -> list[str]:
 
 
 def providers_for(application: Application, index: int, usable: Sequence[str]) -> list[str]:
-    """Return the execution providers that none of a model's sessions had first, the CPU's among them.
+    """Return the execution providers, including the CPU's, that no session of a model had as its first.
 
     Args:
         application: The application.
-        index: The model, in the recording.
-        usable: As ``usable_providers`` returned them.
+        index: Index of the model in the recording.
+        usable: The result of ``usable_providers``.
     """
     first = set[str]()
     for session in application.recording.sessions:
@@ -97,7 +97,7 @@ def proposed(application: Application, index: int) -> list[tuple[RewriteSpec, ..
 
 
 def only_shapes(application: Application, index: int) -> Shapes:
-    """Return the shapes of a model's calls, if all of them have the same ones."""
+    """Return the shapes of a model's calls if they are all the same, else ()."""
     calls = [
         shapes_of(calls)
         for session in application.recording.sessions
@@ -110,17 +110,17 @@ def only_shapes(application: Application, index: int) -> Shapes:
 
 
 class Rewriter:
-    """Makes the rewritten models of one application, each once."""
+    """Creates the rewritten models of one application, each once."""
 
     def __init__(self, application: Application) -> None:
         self.application = application
         self._models: dict[int, Models] = {}
 
     def rewritten(self, index: int, specs: Sequence[RewriteSpec], limit_s: float) -> Rewritten:
-        """Return a model with these rewrites.
+        """Return a model with these rewrites applied.
 
         Raises:
-            OrtuneError: It could not be made.
+            OrtuneError: The rewrites failed.
         """
         base = self.application.bases[index]
         if index not in self._models:
@@ -132,7 +132,7 @@ class Rewriter:
 
 
 def seen_values(model: ir.Model) -> tuple[tuple[AppValue, ...], tuple[AppValue, ...]]:
-    """Return inputs and outputs as a program sees them; () for both if one is not a plain tensor."""
+    """Return inputs and outputs as a program sees them, or () for both if one is not a plain tensor."""
     try:
         inputs, outputs = (
             [_value(value) for value in values] for values in (feedable(model), model.graph.outputs)

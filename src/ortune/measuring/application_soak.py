@@ -1,4 +1,4 @@
-"""A recorded application that is soaked: its processes play their steps repeatedly, taking turns."""
+"""Soak of a recorded application: its processes repeat their steps in turn."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from ortune.targets.worker import POLL_LOADING_S
 
 @dataclass(slots=True, kw_only=True)
 class SoakedScript(Followed):
-    """What became of one process.
+    """The results of one process of a soak.
 
     Attributes:
-        name: Its name in the answer.
-        script: Index of what it plays.
-        failure: Why it ended early; None if it did not.
+        name: Name of the process in the answer.
+        script: Index of the script that it plays.
+        failure: The error that ended it early; None if there was none.
     """
 
     name: str
@@ -48,13 +48,13 @@ class SoakedScript(Followed):
 
 
 class ApplicationSoak:
-    """Processes of an application that are soaked together; each plays its steps as often as the others.
+    """Processes of an application that are soaked together; each plays its steps equally often.
 
     Args:
-        application: The application, opened.
-        played: What is played; the times between steps are left out.
-        copies: Processes for each recorded one.
-        total_s: Seconds that they may take together; turns are cut for it.
+        application: The application, with its models opened.
+        played: The part to play, without the times between steps.
+        copies: Number of processes for each recorded one.
+        total_s: Seconds for all processes together, which determine the length of a turn.
     """
 
     def __init__(self, application: Application, played: Played, copies: int, total_s: float) -> None:
@@ -76,11 +76,11 @@ class ApplicationSoak:
 
     @property
     def fresh(self) -> list[tuple[FreshInput, ...]]:
-        """Inputs with new values in each call, by the inputs of calls."""
+        """Inputs with new values in each call, one tuple for each feed of a script."""
         return [inputs for script in self._fresh for inputs in script]
 
     def start(self) -> bool:
-        """Start all processes; False after a stop."""
+        """Start all processes; return False after a stop."""
         application, opened = self.application, self.application.opened
         variant = Variant(name=RECORDED)
         for number, soaked in enumerate(self.soaked):
@@ -104,11 +104,11 @@ class ApplicationSoak:
         return True
 
     def run(self, until_s: float, progress: Callable[[int, float], None]) -> bool:
-        """Play until so many seconds of the budget are spent, or a process has failed; False after a stop.
+        """Play until the budget's clock reaches a time or a process fails; return False after a stop.
 
         Args:
-            until_s: On the clock of the budget.
-            progress: Gets the calls of all processes, and the memory held by the largest, in bytes.
+            until_s: Time on the budget's clock, in seconds.
+            progress: Called with the calls of all processes, and the memory of the largest in bytes.
         """
         watch, budget = self.application.opened.watch, self.application.opened.budget.running
         rounds, most, round_s = 1, 0, 0.0
@@ -128,7 +128,7 @@ class ApplicationSoak:
         return True
 
     def _round(self, rounds: int) -> float:
-        """One turn of each process; return the seconds that they worked."""
+        """Run one turn of each process; return the duration in seconds."""
         began_s = monotonic.now_s()
         for soaked, worker in zip(self.soaked, self._workers, strict=True):
             worker.turn(rounds)
@@ -138,7 +138,7 @@ class ApplicationSoak:
         return monotonic.now_s() - began_s
 
     def close(self) -> list[SoakedScript]:
-        """Have each process report, end all of them, and return what became of them."""
+        """Let each process report, end all of them, and return the results."""
         try:
             for worker in self._workers:
                 worker.conclude()
@@ -153,7 +153,7 @@ class ApplicationSoak:
 
 
 def without_times(script: Script) -> Script:
-    """Return a script whose threads do their steps at once, without the end of the program after its last call."""
+    """Return a script without times and without the steps after its last call."""
     last = max((number for number, step in enumerate(script.steps) if step.do == "call"), default=-1)
     steps = (msgspec.structs.replace(step, at_ns=0) for step in script.steps[: last + 1])
     return replace(script, steps=tuple(steps))

@@ -1,4 +1,4 @@
-"""A first run that failed: whether the model, its inputs, or ONNX Runtime's optimiser is the reason."""
+"""A failed first run: finds whether the model, its inputs, or ONNX Runtime's optimiser is the cause."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _OF_THE_FILE_OR_FEED = re.compile(
     r"Got invalid dimensions for input|Invalid rank for input|Unexpected input data type|INVALID_PROTOBUF|"
     r"Unsupported model IR version|is under development|not a registered function|EPFail"
 )
-"""Errors that come before any optimiser ran."""
+"""Errors that occur before any optimisation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowered:
-    """A trial that failed at the level of its plan, with what runs below.
+    """A trial that failed at the optimisation level of its plan, and the levels below it.
 
     Attributes:
-        level: What fails, and the highest level that runs.
-        asked: The plan of the trial that failed.
+        level: The lowest level that fails, and the highest level that runs.
+        asked: The plan of the failed trial.
         plan: The plan at the highest level that runs.
-        trial: A run of it.
+        trial: A trial of ``plan``.
         at: The plan at the lowest level that fails.
     """
 
@@ -59,17 +59,17 @@ def at_level(plan: Plan, level: str) -> Plan:
 def unoptimised(
     executor: Executor, arm: Arm, failed: Outcome, *, keep_outputs: bool = False
 ) -> Outcome | None:
-    """Run an arm that failed once more without graph optimisation.
+    """Run a failed arm once more without graph optimisation.
 
     Args:
         executor: Runs it.
         arm: The arm that failed.
-        failed: Its outcome.
+        failed: Outcome of the arm.
         keep_outputs: Whether the outputs of the run are kept.
 
     Returns:
-        The outcome, or None if optimisation cannot be the reason: the arm has none, no level applies where it runs, or
-        the error comes before any optimisation.
+        The outcome, or None if optimisation cannot be the cause: the arm does not optimise, no level applies to its
+            runtime, or the error precedes optimisation.
     """
     if (
         not isinstance(failed, Failed)
@@ -87,14 +87,14 @@ def unoptimised(
 def lower(
     executor: Executor, arm: Arm, failed: Failed, plain: Measured, *, keep_outputs: bool = False
 ) -> Lowered:
-    """Find the lowest level at which an arm fails, and the highest below it.
+    """Find the lowest level at which an arm fails, and the level below it, which runs.
 
     Args:
-        executor: Runs the levels between.
+        executor: Runs the levels in between.
         arm: The arm that failed.
-        failed: Its outcome at the level of its plan.
-        plain: A run of it without optimisation.
-        keep_outputs: Whether the outputs of the run that is returned are kept.
+        failed: The outcome at the level of its plan.
+        plain: A trial without optimisation.
+        keep_outputs: Whether the outputs of the returned trial are kept.
     """
     own = level_of(arm.plan)
     right, trial = LOWEST, plain
@@ -123,18 +123,18 @@ def require_as_given(
     *,
     itself: bool = False,
 ) -> None:
-    """Require that two sides are still what was to be compared if graph optimisation was reduced for one of them.
+    """Require that two sides still are the requested ones if graph optimisation was reduced for one of them.
 
     Args:
-        base: A, at the level at which it runs.
-        lowered: Its levels if it does not run at its own; otherwise None.
+        base: Side A, at the level at which it runs.
+        lowered: The levels of A; None if it runs at the requested one.
         side: The other side, at the level at which it runs.
-        side_lowered: Its levels if it does not run at its own; otherwise None.
+        side_lowered: Its levels; None if it runs at the requested one.
         name: The name of the other side.
         itself: Whether a model may be compared with itself.
 
     Raises:
-        MeasurementError: The sides are equal now, or one does not run at the level that was given for it alone.
+        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it only.
     """
     kept = {"A": (base, lowered), name: (side, side_lowered)}
     broken = {letter: (one, levels) for letter, (one, levels) in kept.items() if levels is not None}
@@ -164,7 +164,7 @@ def require_as_given(
 
 
 def _fails(broken: Mapping[str, tuple[Resolved, Lowered]]) -> str:
-    """Return which sides do not run at which levels, and why."""
+    """Return the part of an error that names the sides that do not run, their levels and the cause."""
     own = {letter: level_of(lowered.asked) for letter, (_, lowered) in broken.items()}
     levels = dict.fromkeys(own.values())
     if len(own) == 1:

@@ -1,6 +1,6 @@
-"""The time of one invocation: what is spent, what is reserved for later steps, and what is left.
+"""The time of one invocation: spent, reserved for later steps, and left.
 
-``search`` counts trials, without a unit of time. A budget says whether they fit, and how long a budget would hold them.
+``search`` counts trials, without a unit of time. A budget converts between trials and seconds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 MARGIN = 1.2
-"""Factor between the time that steps took and a suggested budget: no run takes as long as the last."""
+"""Factor between the duration of steps and a suggested budget, since durations vary."""
 
 
 def _nothing_spent() -> int:
@@ -19,14 +19,14 @@ def _nothing_spent() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The time of one invocation, or the part of it that is left to some of its steps.
+    """The time of one invocation, or the part of it that some of its steps may take.
 
-    There are two clocks. Decisions depend on the time up to the last journalled step (``spent_ns``), so that a resumed
-    session takes the same ones. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
+    There are two clocks. Decisions depend on the time of the last journalled step (``spent_ns``), so a resumed session
+        repeats them. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
 
     Attributes:
-        total_s: The budget as the user gave it; infinite without one.
-        reserved_s: Seconds of it that are reserved for later steps: the answer, profiles, starts alone.
+        total_s: The user's budget in seconds; infinite without one.
+        reserved_s: Seconds that are reserved for later steps: the answer, profiles, separate starts.
         spent_ns: Returns the nanoseconds until the end of the last journalled step.
         elapsed_ns: Returns the nanoseconds until now.
     """
@@ -37,11 +37,11 @@ class Budget:
     elapsed_ns: Callable[[], float] = _nothing_spent
 
     def reserve(self, seconds: float) -> Budget:
-        """Return this budget without some seconds, which are for later steps."""
+        """Return this budget with further seconds reserved for later steps."""
         return replace(self, reserved_s=self.reserved_s + seconds)
 
     def share(self, share: float) -> Budget:
-        """Return the budget of a step that may take a share of the time left, starting now."""
+        """Return the budget of a step that may take a share of the time left from now."""
         return self if math.isinf(self.total_s) else self.reserve((1 - share) * self.left_s)
 
     @property
@@ -71,33 +71,33 @@ class Budget:
 
     @property
     def running(self) -> Budget:
-        """This budget by the clock that runs: for steps that a resumed session does not decide again."""
+        """This budget with the time until now as its clock, for steps that a resumed session does not repeat."""
         return replace(self, spent_ns=self.elapsed_ns)
 
     def trials(self, trial_ns: float) -> float:
-        """Return how many trials of a given length the time left holds."""
+        """Return the number of trials of a given length that fit in the time left."""
         return self.left_ns / trial_ns
 
     def holds(self, n_trials: float, trial_ns: float) -> bool:
-        """Return whether the time left holds a number of trials."""
+        """Return whether a number of trials fits in the time left."""
         return n_trials * trial_ns <= self.left_ns
 
     def needed_s(self, n_trials: float, trial_ns: float, *, before_s: float | None = None) -> float:
-        """Return the seconds of budget that hold a number of trials besides what was spent and what is reserved.
+        """Return the budget in seconds that a number of trials needs, with the time spent and reserved.
 
         Args:
             n_trials: The number of trials.
-            trial_ns: The length of each.
-            before_s: Seconds spent before the first of them, if not those until now.
+            trial_ns: Nanoseconds per trial.
+            before_s: Seconds spent before the first trial; None for those until now.
         """
         before_s = self.spent_s if before_s is None else before_s
         return before_s + 1e-9 * n_trials * trial_ns + self.reserved_s
 
     @staticmethod
     def enough_s(needed_s: float) -> int:
-        """Return the budget to suggest for steps that need some seconds: with a margin, in whole tens of seconds."""
+        """Return a budget to suggest for steps that need some seconds: with a margin, in whole tens of seconds."""
         return math.ceil(MARGIN * needed_s / 10) * 10
 
 
 UNLIMITED = Budget()
-"""For steps that run however long they take."""
+"""Budget for steps without a time limit."""

@@ -1,4 +1,4 @@
-"""One clock for all of an invocation: from the start of the process, or of the call from Python, to its answer."""
+"""The clock of an invocation, from the start of the process, or of the call from Python, to its answer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ortune import monotonic
 
 
 class Stopwatch:
-    """Elapsed time of an invocation; it is stopped while another ortune measures, and during one-time preparations.
+    """Elapsed time of an invocation, stopped while another ortune measures and during one-time preparations.
 
     Args:
-        began_s: When it began, on the monotonic clock; None is now.
+        began_s: Start on the monotonic clock; None for now.
     """
 
     def __init__(self, began_s: float | None = None) -> None:
@@ -20,12 +20,12 @@ class Stopwatch:
 
     @property
     def spent_s(self) -> float:
-        """Seconds until now."""
+        """Seconds since the start, without pauses."""
         return monotonic.now_s() - self._began_s
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Leave out of the time whatever happens within."""
+        """Stop the clock within a ``with`` block."""
         stopped_s = monotonic.now_s()
         try:
             yield

@@ -1,4 +1,4 @@
-"""The document that a verb answers with, and what is said in it before all else."""
+"""The document of a verb's answer, with the alerts that precede it."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def document(
     exact: ExactCheck | None = None,
     configured: Configured | None = None,
 ) -> Envelope[R]:
-    """Return the answer of a verb.
+    """Return the document of a verb's answer.
 
     Args:
-        verb: Who answers.
-        result: What it found out.
-        host: Where that was.
-        model: Of what; ``workload`` is what it was fed.
-        workload: None where nothing ran.
-        status: "ok", "interrupted" or "error"; where an alert says that a default is wrong, "ok" becomes that.
-        verdict: In one word; None of verbs that decide nothing.
-        error: Why something is missing.
-        store: Where it is kept, where that is not the usual place.
-        alerts: What is said before all else.
-        exact: The base's outputs against its model in float64.
-        configured: Options that a project's file has set.
+        verb: Name of the verb.
+        result: The verb's result.
+        host: The machine that measured.
+        model: The model, if there is one.
+        workload: The inputs; None if nothing ran.
+        status: "ok", "interrupted" or "error"; "ok" becomes "default-wrong" if an alert reports a wrong default.
+        verdict: One word; None for verbs without a decision.
+        error: The error that made the result incomplete.
+        store: Path of the store, if it is not the usual one.
+        alerts: Findings that are shown first.
+        exact: Comparison of the base's outputs with its model in float64.
+        configured: Options that were set by a project's file.
     """
     alerts = tuple(alerts)
     if status == "ok" and any(alert.code in (DEFAULT_WRONG, DEFAULT_BROKEN, REFUTED) for alert in alerts):

@@ -1,4 +1,4 @@
-"""Runs what a schedule asks for: the one place where its blocks become processes."""
+"""Runs the blocks that a schedule requests, each trial in a process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Execute(Protocol):
 
     @property
     def most_alive(self) -> int:
-        """How many trials memory holds at once; 1: they run one after another."""
+        """Maximum number of processes that fit in memory at once; with 1, trials run one after another."""
         ...
 
     def __call__(self, arms: Sequence[str], stop: Callable[[], bool], /) -> tuple[Outcome, ...] | None:
-        """A fresh process each, in the order in which they load; a failure is an outcome too. None when stopped."""
+        """Run each arm in a new process; return the outcomes in the arms' order, or None after a stop."""
         ...
 
 
@@ -37,20 +37,20 @@ def drive(
     on_block: Callable[[Block], None] = lambda block: None,
     calibrated: Callable[[Judgement], None] = lambda judgement: None,
 ) -> None:
-    """Ask for a block, run it and report the outcome, until the schedule ends.
+    """Run the blocks of a schedule and report their outcomes to it, until it ends.
 
     Args:
         schedule: Gives the next block and receives its outcome.
         execute: Runs a group.
         rng: Draws the order in which the arms of a group load.
-        budget: Its time up to the last journalled step decides.
-        stop: Whether the user stopped the session.
+        budget: Budget for the schedule's decisions, by the time of the last journalled step.
+        stop: Returns whether the user stopped the session.
         ready: Prepares what arms need; False if that took time or withdrew an arm, so the schedule must choose again.
         on_block: Callback for each block, after the schedule received it.
-        calibrated: Callback for a judgement, before the first block that follows it and may hold other trials.
+        calibrated: Callback for a judgement, before the next block, which may have other trials.
 
     Raises:
-        MeasurementError, Interrupted: As ``Schedule.ask``.
+        MeasurementError, Interrupted: Raised by ``Schedule.ask``.
     """
     stopped = False
     while True:
@@ -59,14 +59,13 @@ def drive(
         if block is None:
             return
         if schedule.judgement is not None and schedule.judgement is not judgement:
-            # Trials may be made shorter by it, so that another block is asked for than this one.
+            # The judgement may make trials shorter, so the schedule must choose the block again.
             calibrated(schedule.judgement)
             continue
         if not ready(block.arms):
             continue
         began_ns = budget.spent_ns()
-        # ``ask`` knew of the stop when it gave a whole block: it runs to its end, since half of it would be
-        # lost.
+        # ``ask`` already considered the stop if it returned a whole block: the block runs to its end.
         ran = run_block(execute, block, rng, (lambda: False) if block.whole else stop)
         if ran is None:
             stopped = True
@@ -78,10 +77,10 @@ def drive(
 def run_block(
     execute: Execute, block: NextBlock, rng: random.Random, stop: Callable[[], bool] = lambda: False
 ) -> Block | None:
-    """Run the arms once each, the baseline, which is the first, once a group. None when stopped in the middle.
+    """Run each arm of a block once, with the baseline (the first arm) once per group; return None after a stop.
 
-    A block with a failed trial that is needed is dropped whole, and counted. In a field of many plans the others do
-    not depend on the one that failed.
+    A block with a failed trial that is needed is dropped as a whole. If many plans compete, the trials of the others
+        remain valid.
     """
     trials: list[BlockTrial] = []
     for number, group in enumerate(groups(block.arms, 1 if block.alone else execute.most_alive)):
@@ -106,9 +105,9 @@ def run_block(
 
 
 def groups(arms: Sequence[str], most_alive: int) -> list[list[str]]:
-    """Return the arms of a block as memory holds them: all at once, or in several groups with a baseline each.
+    """Return the arms of a block in groups that fit in memory, each with the baseline.
 
-    Where not even two fit there is one group, whose trials run one after another.
+    If fewer than two fit, there is one group and its trials run one after another.
     """
     if most_alive <= 1 or len(arms) <= most_alive:
         return [list(arms)]

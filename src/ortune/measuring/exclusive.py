@@ -1,4 +1,4 @@
-"""The lock of the machine, held by one measurement at a time."""
+"""The machine's lock, which allows one measurement at a time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ortune.store import lock
 
 @contextlib.contextmanager
 def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
-    """The lock of the machine, for whatever would be another measurement's noise; waiting for it costs no budget."""
+    """Hold the machine's lock for work that would disturb another measurement; the wait costs no budget."""
     line = watch.within(None).line  # no budget is spent by waiting
 
     def waiting(text: str) -> None:
-        """Show the progress line, and end if a stop was requested: Python may have dropped its exception."""
+        """Show the progress line, and end if a stop was requested, since Python may have dropped its exception."""
         line(text)
         if watch.stop():
             raise Stopped("stopped before anything was measured; no verdict")

@@ -1,4 +1,4 @@
-"""Arms and their trials: what a scheduler calls to have one process run, journalled before it starts."""
+"""Arms and their trials, each run in a process and journalled before it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.targets.turns import ALONE, Turns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """One contestant: a plan on a model under a runtime, with its feeds."""
+    """A contestant: a plan for a model on a runtime, with its feeds."""
 
     name: str
     plan: Plan
@@ -31,13 +31,13 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How a trial spends its time; the same for every arm.
+    """Distribution of a trial's time; the same for every arm.
 
     Attributes:
-        runs: Of a trial alone, all in one turn.
-        turns: Of a group.
-        warmup_runs, warmup_ns: At least this many runs and this long; 0 runs: no warm-up.
-        warmup_cap_ns: Ends the warm-up, steady or not.
+        runs: Runs of a separate trial, all in one turn.
+        turns: Turns of the trials in a group.
+        warmup_runs, warmup_ns: Minimum runs and time of the warm-up; 0 runs for none.
+        warmup_cap_ns: Maximum time of the warm-up, steady or not.
     """
 
     runs: int = 20
@@ -48,7 +48,7 @@ class Timing:
 
 
 IN_SOFTWARE = Turns(runs=3, unmeasured=0, rounds=1)
-"""Profiled runs on a GPU that is software: each takes seconds."""
+"""Turns of profiled runs on an emulated GPU, where a run takes seconds."""
 
 
 class Executor:
@@ -58,18 +58,18 @@ class Executor:
         arms: The contestants by name.
         workload: Seed, gap and custom operators.
         folder: Scratch folder of this invocation.
-        log: Journal; a trial is written down before it starts.
-        machine: Where they run.
+        log: Journal, to which a trial is added before it starts.
+        machine: The machine that runs them.
 
     Attributes:
-        timing, limits: Of all further trials.
-        most_alive: How many processes memory holds at once.
-        recorded: Asked first: the outcome of a trial that an interrupted session measured already.
-        ended: Gives the time of the session's own clock at which a trial ended; None: it has none.
-        passed: Callback after time that was not spent in trials of the session.
-        last: The newest outcome, None before the first trial.
-        reference: Folder of the reference outputs; None before there are any.
-        arrivals: When the calls of further trials start; None if each follows the one before.
+        timing, limits: Timing and limits of later trials.
+        most_alive: Maximum number of processes that fit in memory at once.
+        recorded: Returns the outcome of a trial that an interrupted session measured, called before each trial.
+            ended: Returns the session time at which a trial ended, in nanoseconds; None without such a clock.
+        passed: Callback after work that is not a trial of the session.
+        last: The latest outcome; None before the first trial.
+        reference: Folder of the reference outputs; None if there are none yet.
+        arrivals: Start times of calls in later trials; None if each call follows the previous one.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Executor:
         self.last: Outcome | None = None
         self.reference: Path | None = None
         self.arrivals: ArrivalSchedule | None = None
-        self._wrote: list[tuple[Arm, float]] = []  # what a setting keeps on disk: who wrote it, and its load
+        self._wrote: list[tuple[Arm, float]] = []  # arms that wrote a cache, with their load time
         self._rng = random.Random(workload.seed)
         self._workload = workload
         self._folder = folder
@@ -101,10 +101,10 @@ class Executor:
         recorded = [self.recorded(arm.name, arm.plan.id) if self.recorded else None for arm in mine]
         played = tuple(outcome for outcome in recorded if outcome is not None)
         if len(played) == len(mine):
-            self._count += len(played)  # a trial that goes on from here has the number that it would have had
+            self._count += len(played)  # later trials get the same number as without the interruption
             self.last = played[-1]
             return played
-        # Whether they were warm is seen when the last turn is held against the first.
+        # Comparing the last turn with the first shows whether they were warm.
         timing = replace(self.timing, warmup_cap_ns=0)
         return self._group(mine, timing, stop, {arm.name for arm in mine if arm.name in keep})
 
@@ -117,10 +117,10 @@ class Executor:
         fresh: bool = False,
         split: bool = False,
     ) -> Outcome:
-        """Return one trial alone, all of its runs in one turn. ``runs=0`` loads and runs once.
+        """Run one trial by itself, with all of its runs in one turn; ``runs=0`` loads the model and runs it once.
 
-        With ``keep_outputs`` the outcome says where they lie. ``fresh`` runs it whatever was recorded. ``split`` times
-        what transfer takes, where its device has memory of its own.
+        ``keep_outputs`` keeps the outputs, at the path in the outcome. ``fresh`` ignores recorded outcomes. ``split``
+                times transfers if the device has its own memory.
         """
         recorded = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if recorded is not None:
@@ -145,12 +145,13 @@ class Executor:
         return outcomes[0]
 
     def profiled(self, arms: Sequence[Arm], turns: Turns) -> list[tuple[Outcome, Outcome | None]]:
-        """Return each arm under ONNX Runtime's profiler and without it, alive together and taking turns.
+        """Run each arm with and without ONNX Runtime's profiler, in turn; return the pairs of outcomes.
 
-        No trials of the session's: their times are those of runs that are watched. As many arms at once as memory
-        holds. ``done.profile`` of the first of each pair names its trace, which stays as long as the scratch folder.
-        The second times what transfer takes, where its device has memory of its own. Where the last trial's GPU was
-        emulated in software, whose times mean nothing, few runs are profiled, and transfer is not timed.
+        These are not trials of the session, since profiling changes their times. As many arms run at once as fit in
+                memory. ``done.profile`` of the first outcome is the path of the trace in the scratch folder. The second
+                run times transfers if the device has its own memory; it is None if the last trial's GPU was emulated,
+                and
+                then few runs are profiled.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
         kinds = ["profiled", "plain"]
@@ -176,7 +177,7 @@ class Executor:
         return pairs
 
     def _in_software(self, arms: Sequence[Arm]) -> bool:
-        """Return whether the last trial's GPU or NPU was the CPU."""
+        """Return whether the last trial's GPU or NPU was emulated by the CPU."""
         if not isinstance(self.last, Measured):
             return False
         page, devices = self.last.done.page, self.last.done.devices
@@ -194,11 +195,11 @@ class Executor:
         *,
         fresh: bool = False,
     ) -> tuple[Outcome, ...] | None:
-        """Journalled: a trial is written down before it starts, its outcome when its group has ended."""
-        # What is run again only for its outputs is no trial of the session's.
+        """Run a group; journal each trial before it starts and its outcome after the group. None after a stop."""
+        # Runs that are repeated only for their outputs are not trials of the session.
         kinds = ("untimed", "untimed-outcome") if fresh else ("trial", "outcome")
-        # Random operators draw what they draw nowhere twice: with one seed for all, a model seemed to be its own equal,
-        # and any rewrite of it, which moves the numbers on, another one. Those of a group draw alike: their work may
+        # Random operators must draw other numbers in each group: with one seed for all, a model seemed to equal itself,
+        # and any rewrite that shifts the numbers seemed different. Trials of a group share the seed, since the work may
         # depend on it.
         seed = self._workload.seed if fresh else self._workload.seed + self._count
         names = []
@@ -228,7 +229,7 @@ class Executor:
             return None
         self.last = outcomes[-1]
         for arm, name, outcome in zip(arms, names, outcomes, strict=True):
-            # When it ended on the session's own clock, which stands still while nobody measures.
+            # Time on the session's clock, which stops while nothing is measured.
             at = {} if fresh or self.ended is None else {"ended_ns": self.ended()}
             event = {"trial": name, "arm": arm.name, "plan_id": arm.plan.id, "outcome": outcome, **at}
             self._log.add(kinds[1], event)
@@ -239,7 +240,7 @@ class Executor:
         return outcomes
 
     def first_load_ns(self, name: str, plan: Plan | None = None) -> float | None:
-        """The first load of an arm, or of a plan under whatever name, that wrote what later ones read; None without."""
+        """Return the load time in ns of the first trial of an arm or plan that wrote a cache; None if there is none."""
         same = (load for arm, load in self._wrote if (arm.plan.id == plan.id if plan else arm.name == name))
         return next(same, None)
 
@@ -262,7 +263,7 @@ class Executor:
             custom_ops=self._workload.custom_ops,
             outputs_path=str(folder / "outputs") if keep else "",
             profile_path=str(folder / "profile") if profile else "",
-            name_nodes=not timing.warmup_runs,  # of a trial that is looked at, not timed
+            name_nodes=not timing.warmup_runs,  # of a trial that is inspected, not timed
             transfers=split,
             arrivals=self.arrivals if timing.turns.rounds else None,
         )

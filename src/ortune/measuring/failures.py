@@ -1,4 +1,4 @@
-"""Trials that failed: the error that fits, and what the user can do about it."""
+"""Errors for failed trials, with advice."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ortune.runtimes import lacking
 
 
 def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
-    """Raise for failures that no other input can mend.
+    """Raise an error for a failure that other inputs cannot avoid.
 
     Raises:
         RuntimeNotFound: The interpreter does not start or has no onnxruntime.
         ModelError: ONNX Runtime does not load the model.
-        MeasurementError: The plan cannot be applied, or the process came to a bad end.
+        MeasurementError: The plan cannot be applied, or the process ended abnormally.
     """
     where = place(arm)
     if outcome.reason == "no-runtime":
@@ -50,21 +50,21 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
 
 
 def device_failure(outcome: Failed, plan: Plan) -> DeviceFailure | None:
-    """Return what a failure says of the plan's device or its libraries; None if it says nothing of them."""
+    """Return the known failure of the plan's device or its libraries that matches; None if there is none."""
     text = "\n".join((outcome.what, *outcome.log))
     known = (failure for spec in plan.providers for failure in providers.find(spec.name).failures)
     return next((one for one in known if re.search(one.pattern, text, re.IGNORECASE)), None)
 
 
 def _of_rewritten(outcome: Failed, arm: Arm) -> str:
-    """Return what helps where shapes contradict each other once a model was rewritten, as for fixed sizes."""
+    """Return advice for contradicting shapes in a rewritten model; "" for other failures."""
     if not arm.plan.rewrites or _SHAPES not in outcome.what:
         return ""
     return f"omit {arm.plan.rewrites[-1].name}, or pass sizes that the model accepts with --dim or --shape"
 
 
 def _made_for(outcome: Failed) -> str:
-    """Return how to get the provider that the trial's build lacks: the runtime that has it, or what hinders that."""
+    """Return advice to get a provider that the build lacks; "" for other failures."""
     provider, fell_back, _ = outcome.what.partition(" fell back to ")
     if outcome.reason != "not-applied" or not fell_back or _HAS_IT in outcome.what:
         return ""
@@ -72,7 +72,7 @@ def _made_for(outcome: Failed) -> str:
 
 
 def _too_new(what: str, build: str) -> str:
-    """Return what of a model is newer than the runtime, as that says itself; "" if nothing is."""
+    """Return the error for a model that is too new for the build, from ONNX Runtime's message; "" for others."""
     ir = re.search(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)", what)
     if ir:
         return f"IR version {ir[1]} is newer than {build}, which reads up to {ir[2]}"
@@ -83,20 +83,20 @@ def _too_new(what: str, build: str) -> str:
 
 
 def place(arm: Arm) -> str:
-    """Return where a trial failed: the model, and the plan when it is not the default."""
+    """Return the location of a failed trial: the model, and the plan if it is not the default."""
     return f"{arm.model} with {arm.plan.describe()}" if arm.plan.id != Plan().id else str(arm.model)
 
 
 def describe(outcome: Failed) -> str:
-    """Return the failure and, for a bad end, the last lines that the process printed."""
+    """Return the failure and, for a crash or protocol error, the last lines that the process printed."""
     silent = outcome.reason in ("crash", "protocol")
-    # What was not applied is a sentence on the setting or provider already.
+    # The text of "not-applied" is already a sentence about the setting or provider.
     what = outcome.what if outcome.reason == "not-applied" else f"{outcome.reason}: {outcome.what}"
     return "\n".join([what, *(outcome.log[-5:] if silent else ())])
 
 
 def remedy(outcome: Failed, *, in_page: bool = False) -> str:
-    """Return what the user can do about a failure, of a process or of a page."""
+    """Return advice for a failure of a process or of a page."""
     if outcome.phase == "preparing":
         return "omit that setting, or provide what it needs"
     if in_page and outcome.reason in _IN_PAGE:
@@ -182,7 +182,7 @@ _NOT_LOADED = (
         "use an onnxruntime that accepts this type (--runtime), or export the model with another type",
     ),
 )
-"""What helps where ONNX Runtime does not load a model, by what it says."""
+"""Advice for models that ONNX Runtime does not load, by a pattern of its message."""
 _NOT_LOADED_ELSE = "load the model alone with the same onnxruntime to see whether it fails there too"
 _HAS_IT = "this build has it"
 _LACKS_IT = "omit this option, or use an onnxruntime that has it (--runtime); ortune doctor lists the builds"
@@ -208,7 +208,7 @@ _NOT_APPLIED = (
     ("was refused", "omit the setting, or use another value"),
     ("was not applied", "omit the setting, or use another value"),
 )
-"""What helps where a setting or a provider was not applied, by what was said of it."""
+"""Advice for settings and providers that were not applied, by a part of the message."""
 _LACKING = "use a browser or an onnxruntime-web that has it: --browser PATH, --headful, --ort-web VERSION"
 _IN_PAGE = {
     "load-error": _LACKING,
@@ -216,4 +216,4 @@ _IN_PAGE = {
     "not-applied": f"omit the setting, or {_LACKING}",
     "crash": "start the browser by hand to see whether it crashes there too, or use another: --browser PATH",
 }
-"""What helps a page, where that is something else than for a process."""
+"""Advice for failures in a page, if it differs from that for a process."""

@@ -1,4 +1,4 @@
-"""Does latency depend on the values of the inputs? The baseline under several kinds of invented feed."""
+"""Times of the baseline with several kinds of generated inputs, to detect latency that depends on values."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def pooled(first: Sequence[CaseTimes], second: Sequence[CaseTimes]) -> tuple[Cas
 
 
 def kinds_runs(runs: int) -> int:
-    """Return runs of each kind of feed, where a trial has so many."""
+    """Return the number of runs of each kind of feed, for trials with so many runs."""
     return max(LEAST_OF_KIND, runs // 4)
 
 
 def kinds_ns(runs: int, start_ns: float, run_ns: float) -> float:
-    """Return what trying the kinds of feed takes: ``run_ns`` is a run of every case."""
+    """Return the nanoseconds to time all kinds of feed; ``run_ns`` is a run of every case."""
     return start_ns + len(KINDS) * (1 + kinds_runs(runs)) * run_ns
 
 
@@ -47,10 +47,10 @@ def kinds_of_feed(
     *,
     again: bool = False,
 ) -> tuple[CaseTimes, ...]:
-    """The first case's times under each kind of feed that the model takes, in one process; () when it takes none.
+    """Time the first case with each kind of feed that the model accepts, in one process; () if there is none.
 
-    Feeds that the user gave are real and are not questioned. An extreme feed may be one that the model refuses, so
-    fewer kinds are tried when all together fail. ``again`` is the second look, in the other order.
+    The user's own inputs are not varied. The model may reject extreme inputs, so fewer kinds are tried if all together
+        fail. ``again`` repeats the trial with the kinds in reverse order.
     """
     if work.inputs_path:
         return ()

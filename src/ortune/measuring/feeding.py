@@ -1,4 +1,4 @@
-"""What a model is fed: inputs that run, found by trying them for real, and their files."""
+"""Inputs of a model that run, found by trying them, and their files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RunnableInputs:
 
     Attributes:
         work: The inputs.
-        lowered: The optimisation level at which they run, if it is not the requested one; otherwise None.
+        lowered: The optimisation level at which they run, if not at the requested one; otherwise None.
     """
 
     work: Workload
@@ -38,7 +38,7 @@ class RunnableInputs:
 def write_case_feeds(
     model: onnx_ir.Model, work: Workload, folder: Path, kind: Kind = "usual"
 ) -> tuple[FeedRef, ...]:
-    """Make every case's feeds and write them. The same workload gives the same bytes."""
+    """Generate every case's feeds and write them. The same workload gives the same bytes."""
     refs = []
     for i, (case, values) in enumerate(workload.feeds(model, work, kind)):
         place = folder / f"{kind}-{i}"
@@ -57,15 +57,15 @@ def settle_workload(
     *,
     keep_outputs: bool = False,
 ) -> RunnableInputs:
-    """Try the proposed inputs for real and corrects them from what ONNX Runtime says.
+    """Try the proposed inputs and correct them by ONNX Runtime's errors, until they run.
 
-    Inputs that fail are run once more without graph optimisation: if they run there, the optimiser is at fault and not
-    the inputs, and the error of a run that fails there too names nodes of the model. With ``keep_outputs`` the
-    executor's last outcome says where they lie.
+    Inputs that fail are run once more without graph optimisation: if they run then, the optimiser is the cause; if not,
+        the error names nodes of the model. With ``keep_outputs`` the executor's last outcome has the path of the
+        outputs.
 
     Raises:
-        InputError: No inputs were found that run; names the input and the flag.
-        ModelError: The model does not load, whatever it is fed.
+        InputError: No inputs were found that run. Names the input and the option.
+        ModelError: The model does not load.
     """
     work, last = proposal, ""
     for attempt in range(FEED_TRIES):
@@ -98,7 +98,7 @@ def _cases_that_run(
     model: onnx_ir.Model,
     work: Workload,
 ) -> Workload | None:
-    """Run each case of a mix alone, and return the mix without the sizes that fail; None if all or none do.
+    """Run each case of a mix separately, and return the mix without the sizes that fail; None if all or none fail.
 
     Raises:
         InputError: One of the user's own inputs fails, and others run.

@@ -1,4 +1,4 @@
-"""The first run of a model and the checks of its outputs, which precede every measurement in all verbs."""
+"""The first run of a model and the checks of its outputs, which precede every measurement."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def settle(
     *,
     limit_s: float = math.inf,
 ) -> None:
-    """Find inputs that run, and asks first of all whether the outputs are numbers, and right.
+    """Find inputs that run, and check whether the outputs are finite and right.
 
     Args:
         baseline: The side that is run.
-        budget: The budget of the command: what does not fit is left out with a note.
-        line: Receives progress.
+        budget: The budget of the command; checks that do not fit are skipped with a note.
+        line: Callback for progress messages.
         name: The name of the side, if there are several.
-        limit_s: Seconds that a run may take, if less than the whole budget.
+        limit_s: Maximum seconds of a run, if less than the whole budget.
 
     Raises:
-        OrtuneError: As the first run fails.
+        OrtuneError: The first run failed.
     """
     baseline.settle(min(limit_s, budget.total_s))
     first = baseline.executor.last
@@ -81,7 +81,7 @@ def settle(
     side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
-        nonfinite = ()  # the model gives numbers: what the optimiser makes of them is told as wrong
+        nonfinite = ()  # the model gives finite values, so the optimiser's result is reported as wrong
     alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget, check)
     if check is not None and check.wrong:
         alerts += _wrong(
@@ -92,7 +92,7 @@ def settle(
         facts = replace(baseline.facts(), level_check=check)
         baseline.findings += rule_of(rounded_activations).findings(facts)
     _question_range(baseline, side, baseline.refs, line, name, first_ns, budget)
-    baseline.executor.last = first  # what a run costs is told from it
+    baseline.executor.last = first  # the cost of a run is read from it
 
 
 def _question_range(
@@ -104,14 +104,14 @@ def _question_range(
     run_ns: float,
     budget: Budget,
 ) -> None:
-    """Add a finding if activations of a quantized side exceed their calibrated range; left out without time for it."""
+    """Add a finding if activations of a quantized side exceed their calibrated range; skipped without time for it."""
     quantized = side.levels and any(with_operator(side.model.ir, "QuantizeLinear"))
     if not quantized or not budget.holds(LEVEL_TIMES, run_ns):
         return
     place = baseline.scratch / f"clipped{name and '-'}{name}"
     clipped = clipped_activations(side, refs[0], baseline.executor, place, line=line)
     found = rule_of(clipped_beyond_range).findings(replace(baseline.facts(), clipped=clipped))
-    if baseline.work.inputs_path:  # with generated inputs it may not be true of real ones
+    if baseline.work.inputs_path:  # generated inputs may not be typical
         baseline.alert(found, name)
     else:
         own = side is baseline.side
@@ -122,15 +122,15 @@ def _question_range(
 
 
 def question_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
-    """Ask after all whether the optimiser makes the base's outputs wrong: those of another side are unlike them.
+    """Check the base with and without optimisation if this was not done, because another side's outputs differ.
 
-    Which side is right comes before how fast they are, so this is done whatever the budget holds.
+    This is done whatever the budget, since it decides which side is right.
 
     Args:
         baseline: The base.
         line: Callback for progress messages.
-        name: Of the base.
-        budget: The budget of the command: the first wrong node is left out with a note where it does not fit.
+        name: The name of the base.
+        budget: The budget of the command; without time, the first wrong node is not located, with a note.
     """
     side, own = baseline.side, baseline.check
     if own.level_check is not None or not side.levels or side.plan.is_web:
@@ -156,19 +156,19 @@ def question_side(
     budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
 ) -> bool:
-    """Return whether the outputs of another side are wrong by its own model; adds that to the alerts.
+    """Check another side against its own model; return whether its outputs are wrong, and add that to the alerts.
 
-    Called for a side whose outputs differ from the base's, whatever the budget: checked against the model without
-    optimisation, and by the model in float64 if the base was.
+    Called for a side with outputs that differ from the base's, whatever the budget. They are compared with the model
+        without optimisation, and with the model in float64.
 
     Args:
-        baseline: Whose processes run it.
+        baseline: Its processes run the side.
         side: The side to check; its last trial gives the cost of a run.
-        refs: What it is fed.
+        refs: The inputs.
         line: Callback for progress messages.
-        name: Of the side.
-        budget: The budget of the command: from which node on it is wrong is left out with a note where it does not fit.
-        limit_s: Seconds that an evaluation in float64 may take.
+        name: The name of the side.
+        budget: The budget of the command; without time, the first wrong node is not located, with a note.
+        limit_s: Maximum seconds of an evaluation in float64.
     """
     if not side.levels:
         return False
@@ -178,7 +178,7 @@ def question_side(
     side_ns = last.elapsed_ns if last is not None else 0
     _question_range(baseline, side, refs, line, name, side_ns, budget)
     baseline.executor.last = last
-    # The store may know it from an earlier session: the same model, settings, inputs and build.
+    # An earlier session may have stored the result for the same model, settings, inputs and build.
     check = levels.known(baseline.host, baseline.log.folder)
     if check is None:
         check = levels.check(None, baseline.host, baseline.log.folder)
@@ -206,9 +206,9 @@ def at_level_that_runs(
     *,
     itself: bool = False,
 ) -> tuple[Resolved, Arm]:
-    """Return another side with its arm, at a lower level if ONNX Runtime's optimiser is why it failed.
+    """Return another side with its arm, at a lower level if ONNX Runtime's optimiser made it fail.
 
-    That it is the reason is added to the alerts.
+    The reason is added to the alerts.
 
     Args:
         baseline: Its processes run the side.
@@ -216,11 +216,11 @@ def at_level_that_runs(
         arm: The side with its inputs.
         outcome: The outcome of the arm.
         name: The name of the side.
-        budget: The budget of the command; without time for it, the origin of the failing node is left out with a note.
+        budget: The budget of the command; without time, the origin of the failing node is not found.
         itself: Whether a model may be compared with itself.
 
     Raises:
-        MeasurementError: The sides are equal now, or one does not run at the level that was given for it alone.
+        MeasurementError: The sides are now equal, or one does not run at a level that was requested for it only.
     """
     lowered = None
     if isinstance(outcome, Failed):
@@ -243,16 +243,16 @@ def question_numbers(
     name: str,
     budget: Budget,
 ) -> None:
-    """Adds to the alerts from which node on another side's outputs are no numbers where the base's are.
+    """Add an alert that locates non-finite values in another side's outputs if the base's are finite.
 
     Args:
-        baseline: Whose processes run it.
+        baseline: Its processes run the side.
         side: The side to check; its last trial gives the cost of a run.
-        refs: What it is fed.
-        difference: Of its outputs and the base's.
+        refs: The inputs.
+        difference: The difference of its outputs from the base's.
         line: Callback for progress messages.
-        name: Of the side.
-        budget: The budget of the command: the node is left out with a note where it does not fit.
+        name: The name of the side.
+        budget: The budget of the command; without time, the node is not located, with a note.
     """
     own = tuple(
         msgspec.structs.replace(
@@ -280,7 +280,7 @@ def _not_finite(
     budget: Budget,
     check: LevelCheck | None = None,
 ) -> list[Finding]:
-    """Return what is said of a side's outputs that are not finite, with the node from which on they are not."""
+    """Return the findings about a side's non-finite outputs, with the first node that produces them."""
     source = None
     what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
     if (
@@ -296,7 +296,7 @@ def _not_finite(
 
 
 def _holds_not_finite(ref: FeedRef) -> bool:
-    """Return whether an input holds NaN or infinities."""
+    """Return whether an input contains NaN or infinities."""
     values = feed_files.read_feeds(Path(ref.path)).values()
     return any(isinstance(value, np.ndarray) and sum(feed_files.not_finite(value)) for value in values)
 
@@ -316,7 +316,7 @@ def _wrong(
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
-    """Return the alert about a wrong level, naming the first wrong node; found once and then kept."""
+    """Return the alerts about a wrong level, with the first wrong node, which is located once and stored."""
     what = f"no time to locate the first wrong node of {_outputs_of(name)}"
     if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, budget):
         node = first_decisive(
@@ -333,7 +333,7 @@ def _wrong(
         levels.keep(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(baseline.facts(), level_check=check, ort_version=version)
-    # What the file itself has lost comes first: no level brings it back.
+    # Faults of the file come first: no level can repair them.
     return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]
 
 
@@ -345,7 +345,7 @@ def _broken(
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
-    """What is said of a level at which a side does not run, with the node that fails and what it was made from."""
+    """Return the findings about a level at which a side does not run, with the failing node and its origin."""
     broken, node = lowered.level, named_node(lowered.level.what)
     if node is not None:
         made = sources_by_name(side.model.ir, node)
@@ -361,7 +361,7 @@ def _broken(
 
 
 def _holds(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
-    """Return whether the budget holds so many unoptimised runs; where it does not, a note says what is left out."""
+    """Return whether so many unoptimised runs fit in the budget; if not, add a note about the skipped step."""
     if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True
     needed_s = 1e-9 * LEVEL_TIMES * n_runs * run_ns

@@ -1,4 +1,4 @@
-"""What a session of a fixed number of blocks holds within its budget, and its run."""
+"""A session with a fixed number of blocks: the changes that fit in its budget, and its run."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from ortune.search.phases import FIXED_TIMES
 
 @dataclass(frozen=True, kw_only=True)
 class AffordableArms:
-    """What a budget holds.
+    """The changes that fit in a budget.
 
     Attributes:
-        arms: The changes that are measured.
-        needed_s: Seconds of budget that all changes take, with controls.
-        controlled: Whether they are measured with controls; without, what is seen is no claim.
+        arms: The changes to measure.
+        needed_s: Budget in seconds for all changes with controls.
+        controlled: Whether controls are measured too; without them, nothing can be confirmed.
     """
 
     arms: list[str]
@@ -35,17 +35,17 @@ class AffordableArms:
     controlled: bool
 
     def all_of(self, arms: Sequence[str]) -> bool:
-        """Return whether all of these are measured as they should be."""
+        """Return whether all of these are measured, with controls."""
         return self.controlled and len(self.arms) == len(arms)
 
 
 def holds(budget: Budget, trial_ns: float) -> bool:
-    """Return whether the time left holds the fewest blocks of one change."""
+    """Return whether the minimum blocks of one change fit in the time left."""
     return budget.holds(least_trials(1, controlled=False), trial_ns)
 
 
 def shorten(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
-    """Shorten trials until the fewest blocks of so many changes fit; return how many trials these are."""
+    """Shorten trials until the minimum blocks of so many changes fit; return the number of trials."""
     trials = least_trials(n_changes, controlled=controlled)
     # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
     baseline.shorten(budget.left_ns / (trials * FIXED_TIMES))
@@ -58,17 +58,17 @@ def held(
     budget: Budget,
     drop: Callable[[list[str]], object] = lambda arms: arms.pop(),
 ) -> AffordableArms:
-    """Return what the time left holds: of too many changes some; where not one fits with controls, some without.
+    """Return the changes that fit in the time left: fewer if necessary, and without controls if none fits otherwise.
 
     Args:
-        baseline: Its trials are made shorter first.
-        arms: The changes to be measured.
+        baseline: The base; its trials are shortened first.
+        arms: The changes to measure.
         budget: The budget of the command.
-        drop: Removes one from a list of too many: by default the last.
+        drop: Removes one from a list that is too long; by default the last.
     """
     trials = shorten(baseline, len(arms), budget, controlled=True)
     needed_s = budget.needed_s(trials, baseline.pilot.trial_ns)
-    # Fewer changes with controls come before all of them without: without controls nothing is a claim.
+    # Fewer changes with controls are preferred to all without, since controls are needed to confirm anything.
     for controlled in (True, False):
         kept = list(arms)
         while kept:
@@ -80,12 +80,12 @@ def held(
 
 
 def needed_s(schedule: Fixed, budget: Budget, began_s: float) -> float:
-    """Return the seconds of budget for blocks that did not fit because trials took longer than in the pilot.
+    """Return the budget in seconds for blocks that did not fit because trials took longer than in the pilot.
 
     Args:
         schedule: A schedule that ended without a block after its calibration, or without controls.
         budget: The budget of the command.
-        began_s: Seconds of it that were spent before the schedule began.
+        began_s: Seconds spent before the schedule began.
     """
     n_changes = sum(arm not in (BASE, IDENTICAL) for arm in schedule.arms)
     return budget.needed_s(least_trials(n_changes), float(np.median(schedule.costs_ns)), before_s=began_s)
@@ -101,19 +101,19 @@ def race(
     rng: random.Random,
     budget: Budget,
 ) -> Fixed:
-    """Return a calibration, a fixed number of blocks after it, and the A/A check over both; or blocks without controls.
+    """Run a calibration, blocks and a final A/A check, or only blocks without controls; return the schedule.
 
     Args:
-        baseline: Its executor knows the arms, and the controls; its trials are made shorter where time is short.
+        baseline: Its executor has the arms and the controls; its trials are shortened if necessary.
         within: The arms compared with the base, and the identical copy of it if there are controls.
         watch: Progress and cancellation callbacks.
         replay: Journals the blocks.
-        fixed: The statistic, where the objective says it.
-        rng: Draws the orders.
+        fixed: The statistic, if the objective determines it.
+        rng: Draws the order of arms.
         budget: The budget of the command.
 
     Raises:
-        MeasurementError, Interrupted: As ``Schedule.calibrate``; MeasurementError too where the last check fails.
+        MeasurementError, Interrupted: Raised by ``Schedule.calibrate`` and by the last check.
     """
     schedule = Fixed(within.arms, fixed, controlled=within.controlled)
     least = LEAST_BLOCKS if within.controlled else LEAST_EXPLORED
