@@ -22,7 +22,7 @@ class Budget:
     """The time of one invocation, or the part of it that some of its steps may take.
 
     There are two clocks. Decisions depend on the time of the last journalled step (``spent_ns``), so a resumed session
-        repeats them. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
+    repeats them. Limits of steps that are not repeated depend on the time until now (``elapsed_ns``).
 
     Attributes:
         total_s: The user's budget in seconds; infinite without one.

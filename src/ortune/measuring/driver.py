@@ -80,7 +80,7 @@ def run_block(
     """Run each arm of a block once, with the baseline (the first arm) once per group; return None after a stop.
 
     A block with a failed trial that is needed is dropped as a whole. If many plans compete, the trials of the others
-        remain valid.
+    remain valid.
     """
     trials: list[BlockTrial] = []
     for number, group in enumerate(groups(block.arms, 1 if block.alone else execute.most_alive)):

@@ -65,7 +65,7 @@ class Executor:
         timing, limits: Timing and limits of later trials.
         most_alive: Maximum number of processes that fit in memory at once.
         recorded: Returns the outcome of a trial that an interrupted session measured, called before each trial.
-            ended: Returns the session time at which a trial ended, in nanoseconds; None without such a clock.
+        ended: Returns the session time at which a trial ended, in nanoseconds; None without such a clock.
         passed: Callback after work that is not a trial of the session.
         last: The latest outcome; None before the first trial.
         reference: Folder of the reference outputs; None if there are none yet.
@@ -120,7 +120,7 @@ class Executor:
         """Run one trial by itself, with all of its runs in one turn; ``runs=0`` loads the model and runs it once.
 
         ``keep_outputs`` keeps the outputs, at the path in the outcome. ``fresh`` ignores recorded outcomes. ``split``
-                times transfers if the device has its own memory.
+        times transfers if the device has its own memory.
         """
         recorded = self.recorded(arm.name, arm.plan.id) if self.recorded and not fresh else None
         if recorded is not None:
@@ -148,10 +148,9 @@ class Executor:
         """Run each arm with and without ONNX Runtime's profiler, in turn; return the pairs of outcomes.
 
         These are not trials of the session, since profiling changes their times. As many arms run at once as fit in
-                memory. ``done.profile`` of the first outcome is the path of the trace in the scratch folder. The second
-                run times transfers if the device has its own memory; it is None if the last trial's GPU was emulated,
-                and
-                then few runs are profiled.
+        memory. ``done.profile`` of the first outcome is the path of the trace in the scratch folder. The second run
+        times transfers if the device has its own memory; it is None if the last trial's GPU was emulated, and then few
+        runs are profiled.
         """
         timing = replace(self.timing, turns=turns, warmup_runs=3, warmup_ns=0, warmup_cap_ns=0)
         kinds = ["profiled", "plain"]

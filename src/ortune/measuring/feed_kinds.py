@@ -50,7 +50,7 @@ def kinds_of_feed(
     """Time the first case with each kind of feed that the model accepts, in one process; () if there is none.
 
     The user's own inputs are not varied. The model may reject extreme inputs, so fewer kinds are tried if all together
-        fail. ``again`` repeats the trial with the kinds in reverse order.
+    fail. ``again`` repeats the trial with the kinds in reverse order.
     """
     if work.inputs_path:
         return ()

@@ -159,7 +159,7 @@ def question_side(
     """Check another side against its own model; return whether its outputs are wrong, and add that to the alerts.
 
     Called for a side with outputs that differ from the base's, whatever the budget. They are compared with the model
-        without optimisation, and with the model in float64.
+    without optimisation, and with the model in float64.
 
     Args:
         baseline: Its processes run the side.

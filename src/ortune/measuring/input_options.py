@@ -1,4 +1,4 @@
-"""What a user says of inputs, as every measuring verb takes it."""
+"""The options for inputs, shared by all verbs that measure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputOptions:
-    """Which inputs the model gets and under what load; the names are those of the command line.
+    """The inputs of the model and its load; names match the options of the command line.
 
     Attributes:
-        kept: Shapes of an earlier run, which count where nothing else is said and the model takes them.
+        kept: Shapes of an earlier run, used if no option sets them and the model accepts them.
         sessions, callers: Sessions in one process, and threads that call each.
-        pod: The container that is emulated, None for none.
-        in_turn: Sizes that were guessed are varied from call to call: an arena grows when sizes change.
-        batch_too: A batch of 1 that nobody chose is varied with them.
-        allow_nonfinite: Outputs may be NaN or infinite.
-        image: How a folder of images is read.
-        data: Further inputs of the user's, to calibrate quantized models on and to see their error.
+        pod: The emulated container; None for none.
+        in_turn: Whether guessed sizes vary from call to call, since an arena grows when sizes change.
+        batch_too: Whether a batch of 1 that the user did not choose varies too.
+        allow_nonfinite: Whether outputs may be NaN or infinite.
+        image: Preprocessing of a folder of images; "" for the default.
+        data: The user's further inputs, to calibrate quantized models and to measure their error.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class InputOptions:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What the user said of inputs, as the command line of every verb has it; not the load that they are under."""
+        """The options for inputs as words of any verb's command line, without those for the load."""
         words = ["--inputs", str(self.inputs)] if self.inputs is not None else []
         words += ["--image", self.image] if self.image else []
         for name, shape in self.shapes.items():

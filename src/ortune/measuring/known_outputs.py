@@ -1,4 +1,4 @@
-"""What is known about the outputs of a base: whether they are numbers, and whether they are right."""
+"""Known facts about the outputs of a base: whether they are finite, and whether they are right."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ortune.records import ClippedActivation, ExactCheck, LevelCheck, NonFiniteO
 
 @dataclass(slots=True, kw_only=True)
 class KnownOutputs:
-    """The outputs of a base, and the results of the checks that were made of them.
+    """The outputs of a base, and the results of the checks on them.
 
     Attributes:
         evaluations: Evaluations in float64 of all models of the session.
-        allow_nonfinite: Whether outputs that are no finite numbers are accepted.
-        levels: The side by level of optimisation; not set before inputs are settled.
-        folder: Outputs of the side as it runs; they may have gone with an interrupted session.
-        nonfinite: Outputs that hold NaN or infinities.
+        allow_nonfinite: Whether non-finite outputs are accepted.
+        levels: Outputs of the side by level of optimisation; not set before inputs are settled.
+        folder: Outputs of the side as it runs; a resumed session may lack the folder.
+        nonfinite: Outputs that contain NaN or infinities.
         clipped: Activations of a quantized base that exceed the range of their quantization.
-        wrong_plan: The requested plan, if another level runs in its place because its outputs are wrong or it
-            does not run.
-        level_asked: Whether the outputs were to be compared with those of the model without optimisation.
-        level_check: That comparison; None if it was not made.
-        exact: The outputs against the model evaluated in float64; None if that was not done.
-        exact_of: The same of other sides, by name.
-        renames: By arm, the names of its outputs as the base calls them.
-        known_differences: By key, differences that an interrupted session saw.
-        own_rounding: The differences that rounding alone makes, once they were measured.
-        precise: By arm, outputs with activations in float32; None if it does not round them, or does not run so.
+        wrong_plan: The requested plan, if another level is used because its outputs are wrong or it does not run.
+        level_asked: Whether a comparison with the model without optimisation was requested.
+        level_check: The result of that comparison; None if it was not made.
+        exact: Comparison with the model evaluated in float64; None if it was not made.
+        exact_of: The same comparison for other sides, by name.
+        renames: By arm, the names of its outputs in the base.
+        known_differences: By key, differences that an interrupted session journalled.
+        own_rounding: The differences caused by rounding only; None if not measured yet.
+        precise: By plan, model and build, outputs with activations in float32; None if these are not rounded, or the
+            run failed.
     """
 
     evaluations: Evaluations
@@ -53,7 +53,7 @@ class KnownOutputs:
 
     @property
     def claims(self) -> bool:
-        """Whether a claim about the speed of the base is possible: not if its outputs are no numbers."""
+        """Whether the speed of the base can be claimed: its outputs are finite, or need not be."""
         return self.allow_nonfinite or not any(o.unusable_reference for o in self.nonfinite)
 
     @property

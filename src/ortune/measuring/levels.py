@@ -44,24 +44,24 @@ from ortune.store import checks
 
 NOTHING: Mapping[str, Value] = {}
 NONE, LOWEST = "disable", "basic"
-"""The level of the reference, and the one in its place where a model does not run without any optimisation."""
+"""The level of the reference, and the one used if a model does not run without any optimisation."""
 JUDGEMENT = 4
-"""Version of the judgement of outputs; increase it with every change, so that stored judgements are made again."""
+"""Version of the judgement of outputs; increase it with every change, so stored judgements are made again."""
 ENOUGH_NUMBERS, MOST_DRAWS = 32, 8
-"""Of the smallest output: with fewer, inputs are moved several ways, and the farthest of these counts."""
+"""Values of the smallest output below which inputs are moved several times, and the maximum number of times."""
 MOST_BYTES = 1 << 30
-"""Of a model whose weights are moved: a larger one would be written to the disk once more."""
+"""Maximum bytes of a model with moved weights, since it is written to disk again."""
 
 
 class Levels:
-    """One side by level of optimisation: each is run at most once, untimed, and kept as its outputs.
+    """The outputs of one side by level of optimisation; each is run at most once, untimed.
 
     Args:
         side: The model with its plan.
-        refs: What it is fed.
-        executor: Whose processes run it.
+        refs: The inputs.
+        executor: Its processes run the side.
         work: Seed and custom operators.
-        folder: Scratch, to be made.
+        folder: Scratch folder, created when needed.
     """
 
     def __init__(
@@ -79,20 +79,20 @@ class Levels:
         return str(self._side.plan.settings.get(LEVEL.name, LEVEL.default))
 
     def plan(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Plan:
-        """Return the side's plan at another level, with what else is to be set."""
+        """Return the side's plan at another level, with further settings."""
         plan = self._side.plan
         at = {} if level == self.own else {LEVEL.name: level}
         return msgspec.structs.replace(plan, settings={**plan.settings, **at, **settings})
 
     def outputs(self, level: str, settings: Mapping[str, Value] = NOTHING) -> Path | None:
-        """Return the folder of the outputs at a level; None where the model does not run there."""
+        """Return the folder of the outputs at a level; None if the model does not run there."""
         key = self.plan(level, settings).id
         if key not in self._outputs:
             self._outputs[key] = self._run(level, self._side.runs, self._refs, settings)
         return self._outputs[key]
 
     def reference(self) -> tuple[str, Path] | None:
-        """Return the lowest level that runs, with its outputs; None where that is the side's own, or none does."""
+        """Return the lowest level that runs, with its outputs; None if it is the side's own, or if neither runs."""
         for level in (NONE, LOWEST):
             if level == self.own:
                 return None
@@ -102,30 +102,30 @@ class Levels:
         return None
 
     def moved(self, step: float = 0.0) -> OutputDifference | None:
-        """Return how far one step of rounding, of inputs and small weights, moves the reference; None: not known.
+        """Return the difference caused by one step of rounding of inputs and small weights; None if not known.
 
         Args:
-            step: As a share of the values; 0 for one step of their types, and of the grids of inputs that have one.
+            step: Step as a share of the values; 0 for one step of their types, and of the grids of quantized inputs.
         """
         if step not in self._moved:
             self._moved[step] = self._rounded(step)
         return self._moved[step]
 
     def is_rounding(self, difference: OutputDifference) -> bool:
-        """Return whether a difference is no larger than rounding makes of this model's outputs."""
+        """Return whether a difference is within this model's sensitivity to rounding."""
         return self._right(difference)
 
     def known(self, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """Return what an earlier session saw of the same model, plan, inputs and build on a processor like this one."""
+        """Return a stored check of the same model, plan, inputs and build on such a processor; None without one."""
         return checks.load(store_folder, self._key(host)) if store_folder else None
 
     def check(self, outputs: Path | None, host: Host, store_folder: Path | None) -> LevelCheck | None:
-        """Check whether outputs are the model's own; None where there is nothing to hold them against.
+        """Check outputs against the model without optimisation; return None if there is no reference.
 
         Args:
-            outputs: What the side gave for its inputs; None: it is run.
-            host: Where that was.
-            store_folder: Where the answer is kept for later sessions; None keeps nothing.
+            outputs: The side's outputs for its inputs; None to run it.
+            host: The machine of the outputs.
+            store_folder: Folder that keeps the answer for later sessions; None keeps nothing.
         """
         reference = self.reference()
         outputs = outputs or (self.outputs(self.own) if reference else None)
@@ -135,7 +135,7 @@ class Levels:
         difference = self._explained(folder, self._compared(folder, outputs))
         wrong = not self._right(difference)
         moved = self._moved.get(self._step)
-        # A reference that a kernel did not write is none: which level holds what memory held is chance.
+        # If the reference is unwritten memory, it does not show which level is right.
         unwritten = wrong and not self.repeats(level)
         right, settings = self.own, NOTHING
         if wrong:
@@ -159,9 +159,9 @@ class Levels:
         """Compare outputs with those of the model evaluated in float64.
 
         Args:
-            outputs: Of this side, or of the same model elsewhere, for the same inputs.
+            outputs: Outputs of this side, or of the same model on another machine, for the same inputs.
             evaluated: The evaluation for these inputs.
-            before: What is known by the model without optimisation: the level that is right by it is tried first.
+            before: The check against the model without optimisation, if any; its right level is tried first.
         """
         if evaluated.wide is None or evaluated.plain is None:
             return ExactCheck(not_evaluated=evaluated.why, needed_s=evaluated.needed_s)
@@ -172,13 +172,13 @@ class Levels:
         if not (finite or refuted):
             return ExactCheck(right=True, outputs=difference)
         if not (refuted and self._refutes(self._compared(evaluated.plain, outputs))):
-            # In the types of the model the evaluator agrees: the model means its own precision.
+            # In the model's own types the evaluator agrees with the outputs, so the model's precision is the cause.
             return ExactCheck(not_evaluated="unsure", finite=finite)
         level = self._exact_level(evaluated.wide, before)
         return ExactCheck(right=False, outputs=difference, right_level=level, finite=finite)
 
     def _exact_level(self, wide: Path, before: LevelCheck | None) -> str:
-        """The highest level that gives the exact outputs; "" for none, as where the kernels themselves are wrong."""
+        """Return the highest level with the exact outputs; "" if there is none, as with wrong kernels."""
         if before is not None and before.wrong and before.right:
             there = self.outputs(before.right, before.right_settings)
             if there is not None and not self._refutes(self._compared(wide, there)):
@@ -189,7 +189,7 @@ class Levels:
         return next(level for level in reversed(LEVEL.choices) if self._is_exact(level, wide))
 
     def _is_exact(self, level: str, wide: Path) -> bool:
-        """Return whether a level other than the side's own gives the exact outputs, and gives them twice."""
+        """Return whether a level other than the side's own gives the exact outputs, twice."""
         if level == self.own or (there := self.outputs(level)) is None:
             return False
         return not self._refutes(self._compared(wide, there)) and self.repeats(level)
@@ -197,7 +197,7 @@ class Levels:
     def _refutes(self, difference: OutputDifference) -> bool:
         moved = None if difference.ok else self.moved(self._step)
         if _finite_alone(difference):
-            # Where rounding alone decides whether values are finite, no kernel is at fault.
+            # If rounding decides whether values are finite, no kernel is at fault.
             return moved is None or moved.nonfinite_reference == moved.nonfinite_candidate
         return not difference.ok and right_side.refutes(
             difference,
@@ -207,14 +207,14 @@ class Levels:
         )
 
     def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
-        """Keep an answer for later sessions."""
+        """Store an answer for later sessions."""
         if store_folder:
             checks.keep(store_folder, self._key(host), answer)
 
     def repeats(self, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Return whether a level gives the same outputs again, with memory that held something else before.
+        """Return whether a level gives the same outputs again with other previous contents of memory.
 
-        A kernel that never writes its output gives zeros or old memory contents, which are no result.
+        A kernel that never writes its output returns zeros or old memory contents.
         """
         first = self.outputs(level, settings)
         arena = self._side.plan.settings.get(ARENA.name, True)
@@ -222,7 +222,7 @@ class Levels:
         return first is None or again is None or self._compared(first, again).ok
 
     def _explained(self, reference: Path, difference: OutputDifference) -> OutputDifference:
-        """Name the cause of a difference of the side's own outputs, where it is rounding activations to int8."""
+        """Add the cause to a difference of the side's own outputs, if it is rounding activations to int8."""
         plan = self._side.plan
         precise = None if difference.ok else activations.in_float32(plan, self._side.model.ir)
         if precise is None:
@@ -232,7 +232,7 @@ class Levels:
 
     @property
     def _step(self) -> float:
-        """What a model of few bits takes for one step of rounding, as a share of the largest value; else 0."""
+        """Rounding step of a model with few bits, as a share of the largest value; 0 for other models."""
         few_bits = any(node.op_type in rounding.OF_FEW_BITS for node in nodes(self._side.model.ir))
         return rounding.STEP_OF_FEW_BITS if few_bits else 0.0
 
@@ -242,21 +242,21 @@ class Levels:
         )
 
     def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:
-        """Return the highest level whose outputs are right, with what is set there; the reference's own always are."""
+        """Return the highest level with right outputs, and the settings it needs; at worst the reference's level."""
         choices = LEVEL.choices
         if self._step and saturates(host) and PRECISION.name not in self._side.plan.settings:
-            # Fused 8-bit products are the first suspects of such a processor, and slow to do without.
+            # Fused 8-bit products are the most likely cause on such a processor, and slow to avoid.
             exact = {PRECISION.name: True}
             if self._as_reference(folder, self.own, exact):
                 return self.own, exact
-        # From just below the level that was wrong to just above the reference, which needs no run.
+        # From just below the wrong level to just above the reference, which needs no run.
         for level in reversed(choices[choices.index(reference) + 1 : choices.index(self.own)]):
             if self._as_reference(folder, level):
                 return level, NOTHING
         return reference, NOTHING
 
     def _as_reference(self, reference: Path, level: str, settings: Mapping[str, Value] = NOTHING) -> bool:
-        """Return whether a level gives the reference's outputs, and gives them twice."""
+        """Return whether a level gives the reference's outputs, twice."""
         there = self.outputs(level, settings)
         return (
             there is not None
@@ -268,7 +268,7 @@ class Levels:
         return self._worst((ref, reference / ref.name, outputs / ref.name) for ref in self._refs)
 
     def _worst(self, pairs: Iterable[tuple[FeedRef, Path, Path]]) -> OutputDifference:
-        """Return the worst difference over folders of outputs with their references, for each of the inputs."""
+        """Return the worst difference over all inputs, from pairs of folders of reference and outputs."""
         model = self._side.model.ir
         comparisons, grids, random = output_comparisons(model), output_grids(model), bool(random_ops(model))
         return worst_of(
@@ -299,7 +299,7 @@ class Levels:
         there = self._run(level, model or self._side.runs, refs)
         if model is not None:
             model.unlink()
-            # Where it does not run with its weights moved, inputs alone tell less, and something.
+            # If the model with moved weights does not run, moving only the inputs still gives a lower limit.
             there = there or self._run(level, self._side.runs, refs)
         if there is None:
             return None
@@ -307,7 +307,7 @@ class Levels:
         return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
 
     def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
-        """Return the inputs one step away, another way with each draw."""
+        """Return the inputs moved by one step, in another direction with each draw."""
         refs = []
         for i, ref in enumerate(self._refs):
             place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw
@@ -316,7 +316,7 @@ class Levels:
         return refs
 
     def _nudged(self, step: float) -> Path | None:
-        """Return the model with small weights one step away; None where that moves nothing, or costs too much."""
+        """Return the model with small weights moved one step; None if nothing moves, or if the model is too large."""
         info = self._side.model.info
         plain = self._side.runs == self._side.model.path and info.format != "ort"
         if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
@@ -337,12 +337,12 @@ class Levels:
         )
         outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if isinstance(outcome, Failed) and outcome.reason == "disk-full":
-            # It says nothing of the level: taken for one that does not run, it would make others the right ones.
+            # A full disk is no property of the level; treating it as a failed level would select others.
             raise_if_unrunnable(outcome, arm)
         return Path(outcome.outputs_path) if isinstance(outcome, Measured) else None
 
     def _key(self, host: Host) -> str:
-        """Return what the answer depends on: the model, its plan, what it is fed, build, processor and how we judge."""
+        """Return a key of all that determines the answer: the model, plan, inputs, build, processor and version."""
         side, digest = self._side, hashlib.sha256()
         files = [Path(library) for library in self._work.custom_ops]
         files += [file for ref in self._refs for file in sorted(Path(ref.path).iterdir())]
@@ -362,12 +362,12 @@ class Levels:
 
 
 def _finite_alone(difference: OutputDifference) -> bool:
-    """Return whether the reference of a difference is finite where the outputs are not."""
+    """Return whether the reference is finite and the outputs are not."""
     return any(of.unusable_candidate > of.nonfinite_reference == 0 for of in difference.nonfinite)
 
 
 def _n_draws(folders: Iterable[Path]) -> int:
-    """Return how often the inputs are moved: one number stays by chance where it usually moves, many numbers do not."""
+    """Return how often to move the inputs; more often for small outputs, which may stay unchanged by chance."""
     sizes = [
         array.size for folder in folders for array in tensors(folder).values() if array.dtype.kind == "f"
     ]

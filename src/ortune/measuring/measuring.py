@@ -1,4 +1,4 @@
-"""One model that is measured: its side and inputs, the processes that run it, and what is known of it so far."""
+"""One measured model: its side and inputs, the processes that run it, and the results so far."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ STARTS = 2  # further processes that show how long a plan takes to load and to r
 
 
 class Measuring:
-    """One side that is measured, and everything that stays between the steps of that.
+    """One side that is measured, and the state between the steps of its measurement.
 
-    The steps are functions that take a measuring; what exists after each:
+    The steps are functions with a measuring as argument. State after each step:
 
     ==============================  ============================================================================
     ``Measuring(...)``              ``side``, ``work`` as proposed, ``executor``, ``limits``, ``comparer``
@@ -70,17 +70,17 @@ class Measuring:
     ==============================  ============================================================================
 
     Attributes:
-        side: The base; another level of it if its own is wrong, or does not run.
-        lowered: The level at which the side runs, if it does not at its own.
+        side: The base, possibly at another level than requested if its outputs are wrong there or it does not run.
+        lowered: The level at which the side runs, if it fails at the requested one; otherwise None.
         work: The inputs that run; ``refs`` are their files.
-        executor: Runs the arms; ``limits`` are those of its trials.
-        pilot: The cost of its trials, and their length.
+        executor: Runs the arms; ``limits`` are the limits of its trials.
+        pilot: The cost and the length of its trials.
         comparer: Compares its outputs with others.
-        check: What is known of its outputs.
-        notes: Sentences that are shown with the answer; ``alerts`` are shown before all else.
-        findings: What rules found on the way.
-        peak_in_turn: Peak memory over several sizes in turn, once it was measured.
-        gpu_runs: Transfers of a run, by execution provider, once one with memory of its own ran.
+        check: Known facts about its outputs.
+        notes: Sentences that are shown with the answer; ``alerts`` are shown first.
+        findings: Findings of rules during the measurement.
+        peak_in_turn: Peak memory over several sizes in turn; None if not measured.
+        gpu_runs: Transfers of a run, by execution provider with its own memory.
     """
 
     def __init__(
@@ -93,15 +93,15 @@ class Measuring:
         machine: Machine,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> None:
-        """Propose inputs; nothing is run yet.
+        """Propose inputs; nothing is run.
 
         Args:
             side: The base.
             options: The options of its inputs.
-            scratch: A folder of its own.
+            scratch: A folder for this side.
             log: The journal.
-            say: Receives sentences for the user.
-            machine: Where it runs.
+            say: Callback for sentences to the user.
+            machine: The machine that runs the side.
             load: Changes the proposed workload.
         """
         self.machine = machine
@@ -137,17 +137,17 @@ class Measuring:
         """Find inputs that run, and keep the outputs of the first run.
 
         Args:
-            limit_s: Seconds that loading and the first run may take each; never less than in any budget.
+            limit_s: Maximum seconds for loading and for the first run; fixed minimums apply.
 
         Raises:
-            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+            InputError, ModelError, RuntimeNotFound, MeasurementError: The first run failed.
         """
         self.limits.set(max(LEAST_LOAD_S, limit_s), max(LEAST_FIRST_RUN_S, limit_s))
         self.settle_inputs()
         self.take_outputs()
 
     def take_outputs(self) -> None:
-        """Take the outputs of the last trial, which is the base's, for those of the side as it runs."""
+        """Use the outputs of the last trial, which is the base's, as those of the side."""
         check, last = self.check, self.executor.last
         if isinstance(last, Measured):
             check.folder = Path(last.outputs_path or "-")
@@ -157,24 +157,24 @@ class Measuring:
         check.levels = Levels(side, self.refs, self.executor, self.work, self.scratch / "levels")
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
-        """Make further trials as long as they should be, or as short as requested and still useful.
+        """Restore the turns of later trials, shortened to the requested maximum as far as is useful.
 
         Args:
-            most_ns: Maximum time of a trial; rounds are cut for it, then runs.
-            better_ns: Preferred maximum; rounds alone are cut for it.
+            most_ns: Maximum nanoseconds of a trial; rounds are cut for it, then runs.
+            better_ns: Preferred maximum in nanoseconds; only rounds are cut for it.
         """
         self.use_turns(self.pilot.shortened(most_ns, better_ns))
 
     def use_turns(self, turns: Turns) -> None:
-        """Run further trials with these turns."""
+        """Use these turns in later trials."""
         self.executor.timing = replace(self.executor.timing, turns=self.pilot.use(turns))
 
     def retime(self, judgement: Judgement, trials: Sequence[Measured]) -> None:
-        """Choose the rounds of further groups from the noise of the controls.
+        """Choose the rounds of later groups from the noise of the controls.
 
         Args:
             judgement: The result of the controls.
-            trials: Trials of the base in them.
+            trials: Trials of the base among the controls.
         """
         if self.executor.most_alive >= 2:
             self.pilot.retime(judgement, trials, self.executor.timing.turns)
@@ -185,17 +185,18 @@ class Measuring:
         return any(finding.code == emulated_device.CODE for finding in self.findings)
 
     def note(self, text: str) -> None:
-        """Say something now, and repeat it with the answer."""
+        """Show a sentence now, and repeat it with the answer."""
         self.notes.append(text)
         self.say(text)
 
     def alert(self, findings: Sequence[Finding], name: str = "", *, said_before: bool = False) -> None:
-        """Says findings at once, and again before the answer.
+        """Show findings now, and again before the answer.
 
         Args:
-            findings: What is said.
-            name: Of the side, if there are several.
-            said_before: They replace findings that were said in other words, so they only come before the answer.
+            findings: The findings.
+            name: The name of the side, if there are several.
+            said_before: Whether they replace findings that were shown in other words; they are shown only before the
+                answer.
         """
         for finding in findings:
             if name and self._also(finding, name):
@@ -206,7 +207,7 @@ class Measuring:
                 self.say(said.sentence(evidence=False))
 
     def _also(self, finding: Finding, name: str) -> bool:
-        """Name a further side in the alert that contains the same finding; return whether there is one."""
+        """Add a side to the alert that contains the same finding; return False if there is no such alert."""
         for i, alert in enumerate(self.alerts):
             names, _, what = alert.what.partition(": ")
             known = re.split(", | and ", names)
@@ -219,7 +220,7 @@ class Measuring:
         return False
 
     def facts(self) -> Facts:
-        """Return what rules may know of the side as it runs here; whoever asks them adds what else it measured."""
+        """Return the facts for rules about the side as it runs here; callers add further measurements."""
         side = self.side
         return Facts(
             model=side.model,
@@ -239,10 +240,10 @@ class Measuring:
         return self.machine.seen
 
     def settle_inputs(self) -> None:
-        """Find inputs that run, says which, and writes their files.
+        """Find inputs that run, report them, and write their files.
 
         Raises:
-            InputError, ModelError, RuntimeNotFound, MeasurementError: As the first run fails.
+            InputError, ModelError, RuntimeNotFound, MeasurementError: The first run failed.
         """
         model = self.side.model.ir
         settled = feeding.settle_workload(
@@ -252,7 +253,7 @@ class Measuring:
             self.work,
             self.scratch,
             self.say,
-            # A page sends them, which takes time: the one that is timed does it.
+            # A page takes time to send them; the timed trial sends them.
             keep_outputs=not self.side.plan.is_web,
         )
         self.work, self.lowered = settled.work, settled.lowered
@@ -268,7 +269,7 @@ class Measuring:
             self.executor.most_alive = self.machine.most_alive(self.executor.last.done.peak_bytes)
 
     def _vary_sizes(self) -> None:
-        """Feeds several sizes in turn where sizes were guessed: memory that grows with a change shows only then."""
+        """Feed several sizes in turn if sizes were guessed, to show memory that grows when sizes change."""
         first = self.executor.last
         tries = sizes_in_turn(self.side.model.ir, self.work, batch=self.options.batch_too)
         mix = self.first_that_runs(tries, runs=0, keep_outputs=not self.side.plan.is_web)
@@ -293,15 +294,15 @@ class Measuring:
         begins: Callable[[], bool] = lambda: True,
         folder: str = "in-turn",
     ) -> tuple[Workload, Measured] | None:
-        """Return the first of several mixes of sizes that runs, with its trial; None where none does.
+        """Return the first of several mixes of sizes that runs, with its trial; None if none runs.
 
         Args:
-            mixes: The best first.
+            mixes: The mixes in order of preference.
             runs: Timed runs of each size.
-            keep_outputs: Whether the trial's outputs stay.
-            fresh: Whether it runs whatever was recorded.
-            begins: Asked before each trial, whether there is time for it.
-            folder: Name of the folder for the inputs.
+            keep_outputs: Whether the trial's outputs are kept.
+            fresh: Whether to ignore recorded outcomes.
+            begins: Called before each trial; returns whether there is time for it.
+            folder: Prefix of the input folders' names.
         """
         for number, mix in enumerate(mixes):
             if not begins():
@@ -324,7 +325,7 @@ class Measuring:
         refs: tuple[FeedRef, ...] | None = None,
         wait: float = 0.0,
     ) -> Arm:
-        """Return a contestant; what is not given is the side's own."""
+        """Return a contestant; arguments that are not given are the side's."""
         mine = side or self.side
         plan = mine.plan if plan is None else plan
         return Arm(
@@ -337,7 +338,7 @@ class Measuring:
         )
 
     def controls(self) -> dict[str, Arm]:
-        """Return the base, its double, and the base with a known wait: what every calibration runs."""
+        """Return the arms of a calibration: the baseline, an identical copy, and the baseline with an injected wait."""
         return {
             BASE: self.arm(BASE),
             IDENTICAL: self.arm(IDENTICAL),
@@ -345,24 +346,24 @@ class Measuring:
         }
 
     def live_with(self, trial: Measured) -> None:
-        """Take note of another side, which may need more memory than the default."""
+        """Reduce the number of processes alive at once if a trial of another side needs more memory."""
         self.executor.most_alive = min(
             self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
         )
 
     def starts(self, *arms: Arm) -> list[list[Measured]]:
-        """Return each arm loaded and run once in further processes alone, in turn; none where one of them fails."""
-        # One process of every arm, then the second of each: a machine that drifts meets all arms alike.
+        """Load and run each arm once in further separate processes; return the successful trials of each arm."""
+        # One process of every arm, then the second of each, so drift of the machine affects all arms alike.
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]
         return [[o for o in mine if isinstance(o, Measured)] for mine in zip(*outcomes, strict=True)]
 
     def require_measured(self, arm: Arm, outcome: Outcome) -> Measured:
-        """Return the measured trial; raises the error that fits a failed one."""
+        """Return the measured trial, or raise the error for a failed one."""
         if isinstance(outcome, Measured):
             return outcome
         if arm.name == BASE or outcome.reason == "no-runtime":
             failures.raise_if_unrunnable(outcome, arm)
-        # Most verbs have one side, and no A.
+        # Most verbs have one side, without a letter.
         name = LETTERS[arm.name] if arm.name in LETTERS and arm.name != BASE else self.side.label
         what, do = failures.describe(outcome), failures.remedy(outcome, in_page=arm.plan.is_web)
         onnx = arm.runtime.source is None and not arm.plan.is_web
@@ -378,7 +379,7 @@ class Measuring:
         )
 
     def with_outputs(self, arm: Arm, trial: Measured) -> Measured:
-        """Return the trial with its outputs there: made again where they went with an interrupted session."""
+        """Return the trial with its outputs, run again if an interrupted session lost them."""
         if Path(trial.outputs_path).is_dir():
             return trial
         again = self.require_measured(arm, self.executor.trial(arm, runs=0, keep_outputs=True, fresh=True))

@@ -1,4 +1,4 @@
-"""Peak memory over several sizes in turn, where one size is timed: memory that grows with a change shows only so."""
+"""Peak memory over several sizes in turn, which shows memory that grows when sizes change."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ortune.search.phases import LOOK_SHARE, ROUND_RUNS
 
 MOST_ROUNDS = 5
 LEAST_ROUNDS = 2
-"""Of all sizes in turn: in the first one each size is new, and only then do calls change between known ones."""
+"""Minimum rounds over all sizes: the first has new sizes only, later ones change between known sizes."""
 
 
 def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
-    """Take the peak once in a session, within its share of the time left; ``Measuring.peak_in_turn`` has it then."""
+    """Set ``Measuring.peak_in_turn``, measured once per session within its share of the time left."""
     budget = opened.budget.share(LOOK_SHARE)
     measuring.peak_in_turn = opened.replay.once(
         "peak-in-turn",
@@ -33,7 +33,7 @@ def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
 
 
 def _with_largest(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:
-    """Return the peak over several sizes, and that of a process which runs the largest of them once."""
+    """Return the peak over several sizes, and the peak of a process that runs the largest of them once."""
     mixes: list[Workload] = []
     found = peak(measuring, alone, left_ns, mixes)
     cases = mixes[0].cases if mixes else ()
@@ -63,12 +63,12 @@ def peak(
     left_ns: Callable[[], float],
     mixes_that_ran: list[Workload] | None = None,
 ) -> PeakInTurn | None:
-    """Return the peak of a process of its own, so that what is timed stays as it is.
+    """Measure the peak in a separate process, which leaves the timed process unchanged.
 
     Args:
-        measuring: What runs, its inputs settled.
-        alone: A trial of it.
-        left_ns: What the process may take; asked before each that is tried.
+        measuring: The model, with its inputs settled.
+        alone: A trial of it with one size.
+        left_ns: Returns the nanoseconds left; called before each attempt.
         mixes_that_ran: Receives the sizes that were fed.
 
     Returns:
@@ -99,7 +99,7 @@ def peak(
 
     last, timing = measuring.executor.last, measuring.executor.timing
     measuring.executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
-    # The first run of each size is not timed: it is the first round.
+    # The first run of each size is not timed; these runs are the first round.
     mix = measuring.first_that_runs(mixes, runs=rounds - 1, fresh=True, begins=begins)
     measuring.executor.last, measuring.executor.timing = last, timing
     if mix is None:
@@ -109,14 +109,14 @@ def peak(
 
 
 def _why_one(work: Workload) -> OneSize:
-    """Return why no size of the workload can be halved and doubled."""
+    """Return the reason that the workload's sizes cannot be varied."""
     origins = {choice.origin for choice in work.cases[0].inputs}
     if work.inputs_path or "user" in origins:
         return "given"
-    # A batch is one by convention: other sizes of it would run, and nobody guessed.
+    # A batch of one is a convention, not a guess; other sizes would run.
     return "unguessed" if "name" in origins else "refused"
 
 
 def _run_ns(trial: Measured) -> float:
-    """Return what a run takes; the first one where none was timed."""
+    """Return the time of a run in nanoseconds; that of the first one if none was timed."""
     return run_ns(trial) if trial.done.n_runs else float(sum(case.first_ns for case in trial.done.cases))

@@ -16,10 +16,10 @@ _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 def checked(text: str | None) -> str:
-    """Return the name of a built-in metric or ``module:function``, as ``--metric`` gives it; "" for none.
+    """Return the value of ``--metric``: a built-in metric or ``module:function``; "" for none.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The text is neither.
     """
     if text is not None and text not in METRICS and not _FUNCTION.fullmatch(text):
         do = (
@@ -34,16 +34,16 @@ def checked(text: str | None) -> str:
 def measured(
     function: str, runtime: Runtime, scratch: Path, cases: Sequence[tuple[Path, Path, float]]
 ) -> float:
-    """Return the weighted mean of the metric; NaN where it is for any case.
+    """Return the weighted mean of the metric over all cases; NaN if it is NaN for any case.
 
     Args:
-        function: ``module:function``, of the current folder or of the runtime's packages.
-        runtime: Whose interpreter runs it.
-        scratch: Folder of this invocation.
-        cases: Of each its outputs, its inputs and its weight.
+        function: ``module:function`` of the current folder or the runtime's packages.
+        runtime: The runtime with the interpreter.
+        scratch: Scratch folder of this invocation.
+        cases: Outputs, inputs and weight of each case.
 
     Raises:
-        UsageError: The function cannot be imported, fails, or returns no number.
+        UsageError: The function cannot be imported, fails, or does not return a number.
     """
     listed = [{"outputs": str(outputs), "inputs": str(inputs)} for outputs, inputs, _ in cases]
     params = {"function": function, "folder": str(Path.cwd()), "cases": json.dumps(listed)}

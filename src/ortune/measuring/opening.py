@@ -37,21 +37,21 @@ from ortune.targets.machine import Machine
 R = TypeVar("R", bound=Record)
 
 _LONG_START_SHARE = 0.5
-"""Share of the budget from which on a long start is reported, since little time is left to measure."""
+"""Share of the budget above which a long start is reported, since little time is left to measure."""
 
 
 class Experiment:
     """One measurement of a verb.
 
     Attributes:
-        verb: Who measures.
-        terms: As its options have them.
+        verb: Name of the verb.
+        terms: Terms from the verb's options.
         watch: Progress and cancellation callbacks.
-        scratch: Folder of this invocation, gone at its end.
-        log: The journal; one that keeps nothing until ``begin`` or ``resume``.
-        replay: What an interrupted session measured, and the clock of all decisions.
+        scratch: Folder of this invocation, removed at its end.
+        log: The journal; it stores nothing before ``begin`` or ``resume``.
+        replay: The trials of an interrupted session, and the clock of all decisions.
         baselines: Sides that were run, in order.
-        answer_s: Of the budget, what is kept for the answer: writing it takes as long as the work before the first run.
+        answer_s: Seconds of the budget reserved for the answer, which takes as long to write as the first steps take.
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
@@ -77,33 +77,33 @@ class Experiment:
         """The time of this session; infinite if the verb has no budget."""
         return Budget(
             total_s=math.inf if self.terms.budget_s is None else self.terms.budget_s,
-            # Asked each time, as another replay takes the place of this one when a journal begins.
+            # Read on each call, since beginning a journal replaces the replay.
             spent_ns=lambda: self.replay.decided(),  # noqa: PLW0108
             elapsed_ns=lambda: self.replay.clock(),  # noqa: PLW0108
         )
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds that the session has taken so far, those before an interruption among them."""
+        """Seconds that the session has taken so far, including the time before an interruption."""
         return 1e-9 * self.replay.clock()
 
     def pace(self, keep_s: float = 0.0, *, least_s: float = 0.0) -> Pace:
-        """Return a pace for work between trials, which leaves time for the answer and ``keep_s`` seconds of the budget.
+        """Return a pace for work between trials that leaves time for the answer and ``keep_s`` seconds of the budget.
 
         Args:
             keep_s: Seconds reserved for later steps.
-            least_s: Seconds available even if less is left of the budget; rules are then read meanwhile.
+            least_s: Seconds available even if less is left of the budget.
         """
-        end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s  # none at all is no limit either
-        # To read every rule takes half of what an answer does: 0.14 s beside 0.3 s on a quiet machine.
+        end_s = (self.terms.budget_s or math.inf) - self.answer_s - keep_s  # infinite without a budget
+        # Reading every rule takes half as long as an answer: 0.14 s and 0.3 s on a quiet machine.
         return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE, self.answer_s / 2)
 
     def skipped(self, pace: Pace, enough_s: int = 0) -> list[str]:
-        """Return what was left out for want of time, in words, with a budget that holds it; [] where nothing was.
+        """Return a sentence with the skipped units and a sufficient budget, in a list; [] if none was skipped.
 
         Args:
-            pace: Of what was left out.
-            enough_s: That budget, if it is known.
+            pace: The pace of the skipped work.
+            enough_s: The sufficient budget in seconds, if it is known; otherwise 0.
         """
         if not pace.left_out:
             return []
@@ -112,24 +112,24 @@ class Experiment:
 
     @property
     def played_notes(self) -> list[str]:
-        """Says that the session went on with an earlier one, or waited for a quiet machine; [] where it did neither."""
+        """Sentences about a resumed session and about waiting for a quiet machine; [] if there was neither."""
         resumed = [f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n]
         return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
-        """Open what a side names, with what all sides of the verb have in common.
+        """Open a side, with the settings that all sides of the verb share.
 
         Args:
-            side: As it was written.
-            runs: Whether what is resolved is run here.
+            side: The side as written by the user.
+            runs: Whether the side is run on this machine.
             more: Further arguments of ``sides.resolve``.
 
         Raises:
-            OrtuneError: As ``sides.resolve``.
+            OrtuneError: Raised by ``sides.resolve``.
         """
         watch, terms = self.watch, self.terms
         if side.runtime is not None and recipes(side.runtime):
-            with watch.clock.stopped():  # made once, and so of no budget
+            with watch.clock.stopped():  # made once, so it costs no budget
                 made.require(side.runtime, watch.say)
         watch.line(f"reading {side.text or 'the same model'}")
         resolved = resolve(
@@ -140,7 +140,7 @@ class Experiment:
             limits=terms.rewriting,
             browser=terms.browser if runs else None,
             say=watch.say,
-            # Rewriting is work that a measurement of another ortune would see.
+            # Rewriting would disturb a measurement of another ortune.
             alone=lambda: self._alone("rewriting a model", wait=terms.wait),
             **more,
         )
@@ -149,14 +149,14 @@ class Experiment:
         return resolved
 
     def measure_at(self, runtime: Runtime, plan: Plan) -> None:
-        """Measure on the machine of a runtime that sees no files of this one; all sides share one machine.
+        """Measure on the machine of a runtime without access to local files; all sides share one machine.
 
         Args:
-            runtime: Of a side.
-            plan: What it runs.
+            runtime: The runtime of a side.
+            plan: The plan of the side.
 
         Raises:
-            UsageError: Another side runs elsewhere, or a container is to be emulated there.
+            UsageError: Another side runs on a different machine, or a container would be emulated there.
         """
         host = None if plan.is_web else runtime.host  # pages are here
         place = host.fingerprint if host is not None else ""
@@ -184,20 +184,20 @@ class Experiment:
         names: Mapping[str, str] | None = None,
         wait: bool | None = None,
     ) -> Iterator[None]:
-        """The machine for this verb alone, and its journal begun: two measurements at once are each other's noise.
+        """Hold the machine's lock for this verb and begin its journal, since two measurements disturb each other.
 
-        A verb that measures no time (``Terms.timed``) shares the machine.
+        A verb that measures no time (``Terms.timed``) does not hold the lock.
 
         Args:
-            label: Of what is measured, for those who wait.
-            key: What the session is about, for finding it again.
-            machine: Another one than this, for as long as it is measured: a browser elsewhere.
-            names: Of the sides, for the journal's header, which is begun; None where that is done with ``begin``.
-            wait: For another ortune that measures, where that is not as the options have it.
+            label: Name of the measured model, shown to those who wait.
+            key: Key of the session, to find it again.
+            machine: Another machine to measure, for the duration: a remote browser.
+            names: Names of the sides for the journal's header; None if ``begin`` is called separately.
+            wait: Whether to wait for another ortune that measures; None for the option's value.
 
         Raises:
-            BusyError: Another ortune measures, and is not waited for.
-            StoreError: The store that was named cannot be written.
+            BusyError: Another ortune measures, and ``wait`` is False.
+            StoreError: The requested store is not writable.
         """
         with contextlib.ExitStack() as stack:
             if machine is not None:
@@ -212,7 +212,7 @@ class Experiment:
             yield
 
     def _alone(self, what: str, *, wait: bool) -> contextlib.AbstractContextManager[None]:
-        """Return the lock of the machine for a verb that measures times, and nothing for others."""
+        """Return the machine's lock for a verb that measures times, or an empty context for others."""
         if not self.terms.timed:
             return contextlib.nullcontext()
         return exclusive(what, self.watch, wait=wait, budget_s=self.terms.budget_s)
@@ -221,9 +221,9 @@ class Experiment:
         """Begin the journal.
 
         Args:
-            key: What the session is about, for finding it again.
-            names: Of the sides, for the header.
-            here: Whether its header has this machine and the workers' environment.
+            key: Key of the session, to find it again.
+            names: Names of the sides, for the header.
+            here: Whether the header contains this machine and the workers' environment.
         """
         self._open_store()
         if self._store:
@@ -242,15 +242,15 @@ class Experiment:
         return self.log
 
     def _began(self) -> None:
-        """What was spent before the journal began is known to all decisions."""
+        """Journal the time before the journal began, or restore it, for all later decisions."""
         self.replay.reached(self.replay.once("began", int, self.replay.clock))
 
     def resume(self, key: str, session: str) -> None:
-        """Go on with the journal of an interrupted session: what it measured is not measured again.
+        """Continue the journal of an interrupted session, without repeating its measurements.
 
         Args:
-            key: What the session is about.
-            session: Its id, or "newest" for the newest that was killed or stopped early.
+            key: Key of the session.
+            session: Id of the session, or "newest" for the latest that was killed or stopped early.
 
         Raises:
             UsageError: There is no such session, or it cannot be read.
@@ -265,7 +265,7 @@ class Experiment:
                 continue
             try:
                 events = store.events(head.id)
-                # One that ended is gone on with where it is named: for a bundle, which could not be written then.
+                # A completed session is continued only by its id, for a bundle that could not be written then.
                 if session == "newest" and replay.complete(events):
                     continue
                 self.replay = replay.read(events)
@@ -283,7 +283,7 @@ class Experiment:
         )
 
     def _open_store(self) -> None:
-        """Open the store where what is measured is kept; where the user's own place cannot be written, says so."""
+        """Open the store for results; if the default one cannot be written, report that and store nothing."""
         if not self.terms.stored or self._store is not None or self._unwritable:
             return
         try:
@@ -303,17 +303,17 @@ class Experiment:
         say: Callable[[str], None] | None = None,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> Measuring:
-        """Return a side that is to be run, with its inputs proposed.
+        """Return the measurement of a side, with its inputs proposed.
 
         Args:
-            side: What is run.
+            side: The side to run.
             feeds: The inputs, if they are not the requested ones.
-            scratch: A folder of its own.
-            say: Callback for messages, if they are not for everybody.
-            load: What becomes of the workload that is proposed.
+            scratch: Folder for the side; None for the session's.
+            say: Callback for sentences; None for the session's.
+            load: Changes the proposed workload.
         """
-        # Writing the answer is work of the kind that was done until now, and takes as long.
-        if not self.answer_s:  # a session that goes on keeps what it kept before, and so decides the same
+        # Writing the answer is similar work to the steps so far, and takes as long.
+        if not self.answer_s:  # a resumed session keeps its first value, so its decisions are the same
             usual_s = DELIVERY_SHARE * self.watch.clock.spent_s
             self.answer_s = self.replay.once("after", float, lambda: usual_s)
         baseline = Measuring(
@@ -342,7 +342,7 @@ class Experiment:
         verdict: str | None = None,
         error: ErrorInfo | None = None,
     ) -> Envelope[R]:
-        """The answer; of the first side that was run where nothing else is said, with what was alerted of any."""
+        """Return the answer, about the first side by default, with the alerts of all sides."""
         first = self.baselines[0] if self.baselines else None
         return document(
             self.verb,
@@ -360,20 +360,20 @@ class Experiment:
         )
 
     def keep(self, envelope: Envelope[R]) -> Envelope[R]:
-        """Add the answer to the journal, and says what could not be kept."""
+        """Add the answer to the journal, and report storage failures."""
         self.log.add("result", envelope)
         self.say_trouble()
         return envelope
 
     def say_trouble(self) -> None:
-        """Says what could not be kept, once."""
+        """Report each storage failure once."""
         if self.log.trouble not in ("", self._trouble_said):
             self._trouble_said = self.log.trouble
             self.watch.say(self._trouble_said)
 
     def close(self) -> None:
-        """Gives back what outlives a trial."""
-        # A cached property that nobody read was not made: closing must not read the machine only to close it.
+        """Release the resources that outlive a trial."""
+        # The machine is read on first use; closing must not read it.
         if "machine" in self.__dict__:
             self.machine.close()
         if self._store:
@@ -382,11 +382,11 @@ class Experiment:
 
 @contextlib.contextmanager
 def open_experiment(verb: str, terms: Terms, watch: Watcher) -> Iterator[Experiment]:
-    """An experiment with its scratch folder, for as long as it takes.
+    """Open an experiment with its scratch folder, for the duration of a ``with`` block.
 
     Raises:
-        UsageError: No temporary folder can be made, or the requested container cannot be emulated on this machine.
-        MeasurementError: The disk filled up while something was written.
+        UsageError: No temporary folder can be created, or the requested container cannot be emulated on this machine.
+        MeasurementError: The disk filled up during a write.
     """
     with scratch_folder() as scratch:
         experiment = Experiment(verb, terms, watch, scratch)

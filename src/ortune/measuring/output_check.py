@@ -1,4 +1,4 @@
-"""Checks the outputs of a base and of other trials against the level that is known to be right."""
+"""Checks outputs of a base and of other trials against the level that is known to be right."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _NOT_ASKED = "outputs with and without graph optimisation were not compared"
 
 
 def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
-    """Check whether the outputs are numbers and those of the model without optimisation; a page is not checked so.
+    """Check whether outputs are finite, and equal to those without optimisation; a page is not checked.
 
     Args:
         measuring: Its ``check`` gets ``nonfinite`` and ``level_check``.
-        left_ns: The time left: a run without optimisation that does not fit is left out, with a note.
+        left_ns: Nanoseconds left; the run without optimisation is skipped with a note if it does not fit.
     """
     side, check, executor = measuring.side, measuring.check, measuring.executor
     if side.plan.is_web:
@@ -53,7 +53,7 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
 
 
 def void_note(measuring: Measuring) -> None:
-    """Remove the note that levels were not compared: it is known by now which level is right."""
+    """Remove the note that levels were not compared, once the right level is known."""
     measuring.notes = [note for note in measuring.notes if not note.startswith(_NOT_ASKED)]
 
 
@@ -63,7 +63,7 @@ def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> boo
     Args:
         measuring: Its processes run the model.
         level: The level.
-        left_ns: The time left; if it is too short for a run, only what an earlier session saw is known.
+        left_ns: Nanoseconds left; if they do not suffice for a run, only a stored check is used.
     """
     side, executor, host, store = measuring.side, measuring.executor, measuring.host, measuring.log.folder
     last = executor.last
@@ -79,17 +79,17 @@ def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> boo
 
 
 def checked_level(measuring: Measuring) -> LevelCheck | None:
-    """Return the comparison with the model without optimisation, made now if it was not; None if there is none."""
+    """Return the comparison with the model without optimisation, made now if necessary; None if impossible."""
     if not measuring.check.level_asked:
         check_level(measuring)
     return measuring.check.level_check
 
 
 def step_down(measuring: Measuring) -> None:
-    """Go on at the highest level whose outputs are right, if those of the side's own are not.
+    """Switch to the highest level with right outputs, if the side's own are wrong.
 
     Args:
-        measuring: Its side gets another plan, and its ``check`` the outputs of that.
+        measuring: Gets another plan for its side, and new outputs in its ``check``.
     """
     known = measuring.check
     check = known.level_check
@@ -106,7 +106,7 @@ def step_down(measuring: Measuring) -> None:
 
 
 def own_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the outputs of the side as it runs; made again if a resumed session lacks it."""
+    """Return the folder of the side's outputs; run it again if a resumed session lacks them."""
     known = measuring.check
     if not known.folder.is_dir():
         base = measuring.arm(BASE)
@@ -116,13 +116,13 @@ def own_outputs(measuring: Measuring) -> Path:
 
 
 def notice_randomness(measuring: Measuring, again: Measured) -> None:
-    """Compare outputs by moments from now on if the base, run again, differs from itself.
+    """Switch to comparing outputs by moments if two trials of the base differ.
 
     Args:
         measuring: Its pilot has a first trial.
         again: Another trial of the base.
     """
-    # Held against its own, right or wrong: that these differ from what is right is no randomness.
+    # Compared with the base's own outputs, even if wrong: deviation from the right ones is no randomness.
     found = difference(
         measuring, again, "itself", by_values=True, reference=lambda: _first_outputs(measuring)
     )
@@ -147,22 +147,21 @@ def difference(
     by_values: bool = False,
     reference: Callable[[], Path] | None = None,
 ) -> OutputDifference:
-    """Return the difference between the outputs of a trial and the reference; the worst of all cases.
+    """Return the difference between the outputs of a trial and the reference, the worst over all cases.
 
     Args:
         measuring: Its base has outputs.
         trial: A trial that kept its outputs.
-        key: With a key the answer is journalled, and taken from the journal of a session that goes on.
-        again: Run once more, untimed, where the trial's outputs went with an interrupted session.
-        tolerance: In place of the session's.
-        rewritten: How its model was rewritten: outputs left out on request are passed over, which is noted.
-        by_values: Whether to use the usual limits if a budget was requested: the base itself may miss a metric.
-        reference: Returns the outputs to compare with, if not those that are held to be right; called only where
-            nothing is journalled.
+        key: Key to journal the result; a resumed session reads it from the journal. "" for neither.
+        again: Arm to run once more, untimed, if an interrupted session lost the trial's outputs; None for the base.
+        tolerance: Tolerance to use instead of the session's.
+        rewritten: Rewrites of its model; outputs that they remove on request are skipped with a note.
+        by_values: Whether to use the default limits if a budget of rows or a metric was requested.
+        reference: Returns the outputs to compare with, called if nothing is journalled; None for the right ones.
     """
     known, comparer, asked = measuring.check, measuring.comparer, measuring.options.tolerance
     without = left_out(measuring, rewritten)
-    # A session that goes on has no outputs of its first half any more: its journal decides.
+    # A resumed session has no outputs of its first half, so the journal decides.
     if key and key in known.known_differences:
         return known.known_differences[key]
     trial = measuring.with_outputs(again or measuring.arm(BASE), trial)
@@ -171,9 +170,8 @@ def difference(
         tolerance = None
     folder = reference() if reference is not None else right_outputs(measuring)
     found = comparer.compared(folder, Path(trial.outputs_path), measuring.refs, tolerance, without)
-    # The model's own rounding decides two cases: outputs that pass by so little that they are doubted,
-    # and those that fail but that some tolerance would accept. It costs two more runs, so the clear cases
-    # go without.
+    # The model's own rounding decides two cases: outputs that pass by so little that they are doubted, and those that
+    # fail but that some tolerance would accept. It costs two more runs, so the clear cases go without.
     if not found.ok and tolerance is None and not comparer.moments:
         found = _by_activations(measuring, found, trial, again, folder, without)
     undecided = rounding.doubtful(found) or (not found.ok and found.accepting_tolerance is not None)
@@ -194,7 +192,7 @@ def _by_activations(
     reference: Path,
     without: Collection[str],
 ) -> OutputDifference:
-    """Name the cause of a difference, if it is that a side rounds activations to int8."""
+    """Add the cause to a difference, if a side rounds activations to int8."""
     sides = precise_runs.outputs(measuring, arm, Path(trial.outputs_path), reference)
     if sides is None:
         return difference
@@ -203,7 +201,7 @@ def _by_activations(
 
 
 def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> OutputDifference:
-    """Return the verdict where the model's own rounding decides it: more than usual, or far less."""
+    """Return the difference, accepted or rejected by the model's own rounding instead of the default limits."""
     own = _own_rounding(measuring)
     if difference.ok:
         return rounding.tightened(difference, own)
@@ -218,7 +216,7 @@ def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> Outp
 
 
 def _own_rounding(measuring: Measuring) -> rounding.Own:
-    """Return the differences that rounding alone makes, and the optimiser if it does no more than that."""
+    """Return the differences caused by rounding only, and by the optimiser if its outputs are right."""
     known = measuring.check
     if known.own_rounding is None:
         check, moved = checked_level(measuring), known.levels.moved()
@@ -228,19 +226,19 @@ def _own_rounding(measuring: Measuring) -> rounding.Own:
 
 
 def right_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the outputs that others are compared with: the base's own, if these are right."""
+    """Return the folder of the reference outputs: the base's own, or those of a right level."""
     level = measuring.check.levels.reference() if measuring.check.wrong else None
     return level[1] if level is not None else _first_outputs(measuring)
 
 
 def _first_outputs(measuring: Measuring) -> Path:
-    """Return the folder of the outputs of the first timed trial; made again if a resumed session lacks it."""
+    """Return the folder of the first timed trial's outputs; run it again if a resumed session lacks it."""
     first = measuring.pilot.first = measuring.with_outputs(measuring.arm(BASE), measuring.pilot.first)
     return Path(first.outputs_path)
 
 
 def left_out(measuring: Measuring, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
-    """Return the model's outputs that these rewrites leave out on request; a note says so."""
+    """Return the outputs of the model that these rewrites remove on request, and add a note about them."""
     names = [str(value.name) for value in measuring.side.model.ir.graph.outputs]
     gone = rewrites.left_out(rewritten, names)
     note = f"excluded on request, so not compared: {', '.join(n for n in names if n in gone)}"

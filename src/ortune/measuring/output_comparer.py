@@ -1,4 +1,4 @@
-"""Compares the outputs of trials of one model, as files: by values, rows, moments, or a metric."""
+"""Compares output files of a model's trials: by values, rows, moments, or a metric."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OutputComparer:
 
     Attributes:
         comparisons, grids, labels: How each output is compared; labels of two sides may be joined.
-        moments: Whether outputs are compared by moments, since the base differs from itself.
+        moments: Whether outputs are compared by moments, because trials of the base differ.
         metric: The metric of a tolerance; "" for none.
     """
 
@@ -46,10 +46,10 @@ class OutputComparer:
         Args:
             side: The base.
             work: Its seed and custom operators.
-            executor: Runs it once more for the scores behind labels.
-            scratch: A folder for that.
+            executor: Runs the base once more to read the scores of labels.
+            scratch: Folder for the run that reads scores.
             metric: The metric of a tolerance; "" for none.
-            allow_nonfinite: Whether outputs that are no finite numbers may be compared.
+            allow_nonfinite: Whether non-finite outputs may be compared.
         """
         model = side.model.ir
         self.comparisons = outputs.output_comparisons(model)
@@ -64,7 +64,7 @@ class OutputComparer:
         self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
 
     def not_finite(self, folder: Path, refs: Sequence[FeedRef]) -> tuple[NonFiniteOutput, ...]:
-        """Return the outputs for these inputs that hold NaN or infinities."""
+        """Return the outputs for these inputs that contain NaN or infinities."""
         return self.compared(folder, folder, refs, None).nonfinite
 
     def compared(
@@ -75,14 +75,14 @@ class OutputComparer:
         asked: Tolerance | None,
         without: Collection[str] = (),
     ) -> OutputDifference:
-        """Return the difference between two folders of outputs: the worst over inputs, or that of all together.
+        """Return the difference between two folders of outputs: the worst over inputs, or one over all inputs.
 
         Args:
-            reference: The outputs to compare with.
-            outputs: The others.
+            reference: Folder of the outputs to compare with.
+            outputs: Folder of the other outputs.
             refs: The inputs.
-            asked: The user's tolerance; None for the usual limits.
-            without: Outputs to pass over.
+            asked: The user's tolerance; None for the default limits.
+            without: Names of outputs to skip.
         """
         differences = [
             compare_outputs(
@@ -92,7 +92,7 @@ class OutputComparer:
                 scores=self._scores.of(self.comparisons, refs, ref),
                 grids=self.grids,
                 labels=self.labels,
-                # A budget has limits of its own: then only what has nothing in common fails here.
+                # A budget has its own limits, so only outputs with nothing in common fail here.
                 tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
                 rows=asked.of_rows if asked else None,
                 as_moments=self.moments,
@@ -101,8 +101,7 @@ class OutputComparer:
             )
             for ref in refs
         ]
-        # Rows and metrics are judged over all inputs together; a plain number holds for each, so the worst
-        # counts.
+        # Rows and metrics are judged over all inputs together; a number is judged for each, so the worst counts.
         if asked is not None and asked.number is None and not self.moments:
             if asked.of_metric and self.metric in task.METRICS:
                 figures = self._task(reference, outputs, refs)
@@ -115,15 +114,15 @@ class OutputComparer:
         return worst_of(differences)
 
     def _task(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[TaskFigure, ...]:
-        """Return the metric of outputs with those of the reference and the labels of the inputs."""
+        """Return the built-in metric of outputs, relative to the reference and the labels of the inputs."""
         figures = self.measured_by(self.metric, reference, refs).figures
         return figures([tensors(outputs / ref.name) for ref in refs])
 
     def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.Task:
-        """Return a built-in metric over inputs, with a reference as its base.
+        """Return a built-in metric over inputs, with a reference as its base; cached.
 
         Raises:
-            UsageError: No output is of its kind.
+            UsageError: No output is of the metric's kind.
         """
         key = (metric, reference, tuple(refs))
         if key not in self._tasks:
@@ -139,7 +138,7 @@ class OutputComparer:
         return self._tasks[key]
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
-        """Return the user's own metric of a reference and of other outputs."""
+        """Return the user's metric for a reference and for other outputs."""
 
         def of(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]

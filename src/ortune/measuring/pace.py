@@ -1,4 +1,4 @@
-"""Work between trials, in units: none begins that the time left does not hold."""
+"""Limits work between trials: a unit begins only if it fits in the time left."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable
 
 from ortune import monotonic
 
-_STOPPED_ONE_OF = 20  # units, of which the longest is no measure of the next
+_STOPPED_ONE_OF = 20  # number of units of which the longest is ignored
 
 
 class Pace:
-    """Work between trials in units (a rule, a rewrite): none begins that the time left does not hold.
+    """Pace of work between trials in units (a rule, a rewrite): a unit begins only if it fits in the time left.
 
-    A unit is expected to take as long as the longest before it: at this machine's speed, whatever else runs there. Of
-    twenty, one is left out: a unit that another program stopped for a second does not stand for all others.
+    A unit is expected to take as long as the longest one before it on this machine. One in twenty is ignored, since
+    another program may have delayed it.
 
     Attributes:
-        left_out: Units that did not fit, in order.
+        left_out: Names of units that did not fit, in order.
 
     Args:
-        left_s: Gives the seconds that are left for them.
-        least_s: What they may take together however little is left.
-        once: A unit that is done once for all others, so its duration does not predict theirs.
-        once_s: What that is expected to take.
+        left_s: Returns the seconds left of the budget for all units.
+        least_s: Minimum seconds for all units, if less is left.
+        once: Name of a unit that is done once for all others, so its duration does not predict theirs.
+        once_s: Expected seconds of that unit.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class Pace:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left."""
+        """Seconds left for further units."""
         return max(self._of_budget_s(), self._least_s - sum(self._took_s))
 
     def begins(self, unit: str) -> bool:
-        """Return whether a unit may begin; the one before it has ended by now."""
+        """Return whether a unit may begin, and record it; the previous unit has ended."""
         now_s = monotonic.now_s()
         if self._inside and self._inside != self._once:
             bisect.insort(self._took_s, now_s - self._began_s)
-        # What is done once for all (reading every rule, say) is no measure of the next, so it was left out above.
+        # A unit that is done once for all (reading every rule) does not predict the next one, so it was omitted above.
         n = len(self._took_s)
         longest_s = self._took_s[n - 1 - n // _STOPPED_ONE_OF] if n else 0.0
         begins = self.left_s > (self._once_s if unit and unit == self._once else longest_s)
@@ -55,13 +55,13 @@ class Pace:
         return begins
 
     def needed_s(self, budget_s: float, share: float = 1.0) -> float:
-        """Return a budget that holds what was left out, too; always more than the one that did not hold it.
+        """Return a budget in seconds that also fits the skipped units; always more than ``budget_s``.
 
         Args:
-            budget_s: That one; what was spent, where there is no other.
-            share: Of the budget, what such work may take.
+            budget_s: The budget that did not suffice; the time spent if there is none.
+            share: Share of the budget for such work.
         """
-        # Each is expected to take what the others took on average; where none was begun, all of them together as long
-        # as everything else: more is not known.
+        # Each is expected to take the average time of the others; if none began, all of them take as long as everything
+        # else, since nothing better is known.
         more_s = sum(self._took_s) / max(1, len(self._took_s)) * len(self.left_out)
         return budget_s + (more_s / share or budget_s)

@@ -16,12 +16,12 @@ from ortune.search.figures import PAIRED
 from ortune.stats.warmup import runs_per_trial
 from ortune.targets.turns import Turns
 
-P95_REQUESTS = 130  # fewer requests a trial say nothing about a p95
-PILOT_RUNS = 5  # of a trial that is to show that a plan runs, what it costs and what it gives
+P95_REQUESTS = 130  # fewer requests per trial do not determine a p95
+PILOT_RUNS = 5  # runs of a trial that only shows that a plan runs, its cost and its outputs
 
 
 def run_ns(trial: Measured) -> float:
-    """Return the time of a run of every case, by every caller, its gap included."""
+    """Return the nanoseconds of a run of every case by every caller, including the gap."""
     done = trial.done
     # ``n_runs`` counts every run of every case by every caller. Example: two cases, one caller, ten runs in 1
     # s: 1 x 2 x 1 / 10 = 0.2 s for one run of each case.
@@ -29,37 +29,37 @@ def run_ns(trial: Measured) -> float:
 
 
 def runs_to_look(last: Outcome | None, most_ns: float) -> int:
-    """Return the timed runs of the first timed trial: one at least.
+    """Return the timed runs of the first timed trial, at least one.
 
     Args:
-        last: The trial before it, which loaded the model and ran it once.
-        most_ns: The time that the trial may take.
+        last: The previous trial, which loaded the model and ran it once; without a measured one, the default applies.
+        most_ns: Maximum nanoseconds of the trial.
     """
     if not isinstance(last, Measured):
         return PILOT_RUNS
     run_ns = sum(case.first_ns for case in last.done.cases)
-    # The trial before this one loaded and ran once: that is the price of a trial without timed runs.
+    # The previous trial loaded and ran once: the cost of a trial without timed runs.
     return max(1, int(min(PILOT_RUNS, (most_ns - last.elapsed_ns) / max(1, run_ns))))
 
 
 def least_runs_of(objective: Objective) -> int:
-    """Return the runs of a trial without which an objective cannot be read from it; 0 if any number will do."""
+    """Return the minimum runs of a trial for an objective; 0 for any number."""
     return P95_REQUESTS if objective == "p95" else 0
 
 
 @dataclass(slots=True, kw_only=True)
 class Pilot:
-    """The cost of a start and of a run of the base, and the length of a trial.
+    """The cost of a start and of a run of the base, and the length of its trials.
 
     Attributes:
         first: The base's first timed trial; not set before the pilot has run.
-        native: The outcome on the CPU outside of a browser, if the base runs in one and this was run.
-        look_runs: Timed runs of an exploratory trial: fewer than usual if runs are long compared with the budget.
-        least_runs: Runs of a trial that the objective needs at least.
-        start_ns: Time of a trial before its first turn, its first run included.
-        run_ns: Time of a run of every case.
-        turns: Turns of a trial as they should be, where the budget does not make them shorter.
-        trial_ns: Time of a trial of the base with the turns that are in use.
+        native: The outcome on the CPU outside a browser, if the base runs in one; None if that was not run.
+        look_runs: Timed runs of an exploratory trial; fewer than usual if runs are long compared with the budget.
+        least_runs: Minimum runs of a trial for the objective.
+        start_ns: Nanoseconds of a trial before its first turn, including the first run.
+        run_ns: Nanoseconds of a run of every case.
+        turns: Preferred turns of a trial, without the limits of the budget.
+        trial_ns: Nanoseconds of a trial of the base with the turns in use.
     """
 
     first: Measured = field(init=False)
@@ -72,12 +72,12 @@ class Pilot:
     trial_ns: float = 0.0
 
     def time_by(self, trial: Measured, turns_ns: float, elapsed_ns: float) -> None:
-        """Read the cost of a start and of a run from a trial.
+        """Set the cost of a start and of a run from a trial.
 
         Args:
             trial: The trial.
-            turns_ns: The time of its turns.
-            elapsed_ns: Its whole time.
+            turns_ns: Nanoseconds of its turns.
+            elapsed_ns: Nanoseconds of the whole trial.
         """
         self.run_ns = run_ns(trial)
         # A difference of two noisy times may fall below 0; no process starts within 1 ms.
@@ -85,53 +85,51 @@ class Pilot:
 
     @property
     def least_turns(self) -> Turns:
-        """The turns of the shortest trial that makes sense."""
+        """The turns of the shortest useful trial."""
         return timing.shortened(self.turns, self.start_ns, self.run_ns, 0.0, self.least_runs)
 
     @property
     def least_trial_ns(self) -> float:
-        """Time of the shortest trial that makes sense."""
+        """Nanoseconds of the shortest useful trial."""
         return self.start_ns + timing.turns_ns(self.least_turns, self.run_ns)
 
     @property
     def input_ns(self) -> float:
-        """Time of a run of one input, on the average of all cases."""
+        """Nanoseconds of a run of one input, averaged over all cases."""
         return run_ns(self.first) / len(self.first.done.cases)
 
     def shortened(self, most_ns: float, better_ns: float) -> Turns:
-        """Return turns as they should be, or as short as requested and still useful.
+        """Return the preferred turns, shortened to the requested maximum as far as is useful.
 
         Args:
-            most_ns: Maximum time of a trial; rounds are cut for it, then runs.
-            better_ns: Preferred maximum; rounds alone are cut for it.
+            most_ns: Maximum nanoseconds of a trial; rounds are cut for it, then runs.
+            better_ns: Preferred maximum in nanoseconds; only rounds are cut for it.
         """
         turns = timing.shortened(self.turns, self.start_ns, self.run_ns, most_ns, self.least_runs)
         fewer = timing.shortened(turns, self.start_ns, self.run_ns, better_ns, self.least_runs)
-        # ``better_ns`` cuts rounds only, and no lower than the fewest that a statistic over rounds makes
-        # sense of.
+        # ``better_ns`` cuts rounds only, and keeps the fewest that a statistic over rounds needs.
         rounds = max(fewer.rounds, min(turns.rounds, timing.LEAST_SHORT))
         return turns if fewer.rounds == turns.rounds else replace(turns, rounds=rounds)
 
     def use(self, turns: Turns) -> Turns:
-        """Record the turns of further trials; return them with as many rounds as the objective needs."""
-        # A p95 needs 130 requests a trial: with 8 runs a turn these are 17 rounds.
+        """Set the time of later trials from their turns; return these with as many rounds as the objective needs."""
+        # A p95 needs 130 requests per trial: with 8 runs per turn these are 17 rounds.
         turns = replace(turns, rounds=max(turns.rounds, -(-self.least_runs // turns.runs)))
         self.trial_ns = self.start_ns + timing.turns_ns(turns, self.run_ns)
         return turns
 
     def retime(self, judgement: Judgement, trials: Sequence[Measured], turns: Turns) -> None:
-        """Choose the rounds of further groups from the noise of the controls (Kalibera and Jones 2013).
+        """Choose the rounds of later groups from the noise of the controls (Kalibera and Jones 2013).
 
         Args:
             judgement: The result of the controls.
             trials: Trials of the base.
-            turns: Their turns.
+            turns: The turns of these trials.
         """
         if judgement.statistic not in PAIRED or judgement.within <= 0:
             return
         elapsed = float(np.median([t.elapsed_ns for t in trials]))
-        # The formula is for runs within a process. Here the unit within is a round, with its cost and its
-        # variance.
+        # The formula is for runs within a process. Here the unit within is a round, with its cost and variance.
         rounds = runs_per_trial(
             cost_process_ns=max(1e6, elapsed - timing.turns_ns(turns, self.run_ns)),
             cost_run_ns=timing.turns_ns(replace(turns, rounds=1), self.run_ns),

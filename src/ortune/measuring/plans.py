@@ -1,4 +1,4 @@
-"""Plans as users name them: a plan file, what runs today, the plan of a bundle; each made canonical."""
+"""Plans named by users: a plan file, the current configuration, or a bundle's plan, in canonical form."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from ortune.search.plan_edits import merge
 
 
 def read_plan(path: Path) -> Plan:
-    """Return a plan file, its settings' names and values made canonical. A misspelt key would test nothing: refused.
+    """Return the plan in a file, with canonical names and values of settings.
 
-    It may name its schema, as editors want it, which says nothing of what is run.
+    The file may name its schema for editors.
+
+    Raises:
+        UsageError: The file cannot be read or is not a plan, or has an unknown field or setting.
     """
     example = 'e.g. {"settings": {"intra_op_num_threads": 4}}'
     try:
@@ -40,10 +43,10 @@ def read_plan(path: Path) -> Plan:
 
 
 def current_plan(text: str, default: Plan) -> Plan:
-    """Return what a user runs today, as ``--current`` names it: the default, settings, a plan file or a bundle.
+    """Return the plan that a user runs today, from ``--current``: the default, settings, a plan file or a bundle.
 
     Raises:
-        UsageError: It names none of these.
+        UsageError: The text is none of these.
     """
     if text == "default":
         return default
@@ -63,12 +66,12 @@ def current_plan(text: str, default: Plan) -> Plan:
 
 
 def canonical(plan: Plan, where: str = "the plan") -> Plan:
-    """Return the plan with aliases resolved and values in their knobs' own types.
+    """Return the plan with aliases resolved and values in the types of their settings.
 
-    Plans come from files, so this is the gate: what is on no closed list is refused.
+    Plans come from files, so anything that is not on a closed list is refused.
 
     Raises:
-        UsageError: A setting or a provider's option that no file may set.
+        UsageError: A plan may not set one of the settings or options of a provider, or not to this value.
     """
     for spec in plan.providers:
         refused = refused_option(spec.options, find_provider(spec.name).options)
@@ -95,7 +98,7 @@ def canonical(plan: Plan, where: str = "the plan") -> Plan:
 
 
 def bundle_plan(info: BundleInfo) -> Plan:
-    """Return a bundle's plan on this machine, with thread counts as the bundle's own loaders take them."""
+    """Return a bundle's plan for this machine, with thread counts as computed by the bundle's loaders."""
     tuned_cpus = info.host.effective_cpus if info.host else 1
 
     def value(stored: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Sides run once more with activations in float32, where ONNX Runtime rounds them to int8 by default."""
+"""Runs sides once more with activations in float32, if ONNX Runtime rounds them to int8 by default."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def outputs(measuring: Measuring, arm: Arm | None, ran: Path, reference: Path) -
     Each is run at most once.
 
     Args:
-        measuring: Its processes run them.
+        measuring: Its processes run the arms.
         arm: The arm; None for the base itself.
         ran: The outputs of the arm.
-        reference: The outputs of the base, or those that are held to be right in their place.
+        reference: The outputs of the base, or the right ones that replace them.
     """
     base, renames = measuring.arm(BASE), measuring.check.renames
     own = _of(measuring, base, {})
@@ -33,7 +33,7 @@ def outputs(measuring: Measuring, arm: Arm | None, ran: Path, reference: Path) -
 
 
 def _of(measuring: Measuring, arm: Arm, renames: Mapping[str, str]) -> Path | None:
-    """Return the outputs of an arm with activations in float32; None if it does not round them, or does not run so."""
+    """Return the outputs of an arm with activations in float32; None if they are not rounded, or the run fails."""
     known, key = measuring.check.precise, f"{arm.plan.id} {arm.model} {arm.runtime.build}"
     if key not in known:
         known[key] = _run(measuring, arm, renames)

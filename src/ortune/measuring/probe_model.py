@@ -1,4 +1,4 @@
-"""A small model of ours for measuring a machine: convolutions and a matrix product, about a millisecond."""
+"""A small model that measures a machine: convolutions and a matrix product, about a millisecond."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.model.open import OpenModel, open_model
 
 
 def write(folder: Path) -> OpenModel:
-    """Write the model into a folder and open it."""
+    """Write the model to ``probe.onnx`` in a folder and open it."""
     rng = np.random.default_rng(0)
 
     def weight(name: str, *shape: int) -> onnx.TensorProto:
