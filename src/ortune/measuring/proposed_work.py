@@ -1,4 +1,4 @@
-"""The workload that a side is measured with: saved, of a bundle, or proposed from its model and the options."""
+"""The workload of a side: saved in a file, part of a bundle, or proposed from its model and the options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIZES_OF_DATA = "sizes are those of the median-sized input in --data"
 
 
 def proposed_work(side: Resolved, o: InputOptions) -> Workload:
-    """Return the workload of a side; nothing has run it yet.
+    """Return the workload of a side; nothing is run.
 
     Args:
         side: The side.
@@ -27,8 +27,7 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
     saved = _of_file(side, o.workload, o) if o.workload else _of_bundle(side, o)
     if saved is not None:
         load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
-        # A saved workload keeps its own load, but for options that the user set to something else than
-        # the default.
+        # A saved workload keeps its own load, except for options that the user changed from the default.
         return msgspec.structs.replace(
             saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
         )
@@ -52,19 +51,19 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
 
 
 def _of_file(side: Resolved, path: Path, o: InputOptions) -> Workload:
-    """Return the workload in a file: that of one model, or the part of this model in a recording."""
+    """Return the workload in a file: a saved one, or this model's part of a recording."""
     file, number = recording_file.split(path)
     try:
         recording = recording_file.read(file)
     except OSError:
-        recording = None  # what is wrong with the file is said where it is loaded
+        recording = None  # an error in the file is reported when it is loaded
     if recording is None:
         return workload.load(file if number is not None else path, o.custom_ops)
     return recorded.of_model(recording, side.model, number, where=str(path), seed=o.seed)
 
 
 def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:
-    """Return the workload that a bundle was measured with, if nothing else decides the inputs."""
+    """Return the saved workload of a bundle, if no option sets the inputs and it fits the model; otherwise None."""
     bundle = side.bundle
     if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
         return None
@@ -79,7 +78,7 @@ def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:
 
 
 def _shapes_of_data(side: Resolved, o: InputOptions) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the user's further inputs, if the model leaves sizes open and nothing else decides them."""
+    """Return the shapes of the user's further inputs; {} if no size is dynamic, or if an option sets them."""
     model = side.model.ir
     if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:
         return {}

@@ -1,4 +1,4 @@
-"""Questions about the base before a race: is it emulated, do rows mix, does its latency depend on values."""
+"""Checks of the base before a race: emulated devices, dependent rows, and latency that depends on values."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from ortune.rules.web import wrong_outputs_in_browser
 
 
 def require_real_times(measuring: Measuring) -> None:
-    """Check that times of the base are those of real hardware.
+    """Raise an error if the times of the base are those of an emulated device.
 
     Raises:
-        MeasurementError: The GPU or NPU is software.
+        MeasurementError: The GPU or NPU is emulated in software.
     """
     if measuring.functional_only:
         raise emulation_error(measuring.side.label, targets.of(measuring.side.plan).provider)
 
 
 def emulation_error(label: str, provider: Provider) -> MeasurementError:
-    """Return the error of a provider whose GPU or NPU is software."""
+    """Return the error for a provider with a GPU or NPU that is emulated in software."""
     in_page, device = provider.in_page, "an NPU" if provider.hardware == "npu" else "a GPU"
     what = "the browser emulates its GPU in software" if in_page else "the CPU emulates the device"
     do = f"use {'--headful on ' if in_page else ''}a machine with {device}; "
@@ -54,12 +54,12 @@ def emulation_error(label: str, provider: Provider) -> MeasurementError:
 
 
 def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
-    """Compare the outputs of a browser with those of the CPU outside of it, and add what rules say of its device.
+    """Compare the outputs of a browser with those of the CPU outside it, and add findings about its device.
 
     Args:
-        measuring: Its findings and alerts get what is found.
+        measuring: Its findings and alerts are extended.
         base: The arm that runs in the browser.
-        first: A trial of it; one that kept its outputs saves another.
+        first: A trial of it; if it kept its outputs, no other is needed.
     """
     emulated = targets.of(base.plan).emulated(first)
     facts = replace(measuring.facts(), emulated=emulated)
@@ -81,7 +81,7 @@ def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
 
 
 def _question_numbers(measuring: Measuring, outputs: Path) -> None:
-    """Add an alert if a page gave no numbers, whether or not a process gives some to compare them with."""
+    """Add an alert if a page's outputs are not finite, whether or not other outputs exist to compare them with."""
     check = measuring.check
     check.nonfinite = measuring.comparer.not_finite(outputs, measuring.refs)
     facts = replace(measuring.facts(), nonfinite=check.nonfinite)
@@ -89,7 +89,7 @@ def _question_numbers(measuring: Measuring, outputs: Path) -> None:
 
 
 def answer_natively(measuring: Measuring) -> None:
-    """Run the base on the CPU outside of a browser before any page does; its outputs limit what a page may send."""
+    """Run the base on the CPU outside the browser before any page; its outputs limit the size of a page's reply."""
     pilot = measuring.pilot
     if pilot.native is None and measuring.side.plan.is_web:
         pilot.native = _answered(measuring, measuring.arm("native", plan=Plan()))
@@ -102,15 +102,15 @@ def _answered(measuring: Measuring, arm: Arm) -> Outcome:
 
 
 def question_values(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:
-    """Time the base on several kinds of invented feed, and add what rules say of the differences.
+    """Time the base on several kinds of generated inputs, and add findings about the differences.
 
-    A kind that differs is timed once more in a process of its own, in the other order: a neighbour that stays for some
-    seconds makes one kind of feed look expensive, and not the same one twice in all of its runs.
+    A kind that differs is timed once more in a separate process and in the other order, since a disturbance of some
+    seconds can slow one kind of feed, but hardly the same one twice.
 
     Args:
-        measuring: Its findings get what is found.
+        measuring: Its findings are extended.
         base: The arm that runs.
-        most_ns: The time that it may take; where it would take longer, a note says that it was left out.
+        most_ns: Maximum nanoseconds; if more are needed, the check is skipped with a note.
     """
     executor, work = measuring.executor, measuring.work
     pilot = measuring.pilot
@@ -134,12 +134,12 @@ def question_values(measuring: Measuring, base: Arm, most_ns: float = math.inf) 
 
 
 def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
-    """Add an alert if the rows of a batch depend on each other, before anything is said of how fast it is.
+    """Add an alert if the rows of a batch depend on each other.
 
     Args:
-        measuring: Its alerts get what is found.
-        left_ns: The time left; where it is too short for a run, the graph decides, or a note says that this was left
-            out.
+        measuring: Its alerts are extended.
+        left_ns: Nanoseconds left; if they do not suffice for a run, the graph decides, or a note reports the skipped
+            check.
     """
     side = measuring.side
     if side.plan.is_web or not row_check.has_batch(side.model.ir, measuring.work):
@@ -156,14 +156,14 @@ def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
 def question_rows_of(measuring: Measuring, side: Resolved, arm: Arm, name: str, left_ns: float) -> None:
     """Add an alert if the rows of a batch depend on each other in another model than the base's.
 
-    Only a model whose graph mixes rows is run for that.
+    Only a model with a graph that mixes rows is run.
 
     Args:
-        measuring: Its processes run the side, and its alerts get what is found.
+        measuring: Its processes run the side, and its alerts are extended.
         side: The other side.
         arm: The side with its inputs.
         name: The name of the side.
-        left_ns: The time left; where it is too short for a run, the graph decides.
+        left_ns: Nanoseconds left; if they do not suffice for a run, the graph decides.
     """
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     mixed = mixed_rows(model.ir)
@@ -180,7 +180,7 @@ def question_rows_of(measuring: Measuring, side: Resolved, arm: Arm, name: str, 
 
 
 def _of_rows(measuring: Measuring, side: Resolved, model: OpenModel, found: RowCheck | None) -> list[Finding]:
-    """Return what is said of rows that depend on each other; by the graph where nothing was run."""
+    """Return the findings about dependent rows; from the graph if nothing was run."""
     facts = replace(measuring.facts(), model=model, plan=side.plan, row_check=found)
     if found is not None:
         return rule_of(rows_depend_on_neighbours).findings(facts)

@@ -1,4 +1,4 @@
-"""Waiting for a machine whose CPUs other programs do not use."""
+"""Waits for a machine with CPUs that other programs do not use."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from ortune.show import others_words
 from ortune.targets.machine import Machine
 
 LASTS_S = 5.0
-"""A machine is quiet once it was for so long."""
+"""Seconds without load after which a machine counts as quiet."""
 EACH_S = 1.0
-"""Between two looks."""
+"""Seconds between two readings."""
 
 
 def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str]:
-    """Wait until other programs leave the CPUs alone, which costs no budget, and return what was seen.
+    """Wait until other programs stop using the CPUs, without spending budget, and return the result.
 
     Args:
         machine: The machine that is measured.
-        limit_s: The longest wait; 0 is none.
-        watch: Progress callbacks; a stop ends the wait.
+        limit_s: Maximum wait in seconds; 0 for none.
+        watch: Progress callbacks; a stop request ends the wait.
 
     Returns:
-        A sentence; none without a wait.
+        A list with one sentence; empty without a wait.
     """
     if not limit_s:
         return []
     with watch.clock.stopped():
-        seen = _wait(machine, limit_s, watch.within(None))  # waiting spends none
+        seen = _wait(machine, limit_s, watch.within(None))  # waiting spends no budget
     watch.say(seen)
     return [seen]
 

@@ -1,4 +1,4 @@
-"""What the sessions and processes of a recording ran with, as far as a replay may set it."""
+"""The recorded settings of sessions and processes, limited to those that a replay may set."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _WORD = re.compile(r"[A-Za-z0-9_.,;:-]{0,200}")
 
 
 def settings_of(session: RecordedSession) -> dict[str, Value]:
-    """Return the settings that the program passed and that are not the default, by the names of plans.
+    """Return the settings that the program passed and that are not the default, by their names in plans.
 
-    A recording comes from elsewhere: only settings of the catalogue count, with values that they can have.
+    A recording may be from another machine, so only settings of the catalogue with valid values are used.
     """
     found: dict[str, Value] = {}
     by_key = {knob.key: knob for knob in knobs.all_knobs().values() if knob.channel in _CHANNELS}
     for key, value in (session.options or {}).items():
         knob = by_key.get(key)
-        # ONNX Runtime's own number of threads, which a session without options has, too.
+        # A number of threads of 0 leaves it to ONNX Runtime, as does a session without options.
         if knob is None or not _WORD.fullmatch(str(value)) or (knob.threads and value == 0):
             continue
         named = {str(knob.applied(choice).value): choice for choice in knob.choices}
@@ -41,28 +41,28 @@ def settings_of(session: RecordedSession) -> dict[str, Value]:
 
 
 def _defaults(text: str) -> Collection[str]:
-    """Return the spellings of a default that is written in words."""
+    """Return the spellings of a default, from its description."""
     first = text.lower().split()[0].strip(",;.()") if text else ""
     return {"on": ("1", "true", "on"), "off": ("0", "false", "off")}.get(first, (first,))
 
 
 def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[ProviderSpec, ...]:
-    """Return the execution providers that the session had, as far as they exist here; () for the CPU alone."""
+    """Return the session's execution providers that are available here; () for only the CPU's."""
     names = [name for name in session.providers_used if name in available]
     return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
 
 
 def on_provider(name: str) -> tuple[ProviderSpec, ...]:
-    """Return the execution providers of a session on one of them, with the options that it needs; () for the CPU."""
+    """Return an execution provider with its required options; () for the CPU's."""
     return () if name == CPU.name else (ProviderSpec(name=name, options=dict(find(name).needs)),)
 
 
 def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[Applied, ...]:
-    """Return the environment variables of a process that a replay sets: numbers of threads, and a flag.
+    """Return the environment variables of a process that a replay sets: thread counts, and a flag.
 
     Args:
-        process: As it was recorded.
-        changed: Variables that a variant sets instead.
+        process: The recorded process.
+        changed: Variables of a variant, which replace recorded ones.
     """
     return tuple(
         Applied(knob=name, channel="env", key=name, value=value)
@@ -72,7 +72,7 @@ def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[
 
 
 def affinity_of(process: RecordedProcess, cpus: Collection[int]) -> tuple[Applied, ...]:
-    """Return the CPUs of a process that was bound to some of those that are here; () for one that was not."""
+    """Return the affinity of a process that was bound to some of the CPUs available here; () for other processes."""
     bound = set(process.cpus)
     if not bound or not bound < set(cpus):
         return ()
@@ -81,5 +81,5 @@ def affinity_of(process: RecordedProcess, cpus: Collection[int]) -> tuple[Applie
 
 
 def applied(settings: Mapping[str, Value]) -> tuple[Applied, ...]:
-    """Return settings of sessions with their channels."""
+    """Return the settings of a session with their channels."""
     return tuple(knobs.find(name).applied(value) for name, value in sorted(settings.items()))

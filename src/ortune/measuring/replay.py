@@ -1,8 +1,8 @@
-"""Going on where a session was cut off: its outcomes are played back, in order, then real trials follow.
+"""Resumes an interrupted session: its stored outcomes are replayed in order, then trials run again.
 
 A tuning session is a function of its seed, its options, the outcomes of its trials and the times at which they
-ended, so playing these back leads to the very point where it stopped, and no trial is measured twice. A block that
-was cut in the middle is measured again: its trials would be hours apart.
+ended, so replaying these leads to the point of the interruption, and no trial is repeated. A block that was
+interrupted is measured again, since its trials would otherwise be hours apart.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ortune.store.db import Event, SessionLog
 from ortune.store.reading import FAILED
 
 RESUMED = "resumed"
-"""Journalled when a session goes on: what is behind the last complete block was not played back."""
+"""Journal entry of a resumed session: trials after the last complete block were not replayed."""
 WHOLE = "whole"
-"""Journalled before the first block: the trials so far stand in none, each on its own."""
+"""Journal entry before the first block: the trials so far belong to no block."""
 SEEN = "outputs-seen"
 """Journal entry after the trial that checks the outputs of the plan to confirm, which belongs to no block."""
 PASSED = "passed"
-"""Journalled with the time, after what is no trial and takes time too: rewriting, profiling, comparing outputs."""
+"""Journal entry with the time, after work other than trials: rewriting, profiling, comparing outputs."""
 PLAYED = "played"
 """Journal entry of a search: a recorded application was played once."""
 NO_MODEL = "no-model"
-"""Journalled when a rewritten model could not be made."""
+"""Journal entry for a rewritten model that could not be made."""
 
 
 _OF_NO_DECISION = ("trial", "untimed", "untimed-outcome", "result", "document", FAILED)
@@ -67,7 +67,7 @@ class _ResultEvent(msgspec.Struct):
 
 
 class Places(msgspec.Struct):
-    """What else a browser offers, and when that was seen, in nanoseconds after the session began."""
+    """Other available browsers, and when they were found, in nanoseconds after the session began."""
 
     places: tuple[BrowserPlace, ...]
     ended_ns: int
@@ -78,9 +78,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """A stored trial: arm, plan id, outcome, and when it ended (nanoseconds after the session began).
+    """A stored trial: arm, plan id, outcome, and its end in nanoseconds after the session began.
 
-    The outcome is read when its turn comes: all at once, those of a fast model fill gigabytes.
+    The outcome is decoded on demand, since all outcomes of a fast model take gigabytes.
     """
 
     arm: str
@@ -91,18 +91,18 @@ class Played:
 
 @dataclass(slots=True, kw_only=True)
 class Replay:
-    """What a stored session measured, and the clock that it makes.
+    """The stored measurements of a session, and its clock.
 
     Attributes:
-        trials: Not yet played, in order.
-        differences: Output comparisons by key, so that outputs long deleted need not be made again.
-        no_models: Why a rewritten model could not be made, by its key: one that was cut off must not appear now.
-        decisions: What was decided or seen once, and would not come out the same again: the newest of each kind.
-        log: Where it is journalled; None keeps nothing.
-        passed: What is no trial ended then, each with the number of trials before it.
-        since_ns: When what is measured now began, on the monotonic clock; None is now.
-        played: Trials played back.
-        live: A trial was measured since, so that what comes now is new.
+        trials: Trials that were not replayed yet, in order.
+        differences: Output comparisons by key, so deleted outputs need not be made again.
+        no_models: Errors of rewritten models that could not be made, by key, so none of them is made now.
+        decisions: Results that would differ if made again, encoded as JSON; the latest of each kind.
+        log: The journal; None to store nothing.
+        passed: Ends of work other than trials, each with the number of trials before it.
+        since_ns: Start of the current measurement on the monotonic clock; None for now.
+        played: Number of replayed trials.
+        live: Whether a trial was measured since, so later results are new.
     """
 
     trials: deque[Played] = field(default_factory=deque)
@@ -125,16 +125,16 @@ class Replay:
         return int(1e9 * monotonic.now_s())
 
     def once(self, kind: str, type_: Any, make: Callable[[], T]) -> T:
-        """Return what the journal has of this kind; where it has nothing, what is made now, which it then keeps.
+        """Return the journalled value of this kind, or make it and journal it.
 
         Args:
-            kind: Of the event; one of each in a session.
-            type_: Of what is kept, as msgspec reads it.
-            make: Makes it: what a profile told, how a budget was divided, whatever another run would tell otherwise.
+            kind: Kind of the journal entry, unique in a session.
+            type_: Type of the value for msgspec.
+            make: Makes a value that another run could make differently, such as a profile or a division of the budget.
         """
         body = self.decisions.get(kind)
         if body is not None:
-            # One that is damaged is made anew: what was measured is there all the same.
+            # A damaged value is made again; the stored trials remain valid.
             with contextlib.suppress(msgspec.MsgspecError):
                 kept: T = msgspec.json.decode(body, type=type_)
                 return kept
@@ -145,29 +145,29 @@ class Replay:
         return value
 
     def whole(self) -> None:
-        """Journal, before the first block, that the trials so far stand in none, and are played back one by one."""
+        """Journal, before the first block, that the trials so far belong to no block."""
         if self.log is not None:
             self.log.add(WHOLE, {})
 
     def block(self, block: Block) -> None:
-        """Journal a block that is new."""
+        """Journal a block, if it is new."""
         if self.live and self.log is not None:
             order = [trial.arm for trial in block.trials]
             self.log.add("block", {"index": block.index, "phase": block.phase, "order": order})
 
     def clock(self) -> int:
-        """Return nanoseconds since the session began: the stored times while trials are played, then real time."""
-        # While stored trials are played back the clock stands at the end of the last one. Afterwards it runs
-        # on from there, so that the hours between two invocations are no part of the session.
+        """Return nanoseconds since the session began: the stored times during replay, then real time."""
+        # During replay the clock is the end of the last replayed trial. Afterwards it runs on from there, so the time
+        # between two invocations does not count.
         return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
 
     def ended(self) -> int:
-        """A trial was measured: the time of its end, which is stored with it."""
+        """Record the end of a measured trial and return its time, which is stored with it."""
         self._decided_ns = self.clock()
         return self._decided_ns
 
     def reached(self, ended_ns: int) -> None:
-        """What is no trial has ended then, as the journal says."""
+        """Set the clock to the journalled end of work other than a trial."""
         self._decided_ns = max(self._decided_ns, ended_ns)
         if self.trials:
             self._passed_ns = max(self._passed_ns, ended_ns)
@@ -175,9 +175,9 @@ class Replay:
             self._passed_ns, self.since_ns = ended_ns, self._now_ns()
 
     def pass_on(self) -> None:
-        """What is no trial has ended: the time is journalled, or taken from the journal."""
+        """Journal the end of work other than a trial, or take it from the journal during replay."""
         if self.trials:
-            # A step that left no trace this time (what it asked is kept by now) must not put off those after it.
+            # A step without an entry this time (its result is stored by now) must not delay the entries of later ones.
             while self.passed and self.passed[0][0] <= self.played:
                 n_before, ended_ns = self.passed.popleft()
                 self.reached(ended_ns)
@@ -189,16 +189,16 @@ class Replay:
             self.log.add(PASSED, {"ended_ns": ended_ns})
 
     def decided(self) -> int:
-        """When the last step ended: decisions rest on what is journalled, so that a replay takes the same ones."""
+        """Return the end of the last journalled step in nanoseconds, the clock of all decisions."""
         return self._decided_ns
 
     def next(self, arm: str, plan_id: str) -> Outcome | None:
-        """Return the stored outcome of the next trial, or None when all are played or the paths part."""
+        """Return the stored outcome of the next trial; None if all are replayed, or if it is a different trial."""
         stored = self._next(arm, plan_id)
         return None if stored is None else _outcomes.decode(stored)
 
     def next_play(self, arm: str) -> AppPlayed | None:
-        """Return the stored play of an application that comes next, or None as ``next`` does."""
+        """Return the next stored play of an application, or None as for ``next``."""
         stored = self._next(arm, "")
         return None if stored is None else _plays.decode(stored)
 
@@ -207,7 +207,7 @@ class Replay:
             self.live = True
             return None
         if (self.trials[0].arm, self.trials[0].plan_id) != (arm, plan_id):
-            # Another trial than the stored one: what follows in the journal answers other questions.
+            # A different trial than the stored one: the rest of the journal does not apply.
             self.trials.clear()
             self.live = True
             self.since_ns = self._now_ns()
@@ -220,7 +220,7 @@ class Replay:
 
 
 def complete(events: list[Event]) -> bool:
-    """Return whether a session has its whole answer; one that was stopped early has a partial one."""
+    """Return whether a session has its complete answer; a session that was stopped early has a partial one."""
     answers = [event.body for event in events if event.kind == "result"]
     return bool(answers) and msgspec.json.decode(answers[-1], type=_ResultEvent).status != "interrupted"
 
@@ -251,7 +251,7 @@ def read(events: list[Event]) -> Replay:
             replay.no_models[failed.key] = failed.what
         elif event.kind == WHOLE:
             whole = len(replay.trials)
-        # The block that was cut off then was measured again; its first trials must not be played besides.
+        # The interrupted block was then measured again; its first trials must not be replayed too.
         elif event.kind == RESUMED:
             _cut(replay, whole)
         elif event.kind not in _OF_NO_DECISION:
@@ -261,11 +261,10 @@ def read(events: list[Event]) -> Replay:
 
 
 def _cut(replay: Replay, whole: int) -> None:
-    """Leave out a block that was cut in the middle: it was, or will be, measured again."""
-    # Without any mark (``whole`` is 0) no block was begun: the trials stand on their own, and all of them
-    # count.
+    """Remove the trials of an interrupted block, which is measured again."""
+    # Without any mark (``whole`` is 0) no block was begun, so all trials count.
     while whole and len(replay.trials) > whole:
         replay.trials.pop()
-    # What came after the last trial that is played back comes anew.
+    # Work after the last replayed trial is repeated.
     while replay.passed and replay.passed[-1][0] >= len(replay.trials):
         replay.passed.pop()

@@ -9,16 +9,16 @@ from ortune.errors import MeasurementError
 
 
 def reported_file(path: str, scratch: Path) -> Path:
-    """Return a file that a trial's process says it wrote, if it lies in the scratch folder of the invocation.
+    """Return a file that a trial's process reports, if it is in the scratch folder of the invocation.
 
-    A process that opens a stranger's model may have been taken over by it, and may report any path.
+    A process that opened an untrusted model may be compromised by it, and may report any path.
 
     Args:
-        path: As reported; a relative one begins at the scratch folder.
-        scratch: The folder.
+        path: The reported path; a relative one is resolved from the scratch folder.
+        scratch: The scratch folder.
 
     Raises:
-        MeasurementError: The path leads elsewhere, or to no regular file.
+        MeasurementError: The path is outside the folder, or not a regular file.
     """
     found = scratch / path
     if not files.inside(found, scratch) or not files.is_file(found) or found.is_symlink():

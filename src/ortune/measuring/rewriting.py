@@ -1,4 +1,4 @@
-"""The models that the plans of a tuning run: each rewritten once, within a limit of time."""
+"""The rewritten models of a tuning's plans, each made once within a time limit."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ortune.targets.tool import ToolFailed, ToolProcess
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedTool:
-    """A tool whose results are kept: one quantized model is the start of many that keep other layers in float.
+    """A tool with stored results, since one quantized model is the start of many that keep other layers in float.
 
-    What prepares a model for several methods is done once for all of them, whether or not they calibrate.
+    The preparation of a model is shared by several methods, whether or not they calibrate.
 
     Attributes:
-        tool: Does what is not there yet.
-        folder: Where results lie, a folder each.
-        failed: Preparations that failed, with the seconds that they had: what took too long is not begun again for
-            another method that has no more of them.
+        tool: Performs tasks without a stored result.
+        folder: Folder of the results, one subfolder each.
+        failed: Preparations that failed, with the seconds of their limit: one that timed out is not repeated with the
+            same or a lower limit.
     """
 
     tool: ToolProcess
@@ -41,14 +41,14 @@ class CachedTool:
 
     @property
     def identity(self) -> str:
-        """The tool's own."""
+        """The identity of the tool."""
         return self.tool.identity
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Do one task, or links to what it gave before.
+        """Perform one task, or link to its stored result; return the tool's report.
 
         Raises:
-            OrtuneError: As the tool, and as a preparation that failed before.
+            OrtuneError: The tool failed, or a preparation failed before.
         """
         tool = replace(self.tool, feeds=()) if task == rewrites.PREPARE else self.tool
         asked = (task, open_model(source).sha256, sorted(params.items()), target.name, tool.identity)
@@ -58,7 +58,7 @@ class CachedTool:
             raise failed
         if not place.is_dir():
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Renamed once it is complete: an interrupted run leaves nothing half made under the final name.
+            # Renamed when complete, so an interrupted run leaves no incomplete result under the final name.
             scratch = Path(tempfile.mkdtemp(prefix=".making-", dir=self.folder))
             try:
                 what = tool(task, source, scratch / target.name, params)
@@ -90,16 +90,16 @@ def _link(source: Path, goal: Path) -> None:
 
 
 def runtime_with(runtime: Runtime, specs: Sequence[RewriteSpec]) -> Runtime:
-    """Return the user's own runtime, or the one that was made for the package that one of the rewrites needs."""
+    """Return the user's runtime, or the installed one with the package that one of the rewrites needs."""
     needed = {rewrites.find(spec.name).needs for spec in specs} - set(runtime.packages)
     return next((each.runtime for each in made.made() if each.name in needed), runtime)
 
 
 class Models:
-    """The model as it is, and as each set of rewrites makes it.
+    """A model, and its rewritten variants.
 
     Attributes:
-        feeds: What rewrites that run the model are given.
+        feeds: Inputs for rewrites that run the model.
     """
 
     def __init__(
@@ -113,19 +113,19 @@ class Models:
 
     @staticmethod
     def key(plan: Plan) -> str:
-        """What a plan's model is called: the same for all plans with the same rewrites, where no provider makes it."""
+        """Return the key of a plan's model: its rewrites, with the provider if that makes the model."""
         made = msgspec.structs.replace(as_optimised(plan), rewrites=plan.rewrites)
         return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
     def made(self, plan: Plan) -> Path | None:
-        """Return a plan's rewritten model; None if it runs the model as it is, or was not made."""
+        """Return a plan's rewritten model; None if the plan has no rewrites, or if it was not made yet."""
         return self._made.get(self.key(plan))
 
     def path(self, plan: Plan, limit_s: float) -> Path:
-        """Return the model that a plan runs, made now where need be.
+        """Return the model that a plan runs, made now if necessary.
 
         Raises:
-            OrtuneError: It could not be made, or was cut off.
+            OrtuneError: The rewrites failed or exceeded the limit.
         """
         if not plan.rewrites:
             return self._side.runs
@@ -148,9 +148,9 @@ class Models:
         return self._made[key]
 
     def drop(self, plan: Plan) -> None:
-        """Delete a plan's rewritten model, which is made again where it is wanted again."""
+        """Delete a plan's rewritten model; ``path`` makes it again."""
         path = self._made.pop(self.key(plan), None)
         if path is not None and path.is_relative_to(
             self._rewritten
-        ):  # what changes nothing gives the model itself
+        ):  # rewrites that change nothing return the model itself
             shutil.rmtree(path.parent, ignore_errors=True)

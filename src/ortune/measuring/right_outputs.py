@@ -1,4 +1,4 @@
-"""Which outputs are right, asked of a model evaluated in float64; and the faults of a file, which come first."""
+"""Checks of outputs against a model evaluated in float64, and faults of the file, which are reported first."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from ortune.show import exact_words
 
 LEAST_S = 0.1
 FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
-"""Rules that find what a file itself has lost: no level of optimisation brings it back."""
+"""Rules for faults of the file, which no level of optimisation can repair."""
 
 
 def most_s(budget: Budget) -> float:
-    """Return the seconds of a budget that an evaluation may take: one that takes next to nothing is always done."""
+    """Return the seconds of a budget that an evaluation may take, at least ``LEAST_S``."""
     return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
 def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
-    """Compare the base's outputs with its model in float64, and adds to the alerts if they are wrong.
+    """Compare the base's outputs with its model in float64, and add alerts if they are wrong.
 
     Args:
         baseline: The base, once its inputs are settled.
-        limit_s: Seconds that the evaluation may take; otherwise a note names what was not checked.
-        line: Takes progress.
-        name: Of the side, if there are several.
+        limit_s: Maximum seconds of the evaluation; if it takes longer, a note reports the skipped check.
+        line: Callback for progress messages.
+        name: The name of the side, if there are several.
     """
     check, side, last = baseline.check, baseline.side, baseline.executor.last
     if not side.levels or check.exact is not None:
@@ -56,7 +56,7 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         said = (alert.where[0] for alert in baseline.alerts if alert.code == DEFAULT_WRONG and alert.where)
         output_check.void_note(baseline)
         check.level_check = known = msgspec.structs.replace(known, node=next(said, known.node))
-        # What was said before by the level without optimisation is said again by what is better known.
+        # Alerts from the comparison without optimisation are replaced by those from the better reference.
         baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
     if exact.not_evaluated and not exact.finite:
         baseline.note(exact_words.not_checked(exact, limit_s, name))
@@ -66,7 +66,7 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         and (before.wrong, before.right) == (known.wrong, known.right)
     )
     findings = right_findings(baseline, side, exact, known)
-    # What the file itself has lost comes first: no level brings it back.
+    # Faults of the file come first: no level can repair them.
     said_codes = {alert.code for alert in baseline.alerts}
     faults = [fault for fault in file_faults(side) if fault.code not in said_codes] if findings else []
     baseline.alert(faults, name)
@@ -87,17 +87,17 @@ def exact_check(
     """Compare the outputs of a side with its model in float64.
 
     Args:
-        baseline: Whose processes run what is to be run.
+        baseline: Its processes run the side.
         side: The side.
         refs: Its inputs.
         levels: The side by level of optimisation.
-        outputs: What it gave.
-        limit_s: Seconds that the evaluation may take.
-        line: Takes progress.
-        before: What is known by the model without optimisation.
+        outputs: Folder of the side's outputs.
+        limit_s: Maximum seconds of the evaluation.
+        line: Callback for progress messages.
+        before: The check against the model without optimisation, if any.
 
     Returns:
-        The comparison, and what it says of the side's level if that is known by it.
+        The comparison, and the level check that follows from it; None if no level is known to be right.
     """
     line(f"comparing outputs with {exact_words.EVALUATOR}")
     exact = levels.against_exact(outputs, evaluated(baseline, side, refs, limit_s), before)
@@ -126,13 +126,13 @@ def evaluated(baseline: Measuring, side: Resolved, refs: Sequence[FeedRef], limi
 def wrong_of_two(
     baseline: Measuring, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
 ) -> Literal["", "A", "B", "both"]:
-    """Return which of two sides that differ is wrong, by the base's model in float64; "" if that is not known.
+    """Return which of two different sides is wrong, by the base's model in float64; "" if that is not known.
 
     Args:
         baseline: The base.
-        outputs: What the base gave, and what the other side gave under the base's names.
-        levels: The other side, of the same model, by level of optimisation.
-        limit_s: Seconds that an evaluation may take.
+        outputs: Outputs of the base, and those of the other side under the base's names.
+        levels: Outputs of the other side, of the same model, by level of optimisation.
+        limit_s: Maximum seconds of an evaluation.
     """
     right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
     if right.wide is None:
@@ -143,7 +143,7 @@ def wrong_of_two(
         return "both"
     if a is False or b is False:
         return "A" if a is False else "B"
-    # Both are near, and may be far from each other all the same.
+    # Both are near the reference, and may still be far from each other.
     nearer = [
         wrong_side(outputs[0] / ref.name, outputs[1] / ref.name, numbers(right.wide / ref.name))
         for ref in baseline.refs
@@ -154,7 +154,7 @@ def wrong_of_two(
 def right_findings(
     baseline: Measuring, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
 ) -> list[Finding]:
-    """Return what is to be said of outputs that the evaluation refutes."""
+    """Return the findings about outputs that the evaluation refutes."""
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(
         baseline.facts(), plan=side.plan, exact=exact, level_check=level_check, ort_version=version
@@ -166,6 +166,6 @@ def right_findings(
 
 
 def file_faults(side: Resolved) -> list[Finding]:
-    """Return what the file itself has lost, which no level of optimisation brings back."""
+    """Return the findings about faults of the file, which no level of optimisation can repair."""
     facts = Facts(model=side.model, plan=side.plan)
     return [finding for code in FILE_FAULTS for finding in find_rule(code).findings(facts)]

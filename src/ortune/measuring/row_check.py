@@ -1,4 +1,4 @@
-"""Tests whether the answer for one row depends on other rows of its batch, or on padding that its mask hides."""
+"""Tests whether the answer for one row depends on other rows of its batch, or on masked padding."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from ortune.records import (
 from ortune.search.blocks import BASE
 
 LEAST_LENGTH = 4
-"""Of a row that is halved."""
+"""Minimum length of a row to halve."""
 MOST_ROWS = 8
-"""Rows of the batch that the first is compared among; a batch of thousands would double its memory."""
+"""Maximum rows of the batch that accompany the first; a batch of thousands would double its memory."""
 TIMES = 3.0
-"""Times the first run that the comparison takes: one start, and a few rows of each kind."""
+"""Cost of the comparison as a multiple of the first run: one start, and a few rows of each kind."""
 Feeds = Mapping[str, Array]
 
 
@@ -46,8 +46,8 @@ class _Question:
     """One row fed in two ways.
 
     Attributes:
-        alone, among: The inputs.
-        was, size: What changed between them: rows, or a length.
+        alone, among: The inputs of the row by itself, and with other rows or padding.
+        was, size: The number of rows or the length of ``alone`` and of ``among``.
     """
 
     by: RowQuestion
@@ -73,12 +73,12 @@ def has_batch(model: ir.Model, work: Workload) -> bool:
 
 
 def needed_ns(measuring: Measuring) -> float:
-    """Return what the comparison takes, about, as the last trial says."""
+    """Return the estimated nanoseconds of the comparison, from the last trial; 0 without one."""
     return TIMES * measuring.executor.last.elapsed_ns if measuring.executor.last is not None else 0.0
 
 
 def check_base(measuring: Measuring, left_ns: float) -> RowCheck | None:
-    """Compare the rows of a base; ``check_rows`` says how."""
+    """Compare the rows of a base, as ``check_rows`` does."""
     is_rounding = measuring.check.levels.is_rounding
     return check_rows(measuring, measuring.arm(BASE), measuring.side.model.ir, is_rounding, left_ns)
 
@@ -90,17 +90,17 @@ def check_rows(
     rounding: Callable[[OutputDifference], bool],
     left_ns: float,
 ) -> RowCheck | None:
-    """Run one row alone and among others, and one with and without padding, in a process of its own.
+    """Run one row with and without other rows, and with and without padding, in a separate process.
 
     Args:
-        measuring: Whose processes run it, and whose inputs are taken; they are settled.
-        arm: What runs.
-        model: Its graph.
-        rounding: Returns whether a difference is no more than rounding.
-        left_ns: Of the budget; nothing is run that takes longer.
+        measuring: Its processes run the arm with its inputs, which are settled.
+        arm: The arm to run.
+        model: Its model.
+        rounding: Returns whether a difference is within rounding.
+        left_ns: Nanoseconds left of the budget; nothing is run if it takes longer.
 
     Returns:
-        None if there was no time, or nothing to ask: no dynamic batch and no mask, or random numbers.
+        None if there is no time, or nothing to check: no dynamic batch and no mask, or random numbers.
     """
     last = measuring.executor.last
     if arm.plan.is_web or random_ops(model) or needed_ns(measuring) > left_ns:
@@ -122,7 +122,7 @@ def check_rows(
     try:
         answered = _answers(measuring, arm, questions, folder)
     finally:
-        measuring.executor.last = last  # what a run costs is told from it
+        measuring.executor.last = last  # the cost of a run is read from it
     mixed = mixed_rows(model)
     return RowCheck(
         compared=tuple(
@@ -134,14 +134,14 @@ def check_rows(
 
 
 def _tensors(ref: FeedRef) -> Feeds | None:
-    """Return the inputs of a case; None if one of them is no tensor."""
+    """Return the inputs of a case; None if one of them is not a tensor."""
     feeds = feed_files.read_feeds(Path(ref.path))
     tensors = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
     return tensors if len(tensors) == len(feeds) else None
 
 
 def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Question | None:
-    """Return the first row alone, and with some of the others, to which come as many of large values."""
+    """Return the first row by itself, and with other rows and as many of large values; None without a batch."""
     axes = {name: axis for name, axis in batch_axes(model).items() if name in feeds}
     sizes = {feeds[name].shape[axis] for name, axis in axes.items() if feeds[name].ndim > axis}
     if len(sizes) != 1 or 0 in sizes:
@@ -159,7 +159,7 @@ def _in_a_batch(model: ir.Model, case: Case, feeds: Feeds, seed: int) -> _Questi
 
 
 def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
-    """Return the first half of each row, and the same with padding up to the whole length, which the mask hides."""
+    """Return the first half of each row, with and without masked padding; None without a mask."""
     lengths = length_axes(model)
     if lengths is None or any(name not in feeds for name in lengths.axes):
         return None
@@ -174,7 +174,7 @@ def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
         alone[name] = feeds[name].take(range(half), axis)
         padded = feeds[name].copy()
         rest = (*[slice(None)] * axis, slice(half, None))
-        # A mask of ones lets all through, and one of zeros too where it marks what is padding.
+        # A mask of ones has no effect, nor does one of zeros if ones mark padding.
         padded[rest] = 0 if name != mask or padded.flat[0] else 1
         among[name] = padded
     return _Question(by="padding", alone=alone, among=among, was=half, size=length)
@@ -183,7 +183,7 @@ def _padded(model: ir.Model, feeds: Feeds) -> _Question | None:
 def _answers(
     measuring: Measuring, arm: Arm, questions: Sequence[_Question], folder: Path
 ) -> list[tuple[_Question, Path]]:
-    """The questions that the model takes, with the folder of its outputs: all in one process, or else one by one."""
+    """Return the questions that the model runs, with their output folders: run in one process, or else one by one."""
     attempts = [questions, *([question] for question in questions)] if len(questions) > 1 else [questions]
     answered: list[tuple[_Question, Path]] = []
     for number, asked in enumerate(attempts):
@@ -210,7 +210,7 @@ def _compared(
     mixed: MixedRows,
     rounding: Callable[[OutputDifference], bool],
 ) -> RowDifference | None:
-    """Return the outputs of the one row; None if no floating-point output has it."""
+    """Return the difference of the one row's outputs; None if no floating-point output has it."""
     ours, theirs = (outputs / name for name in question.names)
     kept = [folder / f"{name}-row" for name in question.names]
     by_value = {name for name, how in output_comparisons(model).items() if how.kind == "values"}
@@ -243,7 +243,7 @@ def _compared(
         size=question.size,
         alone=question.was,
         outputs=difference,
-        # A node that mixes rows is more than rounding; without one, rounding may be all.
+        # With a node that mixes rows, a difference is more than rounding; without one, it may be rounding.
         differs=not (difference.ok or difference.silent)
         and (_known_cause(mixed, question.by) or not rounding(difference)),
     )
@@ -254,7 +254,7 @@ def _known_cause(mixed: MixedRows, by: RowQuestion) -> bool:
 
 
 def _row(arrays: tuple[Array, Array], question: _Question) -> Array | None:
-    """Return the part of an output among others that is there alone too; None if no such part is certain."""
+    """Return the part of an output with others that corresponds to the row by itself; None if that is uncertain."""
     alone, among = arrays
     if alone.ndim != among.ndim or not alone.size:
         return None
@@ -262,5 +262,5 @@ def _row(arrays: tuple[Array, Array], question: _Question) -> Array | None:
     sizes = {(alone.shape[axis], among.shape[axis]) for axis in changed}
     if sizes - {(question.was, question.size)} or (question.by == "batch" and len(changed) != 1):
         return None
-    # Padding comes last, and so do the other rows.
+    # Padding and the other rows come last.
     return among[tuple(slice(0, size) for size in alone.shape)]

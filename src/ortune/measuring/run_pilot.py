@@ -1,4 +1,4 @@
-"""Runs the pilot: the base alone, then two copies of it in turns, and the checks that precede a race."""
+"""Runs the pilot: the base by itself, then two copies of it in turn, and the checks that precede a race."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
 
 
 def require_page(objective: Objective, trial: Measured, name: str) -> None:
-    """Check that an objective of web pages is read from a page, and one of kept memory from what reports it.
+    """Check that an objective can be read from a trial.
 
     Raises:
-        UsageError: It is not.
+        UsageError: The objective needs a web page, Node.js, or memory figures, and the trial has none.
     """
     if objective in KEPT and figure(trial, objective) is None:
         raise UsageError(
@@ -55,25 +55,25 @@ def run_pilot(
     holds: Callable[[float], bool] = lambda _: True,
     rest: Callable[[], float] = lambda: 0.0,
 ) -> bool:
-    """Time the base alone, then two copies of it in turns; compare the two, and try three kinds of feed.
+    """Time the base by itself, then two copies of it in turn; compare the two, and try three kinds of feed.
 
     Args:
         measuring: Its inputs are settled. Afterwards its ``pilot`` is complete, and its executor has the timing of
             later trials.
-        objective: What counts.
-        budget: The budget of the command: what does not fit is made shorter, or left out with a note.
+        objective: The objective of the measurement.
+        budget: The budget of the command; steps that do not fit are shortened, or skipped with a note.
         holds: Called after the first trial with the nanoseconds of the shortest trial; returns whether the rest is
             worth its time.
-        rest: Returns the trials needed after the pilot: before they are cut, what can be left out is.
+        rest: Returns the trials needed after the pilot, for which optional steps are skipped.
 
     Returns:
-        What ``holds`` returned; False where the device is emulated, so that nothing is timed.
+        The result of ``holds``; False if the device is emulated, and so not timed.
     """
     pilot, executor, side = measuring.pilot, measuring.executor, measuring.side
     pilot.least_runs = least_runs_of(objective)
     base = measuring.arm(BASE)
     pilot.look_runs = runs_to_look(executor.last, LOOK_SHARE * budget.left_ns)
-    # The first run was one, but for V8, which compiles WebAssembly again: until then a run takes far longer.
+    # One run was done already, but V8 compiles WebAssembly again, and until then a run takes far longer.
     in_wasm = side.plan.provider_names[0] == WASM.name
     warmup = 1 if pilot.look_runs == PILOT_RUNS or in_wasm else 0
     executor.timing = Timing(runs=pilot.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
@@ -90,22 +90,22 @@ def run_pilot(
         )
     executor.timing = timing.timing_for(first, at_least_runs=pilot.least_runs)
     pilot.turns = executor.timing.turns
-    # A start is measured alone; everything else beside what it is compared with.
+    # A start is measured by itself; everything else together with its contestant.
     executor.most_alive = (
         1 if objective in FROM_START else measuring.machine.most_alive(first.done.peak_bytes)
     )
     if executor.most_alive == 1 and objective not in FROM_START:
         measuring.note("two processes do not fit in memory, so trials run one at a time")
-    # What this trial spent on runs; the rest of its time is the start.
+    # The time of the runs in this trial; the rest of its time is the start.
     turns_ns = (pilot.look_runs + warmup) * run_ns(first)
     elapsed_ns = first.elapsed_ns
     if in_wasm and measuring.machine.remote is None and isinstance(loaded, Measured):
-        # Later pages begin with what V8 compiled in this one: they are more like the page that only loaded.
+        # Later pages start with the code that V8 compiled in this one, so they resemble the page that only loaded.
         elapsed_ns = min(elapsed_ns, loaded.elapsed_ns + int(turns_ns))
     pilot.time_by(first, turns_ns, elapsed_ns)
     least = pilot.least_turns
     if first.done.page is not None and first.done.page.software:
-        # Its times are nobody's: one page tells all that can be told.
+        # Times of emulated devices mean nothing, so one page suffices.
         measuring.use_turns(least)
         questions.question_page(measuring, base, first)
         measuring.limits.expect(pilot.trial_ns)
@@ -122,7 +122,7 @@ def run_pilot(
     questions.question_page(measuring, base, first)
     questions.question_rows(measuring, budget.left_ns - rest_ns)
     left_ns = budget.left_ns
-    # At least some seconds, but never of what the search needs.
+    # At least some seconds, but never time that the search needs.
     most_ns = min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns)
     questions.question_values(measuring, base, most_ns)
     measuring.limits.expect(pilot.trial_ns)
@@ -130,9 +130,9 @@ def run_pilot(
 
 
 def _run_again(measuring: Measuring, base: Arm, most_ns: float) -> None:
-    """Run two copies of the base in turns; return their cost, and whether their outputs are the same.
+    """Run two copies of the base in turn, set the pilot's times from them, and compare their outputs.
 
-    Without time for it, a model that draws no numbers is taken to be its own equal.
+    Skipped without time for it, unless the model draws random numbers.
     """
     executor, pilot = measuring.executor, measuring.pilot
     executor.arms = {BASE: base, IDENTICAL: measuring.arm(IDENTICAL)}
@@ -142,7 +142,7 @@ def _run_again(measuring: Measuring, base: Arm, most_ns: float) -> None:
     outcomes = executor(names, lambda: False, keep=[BASE])
     assert outcomes is not None
     second, *_ = (measuring.require_measured(base, outcome) for outcome in outcomes)
-    # Of the two the one that no stall made longer: what a budget holds is told from it.
+    # The shorter of the two, since a stall lengthens a trial, and this time decides how many fit in the budget.
     elapsed_ns = min(outcome.elapsed_ns for outcome in outcomes)
     pilot.time_by(second, timing.turns_ns(executor.timing.turns, run_ns(second)), elapsed_ns)
     output_check.notice_randomness(measuring, second)

@@ -1,4 +1,4 @@
-"""The scores behind the labels of a model, read by running it once more with these as its outputs."""
+"""The scores from which a model's labels are computed, read by running it once more with them as outputs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ortune.outputs.labels import Scores
 from ortune.records import FeedRef, Measured, Workload
 
 MOST_BYTES = 1 << 30
-"""Of a model that is written once more with other outputs."""
+"""Maximum bytes of a model that is written again with other outputs."""
 
 
 class ScoreReader:
-    """Reads the scores behind labels, with what one rounding step of the inputs makes of them.
+    """Reads the scores of labels, and their change by one rounding step of the inputs.
 
     Args:
         side: The model with its plan.
-        executor: Whose processes run it.
+        executor: Its processes run the side.
         work: Seed and custom operators.
-        folder: Scratch, to be made.
+        folder: Scratch folder, created when needed.
     """
 
     def __init__(self, side: Resolved, executor: Executor, work: Workload, folder: Path) -> None:
@@ -42,12 +42,12 @@ class ScoreReader:
     def of(
         self, comparisons: Mapping[str, OutputComparison], refs: Sequence[FeedRef], ref: FeedRef
     ) -> Callable[[str], Scores | None]:
-        """Return a function that reads scores by their name.
+        """Return a function that reads scores by name; it returns None if they cannot be read.
 
         Args:
-            comparisons: How the outputs of the model are compared.
+            comparisons: Methods of comparison of the model's outputs.
             refs: All inputs, which run together when the first of them is needed.
-            ref: The input whose scores are read.
+            ref: The input of the scores.
         """
 
         def read(name: str) -> Scores | None:
@@ -98,7 +98,7 @@ class ScoreReader:
                 feeds=(*refs, *moved),
             )
             outcome = self._executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-            self._executor.last = last  # what a run costs is told from it
+            self._executor.last = last  # the cost of a run is read from it
             if isinstance(outcome, Measured):
                 return Path(outcome.outputs_path)
         return None
@@ -109,7 +109,7 @@ def _moved_name(ref: FeedRef) -> str:
 
 
 def _with_scores(model: ir.Model, comparisons: Mapping[str, OutputComparison]) -> ir.Model:
-    """Return a copy whose outputs are the scores behind its labels."""
+    """Return a copy of the model with the scores of its labels as outputs."""
     wanted = {c.labels.scores.name for c in comparisons.values() if c.labels is not None}
     copy = model.clone()
     values = [value for node in copy.graph for value in node.outputs if value.name in wanted]

@@ -1,4 +1,4 @@
-"""The temporary folder of one invocation, and what to say when it cannot be had or fills up."""
+"""The temporary folder of one invocation, and the errors if it cannot be created or fills up."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """A folder for feeds, outputs and logs; removed at the end, and those that killed processes left before it.
+    """Create a folder for feeds, outputs and logs; remove it at the end, after ending the processes in it.
 
     Raises:
-        UsageError: No temporary folder can be made.
-        MeasurementError: The disk filled up while something was written ("disk-full").
+        UsageError: No temporary folder can be created.
+        MeasurementError: The disk filled up during a write ("disk-full").
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -45,13 +45,13 @@ def scratch_folder() -> Iterator[Path]:
                 code="disk-full",
             ) from error
         finally:
-            # A stop may come between a start and whoever would have ended it.
+            # A stop may occur between the start of a process and the code that would end it.
             launcher.end_in(place)
             _remove(place)
 
 
 def _remove(folder: Path) -> None:
-    """Remove the folder; a worker that was killed just now may still add a file to it meanwhile."""
+    """Remove the folder, repeatedly, since a killed worker may still add a file to it."""
     for _ in range(REMOVALS):
         temporary.remove(folder)
         if not folder.exists():
@@ -60,5 +60,5 @@ def _remove(folder: Path) -> None:
 
 
 def is_full(error: OSError) -> bool:
-    """Return whether a write failed for want of space; numpy says so without an error number."""
+    """Return whether a write failed because the disk is full, which numpy reports without an error number."""
     return error.errno in FULL or "written" in str(error) or "free space" in str(error)

@@ -1,4 +1,4 @@
-"""SIDE: what a user may write for one side of a comparison, resolved to a model, a plan and a runtime."""
+"""The sides of a comparison: resolves a user's text to a model, a plan and a runtime."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Resolved:
     """One side, ready to run.
 
     Attributes:
-        label: What it is called in sentences.
-        runs: The file that is loaded: the model, or its rewriting.
+        label: Name of the side in sentences.
+        runs: The file to load: the model, or the rewritten one.
         elsewhere: Runtimes by target, for plans that run on another target than this side's own plan.
-        onnx: Of a framework's model, the same model as ONNX Runtime runs it; None for all others.
-        bundle: The bundle that it is of; None for a model that is in none.
-        own_settings: Names of the settings that were given for this side alone.
+        onnx: The same model in ONNX Runtime, if a framework runs this side; otherwise None.
+        bundle: Folder of the bundle that contains the model; None without one.
+        own_settings: Names of the settings that were given for this side only.
     """
 
     label: str
@@ -58,26 +58,26 @@ class Resolved:
 
     @property
     def levels(self) -> bool:
-        """Whether ONNX Runtime for Python runs the side, which has levels of optimisation and a profiler."""
+        """Whether ONNX Runtime for Python runs the side, so optimisation levels and a profiler are available."""
         return self.onnx is None and not self.plan.is_web
 
     def runtime_of(self, plan: Plan) -> Runtime:
-        """Return what runs a plan of this model."""
+        """Return the runtime for a plan of this model."""
         return self.elsewhere.get(targets.of(plan).name, self.runtime)
 
     @property
     def added_providers(self) -> frozenset[str]:
-        """Execution providers that are in another build of ONNX Runtime than the user's own."""
+        """Execution providers of other builds of ONNX Runtime than the user's own."""
         added = (name for name, runtime in self.elsewhere.items() if runtime != self.runtime)
         return frozenset(targets.find(name).provider.name for name in added)
 
     @property
     def record(self) -> Side:
-        """What a document says of it."""
+        """The side as a record of the document, without trials."""
         return self.seen(())
 
     def seen(self, trials: Sequence[Measured]) -> Side:
-        """Return what a document says of it, once trials of it have shown where its nodes run."""
+        """Return the side as a record of the document, with the placement of nodes from the last trial."""
         placement = trials[-1].done.placement if trials else ()
         return Side(
             label=self.label,
@@ -91,14 +91,14 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideText:
-    """One side as it was written.
+    """One side as written by the user.
 
     Attributes:
-        text: May be None for all but A: A's model.
-        option: What named the settings, as errors say: "--b-set"; rewrites are named by "--b-rewrite" then.
-        runtime: What the user named.
-        target: Where this side alone runs; None for where all do.
-        ort_web: The onnxruntime-web of this side alone; None for that of all.
+        text: Path of the model, bundle or plan; None for A's model.
+        option: Option of the settings, for errors ("--b-set"); the one for rewrites is then "--b-rewrite".
+        runtime: The requested runtime; None for the default.
+        target: Target of this side only; None for that of all sides.
+        ort_web: The onnxruntime-web of this side only; None for that of all sides.
     """
 
     text: str | None
@@ -123,22 +123,22 @@ def resolve(
     say: Callable[[str], None] = lambda sentence: None,
     alone: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Resolved:
-    """Open what the side names.
+    """Open the model of a side, with its plan and runtime.
 
     Args:
-        side: As written.
+        side: The side as written.
         common: The plan that both sides share (``--plan``, ``--set``); the side's own settings go on top.
-        base_model: A's model, for a B that names none.
-        scratch: Where a model taken from git is written.
+        base_model: A's model, for a B without one.
+        scratch: Folder for rewritten models and models from git.
         custom_ops: Libraries with operators of the model, for rewrites that load it.
-        limits: Of a process that rewrites it.
-        browser: What pages run in, and the onnxruntime-web that they load; None if no page is to be opened.
-        plain: Of a bundle, take the untouched model without its plan (the base when a bundle is re-proven).
+        limits: Limits of the process that rewrites it.
+        browser: The browser and onnxruntime-web for pages; None if no page is to be opened.
+        plain: Whether to use a bundle's plain model without its plan (the base when a bundle is confirmed again).
         say: Callback for progress messages.
-        alone: Held while the model is rewritten.
+        alone: Context that is entered while the model is rewritten.
 
     Raises:
-        UsageError, ModelError, RuntimeNotFound: Each says which side and what to do.
+        UsageError, ModelError, RuntimeNotFound: The side cannot be resolved.
     """
     runtime = made.find(side.runtime, say)
     plan, bundle = common, None
@@ -191,7 +191,7 @@ def resolve(
     loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
     runtime = in_place(runtime, plan, loads, say)
     runs = model.path
-    # A bundle's model is rewritten already.
+    # A bundle's model is already rewritten.
     rewriting = bool(plan.rewrites) and bundle is None
     if rewriting:
         plan = merge(Plan(settings=rewrites.settings_for(plan.rewrites)), plan)
@@ -224,15 +224,15 @@ def resolve(
 def _rewritten(
     model: OpenModel, plan: Plan, *, folder: Path, tool: ToolProcess, option: str, say: Callable[[str], None]
 ) -> Path:
-    """Return the side's model after its rewrites; says which of them change nothing.
+    """Return the side's model after its rewrites, and report those that change nothing.
 
     Args:
-        model: The model as it was opened.
-        plan: Its rewrites are applied.
-        folder: Where rewritten models lie.
-        tool: Does what needs ONNX Runtime.
-        option: What named the rewrites.
-        say: Where sentences go.
+        model: The opened model.
+        plan: The plan with the rewrites.
+        folder: Folder of rewritten models.
+        tool: Performs the steps that need ONNX Runtime.
+        option: The option of the rewrites, for errors.
+        say: Callback for messages.
 
     Raises:
         UsageError: No rewrite changes the model.
@@ -243,7 +243,7 @@ def _rewritten(
     ]
     what = "; ".join(": ".join((f"{name} changes nothing", *reason)) for name, *reason in unchanged)
     if not rewritten.modified:
-        # Measured all the same, it would pass for a rewrite without effect on the time.
+        # If measured, it would look like a rewrite without effect on the time.
         raise UsageError(what, where=option, do="omit it; ortune check names the rewrites that apply")
     if unchanged:
         say(what)
@@ -251,7 +251,7 @@ def _rewritten(
 
 
 def _require_uncalibrated(plan: Plan, path: Path) -> None:
-    """Refuse a rewrite that runs the model: what it is fed is not known before its sides are."""
+    """Raise an error for a rewrite that runs the model, since its inputs are not known yet."""
     for spec in plan.rewrites:
         if rewrites.find(spec.name).calibrated:
             text = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -265,8 +265,8 @@ def _require_uncalibrated(plan: Plan, path: Path) -> None:
 
 
 def _require_holdable(model: OpenModel) -> None:
-    """Refuse, before its weights are read for the first time, a model that this machine cannot hold."""
-    # Each tensor counts: several may lie at one place of a file.
+    """Raise an error for a model that does not fit in this machine's memory, before its weights are read."""
+    # Each tensor counts, since several may share a range of a file.
     needed_bytes = model.facts.size_bytes + sum(tensor.length or 0 for tensor in model.external)
     most = memory_bytes()
     if needed_bytes > most > 0:
@@ -279,7 +279,7 @@ def _require_holdable(model: OpenModel) -> None:
 
 
 def _on_target(plan: Plan, side: SideText, runtime: Runtime) -> Plan:
-    """The plan where the side runs: as it says itself, else as the plan does, else where its runtime is made for."""
+    """Return the plan on the target of the side: the side's, else the plan's, else the one of its runtime."""
     if side.target is not None:
         return msgspec.structs.replace(plan, providers=targets.find(side.target).providers)
     if runtime.node is not None and not plan.providers:
@@ -296,17 +296,17 @@ def in_place(
     browser: BrowserSetup | None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Runtime:
-    """Return the runtime with the onnxruntime-web or onnxruntime-node that runs a plan, if one does.
+    """Return the runtime, with the onnxruntime-web or onnxruntime-node if the plan needs one.
 
     Args:
         runtime: The runtime of the side.
         plan: The plan of the side.
-        browser: What pages run in; None if nothing is to be started.
+        browser: The browser for pages; None if nothing is to be started.
         say: Callback for progress messages.
 
     Raises:
-        UsageError: The runtime is onnxruntime-node, and the plan runs elsewhere.
-        RuntimeNotFound: It is not there, and cannot be fetched.
+        UsageError: The runtime is onnxruntime-node, and the plan has another target.
+        RuntimeNotFound: The package is missing and cannot be fetched.
     """
     if runtime.node is not None and not plan.is_node:
         where = targets.of(plan).name
@@ -326,7 +326,7 @@ def in_place(
 
 
 def as_optimised(plan: Plan) -> Plan:
-    """Return what of a plan decides the graph that ONNX Runtime makes: where it runs, and that provider's options."""
+    """Return the part of a plan that determines the optimised graph: the providers and their options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)
 
@@ -334,11 +334,10 @@ def as_optimised(plan: Plan) -> Plan:
 def _with_providers(
     plan: Plan, runtime: Runtime, named: str | None, requirements: Sequence[str] = ()
 ) -> Runtime:
-    """Return the runtime that a plan needs: this one, or one of ortune's that has what this one lacks.
+    """Return the runtime for a plan: the given one, or one of ortune's if that lacks an execution provider.
 
     A runtime that the user named is not replaced.
-    A runtime with exactly the packages of a bundle comes first, by whatever name it was made, then that of the
-    execution provider.
+    A runtime with exactly a bundle's packages is preferred, whatever its name, then the one of the execution provider.
     """
     names = {provider.name for provider in plan.providers}
     if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
@@ -350,7 +349,7 @@ def _with_providers(
 
 
 def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
-    """Why a hardware-bound model is not for this machine or runtime, "" if it is; as the bundle's own loaders do."""
+    """Return why a hardware-bound model does not fit this machine or runtime; "" if it does."""
     if not info.hardware_bound:
         return ""
     if machine.other_hardware(tuned_on(info.host)):
@@ -359,14 +358,14 @@ def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
 
 
 def _unbound(info: BundleInfo) -> Plan:
-    """A hardware-bound bundle's plan for its plain model: without the rewrites and what they brought with them."""
+    """Return a hardware-bound bundle's plan for its plain model, without the rewrites and their settings."""
     plan = bundle_plan(info)
     kept = {name: value for name, value in plan.settings.items() if name not in info.model_settings}
     return msgspec.structs.replace(plan, rewrites=(), settings=kept)
 
 
 def require_unchanged(*sides: Resolved) -> None:
-    """MeasurementError when a model on disk is no longer the one that was opened: its trials ran two models."""
+    """Raise MeasurementError if a model's file changed since it was opened, as its trials then ran two models."""
     for side in sides:
         file = side.model.changed()
         if file is not None:

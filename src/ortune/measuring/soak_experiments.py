@@ -1,4 +1,4 @@
-"""Causes of memory that rises: changes that are soaked next to the unchanged model, with the same calls."""
+"""Experiments that find causes of rising memory: changes soaked with the same calls as the unchanged model."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
     "no-prepacking": (named.DISABLE_PREPACKING, True),
     "one-thread": (named.INTRA_OP_NUM_THREADS, 1),
 }
-"""Changes that are one setting."""
+"""Changes that consist of one setting."""
 ARM = ("aarch64", "arm64")
-"""Machines that have KleidiAI."""
+"""Machine names of processors with KleidiAI."""
 ALLOCATORS = ("mimalloc", "jemalloc", "tcmalloc")
 LEAST_ROUNDS = 6
-"""Of a latency, for an interval."""
+"""Minimum number of latency pairs for an interval."""
 
 
 def arms(
     measuring: Measuring, fresh: tuple[FreshInput, ...], recreate: int, largest: int
 ) -> list[tuple[SoakArm, SoakChange, Plan | None]]:
-    """Return the unchanged model and each change that can be tried here, each in one process.
+    """Return the arms of the unchanged model and of each change that applies, one process each.
 
     Args:
         measuring: The model.
         fresh: Inputs with new values.
         recreate: Calls after which the sessions are created again; 0 keeps them.
-        largest: Index of the size that added most memory.
+        largest: Index of the size that added the most memory.
     """
     base = measuring.arm("as-is")
     as_is = SoakArm(arm=base, fresh=fresh, seed=measuring.work.seed, recreate=recreate)
@@ -73,14 +73,14 @@ def arms(
     for change, knob, value in settings:
         delta = Plan(settings={knob.name: value})
         plan = changed(base.plan, delta, Plan())
-        # A value that the plan has already is no change.
+        # A value that the plan already has is no change.
         if plan is not None and plan != base.plan and base.plan.settings.get(knob.name) != value:
             add(change, replace(as_is, arm=replace(base, plan=plan)), delta)
     return found
 
 
 def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakArm:
-    """Return the unchanged model with the memory of each node recorded."""
+    """Return an arm of the unchanged model that records the memory of each node."""
     arm = replace(measuring.arm("as-is"), name="experiment-nodes")
     return SoakArm(arm=arm, fresh=fresh, seed=measuring.work.seed, nodes=True)
 
@@ -88,11 +88,11 @@ def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakA
 def groups(
     found: Sequence[tuple[SoakArm, SoakChange, Plan | None]], most_alive: int
 ) -> list[list[tuple[SoakArm, SoakChange, Plan | None]]]:
-    """Return the changes in groups that memory holds at once, each with the unchanged model."""
+    """Return the changes in groups that fit in memory, each with a copy of the unchanged model."""
     as_is, others = found[0], found[1:]
     n = max(1, math.ceil(len(others) / max(1, most_alive - 1)))
     parts = [others[number::n] for number in range(n)]
-    # A process has a folder of its own name.
+    # Each process needs a folder with its own name.
     return [
         [
             (replace(as_is[0], arm=replace(as_is[0].arm, name=f"experiment-as-is-{number + 1}")), *as_is[1:]),
@@ -105,18 +105,18 @@ def groups(
 def experiments(
     soaked: Sequence[Soaked], changes: Sequence[tuple[SoakChange, Plan | None]], *, growing: bool
 ) -> list[SoakExperiment]:
-    """Return what each change of a group did; the first process is the unchanged one.
+    """Return the result of each change of a group, compared with the unchanged model, which is first.
 
     Args:
         soaked: The processes.
-        changes: What each of them does differently.
-        growing: Whether the memory of the unchanged model grows, or only rises.
+        changes: The change of each process.
+        growing: Whether the memory of the unchanged model grows steadily; False if it rises to a level.
     """
     if not _has_points(soaked[0]):
         return []
     as_is = as_series(soaked[0]).held
     start = float(as_is.held_bytes[0])
-    # What rose to a level is compared as a level: a change may hold more from the first call on.
+    # A rise to a level is compared as a level, since a change may use more memory from the first call on.
     as_is_bytes = soaks.grown(as_is) if growing else soaks.level(as_is) - start
     least_bytes = soaks.LEAST_GROWTH_BYTES if growing else soaks.ROSE_BYTES
     found = []
@@ -137,7 +137,7 @@ def experiments(
             explained=share,
             flattens=flattens,
         )
-        # One size is other work: its latency is not that of the mix.
+        # With one size the work differs, so its latency is not comparable.
         found.append(made if change == "one-size" else _with_latency(made, soaked[0], each))
     return found
 
@@ -147,7 +147,7 @@ def _has_points(soaked: Soaked) -> bool:
 
 
 def _with_latency(made: SoakExperiment, as_is: Soaked, changed_: Soaked) -> SoakExperiment:
-    """Return the experiment with the ratio of latencies over the turns of the later half."""
+    """Return the experiment with the latency ratio over the second half of the turns, if there are enough."""
     pairs = [
         (one.latency_ns, other.latency_ns)
         for one, other in zip(changed_.points, as_is.points, strict=False)

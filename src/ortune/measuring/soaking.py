@@ -1,4 +1,4 @@
-"""A soak: processes that call a model for long, alive together and taking turns, and their memory meanwhile."""
+"""A soak: processes that call a model for a long time, alive together and taking turns, and their memory."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from ortune.targets.task import Limits, Task
 from ortune.targets.turns import load
 
 POINTS = 96
-"""Of a process, that its time should hold."""
+"""Number of points per process that should fit in its time."""
 SHORTEST_TURN_S, LONGEST_TURN_S = 0.03, 20.0
 HANG_TIMES = 20.0
-"""How many times as long as its whole soak a process may work before it is called a hang."""
+"""Multiple of the whole soak's duration after which a process is called a hang."""
 
 Schedule = Callable[[int, Sequence[int]], ArrivalSchedule]
-"""From a number of calls and a seed to when they start."""
+"""Function from a number of calls and a seed to their start times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakArm:
-    """A process that is wanted.
+    """The configuration of one process of a soak.
 
     Attributes:
         arm: Plan, model and inputs.
         fresh: Inputs with new values in each call.
-        seed: Of the order of sizes and of the values; equal ones give equal calls.
+        seed: Seed of the order of sizes and of the values; equal seeds give equal calls.
         recreate: Calls after which the sessions are created again; 0 keeps them.
-        trim: Return the allocator's free pages after each turn.
-        nodes: Have ONNX Runtime record the memory of each node.
+        trim: Whether to return the allocator's free pages after each turn.
+        nodes: Whether ONNX Runtime records the memory of each node.
         callers: Threads that call each session; None for as many as in the workload.
     """
 
@@ -54,8 +54,8 @@ class Followed:
     """The memory of one process.
 
     Attributes:
-        points: After each turn; the first one without any call.
-        done: Its end; None if it failed.
+        points: Memory after each turn; the first one is before any call.
+        done: Final report of the process; None if it failed.
     """
 
     points: list[SoakPoint] = field(default_factory=list)
@@ -64,11 +64,11 @@ class Followed:
 
 @dataclass(slots=True, kw_only=True)
 class Soaked(Followed):
-    """What became of one process of a model.
+    """The results of one process of a soaked model.
 
     Attributes:
-        wanted: What it is.
-        failure: Why it ended early; None if it did not.
+        wanted: Its configuration.
+        failure: The error that ended it early; None if there was none.
         counted: Number of calls, and the index of the last one's size.
         nodes: The memory of each node, if it was recorded.
     """
@@ -80,17 +80,17 @@ class Soaked(Followed):
 
 
 class Soak:
-    """Processes that are soaked together; each has as many calls as the others.
+    """Processes that are soaked together; each makes the same number of calls.
 
     Args:
         opened: The experiment.
         measuring: The model with its inputs, settled.
         arms: The processes.
-        total_s: Seconds that they may take together; turns are cut for it.
-        schedule: When calls start; None if each follows the one before.
+        total_s: Seconds for all processes together, which determine the length of a turn.
+        schedule: Start times of calls; None if each call follows the previous one.
 
     Attributes:
-        goes_on: Whether the first process and others go on without one that has failed.
+        goes_on: Whether the soak continues without processes that failed, as long as the first one lives.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Soak:
         self._group: list[Soaking] = []
 
     def start(self) -> bool:
-        """Start all processes and load the model in each; False after a stop."""
+        """Start all processes and load the model in each; return False after a stop."""
         machine = self.measuring.machine
         for soaked in self.soaked:
             process = prepared(self._task(soaked.wanted), machine, self._group)
@@ -130,21 +130,21 @@ class Soak:
         return True
 
     def run(self, until_s: float, progress: Callable[[int, float], None]) -> bool:
-        """Call until so many seconds of the budget are spent, or a process has failed; False after a stop.
+        """Call until the budget's clock reaches a time or a process fails; return False after a stop.
 
         Args:
-            until_s: On the clock of the budget.
-            progress: Gets the calls of each process, and the memory held by the largest, in bytes.
+            until_s: Time on the budget's clock, in seconds.
+            progress: Called with the calls of each process, and the memory of the largest in bytes.
         """
         watch, budget = self.opened.watch, self.opened.budget.running
-        round_s = 0.0  # what the next one takes
+        round_s = 0.0  # estimated duration of the next round
         while self.whole and budget.spent_s + round_s < until_s:
             if watch.stop():
                 return False
             calls = self._most or self._next
             took_s = self._round(calls)
             self.calls += calls
-            self._next = max(1, self.calls)  # twice as many in all, until they take a turn's time
+            self._next = max(1, self.calls)  # doubles the total until a round is long enough
             if not self._most and long_enough(self.soaked, self.turn_s, took_s):
                 self._most = calls
             round_s = took_s * (self._most or self._next) / calls
@@ -154,13 +154,13 @@ class Soak:
 
     @property
     def whole(self) -> bool:
-        """Whether all processes live; of those that go on without others, the first."""
+        """Whether all processes are alive; with ``goes_on``, whether the first one is."""
         if self.goes_on:
             return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
         return all(process.live for _, process in self._live) and len(self._live) == len(self.soaked)
 
     def _round(self, calls: int) -> float:
-        """One turn of each process, in random order; return the seconds that the processes worked."""
+        """Run one turn of each process, in random order; return the duration in seconds."""
         self._rounds += 1
         took_s = 0.0
         live = [each for each in self._live if each[1].live]
@@ -177,7 +177,7 @@ class Soak:
         return took_s
 
     def close(self) -> list[Soaked]:
-        """Have each process report, end all of them, and return what became of them."""
+        """Let each process report, end all of them, and return the results."""
         try:
             for _, process in self._live:
                 if process.live and process.points:
@@ -223,12 +223,12 @@ class Soak:
 
 
 def long_enough(soaked: Sequence[Followed], turn_s: float, took_s: float) -> bool:
-    """Return whether the calls of the last round take its time, and not what surrounds them.
+    """Return whether the last round consisted mostly of calls, not overhead, and was long enough.
 
     Args:
         soaked: The processes.
-        turn_s: Seconds that the turn of one should take.
-        took_s: What the round took.
+        turn_s: Preferred seconds of one process's turn.
+        took_s: Seconds of the round.
     """
     turns = [each.points[-2:] for each in soaked if len(each.points) > 1]
     active_s = sum((after.active_ns - before.active_ns) / 1e9 for before, after in turns)
@@ -236,7 +236,7 @@ def long_enough(soaked: Sequence[Followed], turn_s: float, took_s: float) -> boo
 
 
 def as_is(measuring: Measuring, fresh: tuple[FreshInput, ...], n: int, recreate: int) -> list[SoakArm]:
-    """Return n processes of a side as it is, each with calls of its own."""
+    """Return n processes of the unchanged side, each with different calls."""
     base = measuring.arm("as-is")
     return [
         SoakArm(

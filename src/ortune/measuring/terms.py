@@ -1,4 +1,4 @@
-"""The terms of a measurement: what a verb's options say of inputs, budget, waiting and the store."""
+"""The terms of a measurement, from a verb's options: inputs, budget, waiting and store."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ortune.targets.task import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a verb's options say of how it measures.
+    """The measurement options of a verb.
 
     Attributes:
-        feeds: What the model is fed, and under what load.
-        common: Settings of all sides.
-        browser: What pages run in; None for verbs that open none.
-        machines: Whether sides may run on different machines, since these are compared.
-        timed: Whether times are measured. A verb that reports none neither waits for another ortune nor holds it up.
-        wait: For another ortune that measures.
-        wait_quiet_s: The longest wait for a machine whose CPUs other programs do not use; 0 is none.
-        budget_s: What measuring may take; None if nothing limits it.
-        stored: Whether what is measured is kept.
-        folder: Of the store, where it is not the usual one.
+        feeds: Inputs of the model, and its load.
+        common: Plan with the settings of all sides.
+        browser: Browser for pages; None for verbs without pages.
+        machines: Whether sides may run on different machines, because these are compared.
+        timed: Whether times are measured. Other verbs neither wait for another ortune nor delay it.
+        wait: Whether to wait for another ortune that measures.
+        wait_quiet_s: Maximum seconds to wait for a machine with CPUs that other programs do not use; 0 for none.
+        budget_s: Maximum seconds of the measurement; None without a limit.
+        stored: Whether results are stored.
+        folder: Folder of the store; None for the usual one.
     """
 
     feeds: InputOptions = field(default_factory=InputOptions)
@@ -43,7 +43,7 @@ class Terms:
 
     @property
     def rewriting(self) -> Limits:
-        """A rewrite may take as long as the first run of the model may; without a budget, as long as usual."""
+        """Limits of a rewrite: those of the model's first run, or the usual ones without a budget."""
         if self.budget_s is None:
             return USUAL_LIMITS
         return Limits(load_s=max(LEAST_LOAD_S, self.budget_s))

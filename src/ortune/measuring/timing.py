@@ -1,4 +1,4 @@
-"""How long a trial is: its turns, from what a process and a run cost; and how they are cut where time is short."""
+"""The length of a trial: its turns, from the cost of a process and of a run, and how they are shortened."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
 PAGE_AWAKE_NS = 8_000_000
 LEAST_ROUNDS, MOST_ROUNDS = 5, 16
 NEXT_TO_NOTHING = 0.1  # of a trial's start: what may be saved by cutting its runs
-LEAST_SHORT = 3  # rounds of a trial that a budget cuts short, before its turns are cut too
-BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot tell less
+LEAST_SHORT = 3  # rounds of a trial that a budget shortens, before its turns are cut too
+BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot resolve less
 
 
 def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
-    """Return how many runs a process should time, from what a process and a run cost (Kalibera and Jones 2013)."""
+    """Return the timing of a process, from the cost of a process and of a run (Kalibera and Jones 2013)."""
     cases = trial.done.cases
     run_ns = sum(float(np.median(c.latency_ns)) for c in cases)
-    # What a run of every case costs: its latency and the gap after it.
+    # The cost of a run of every case: its latency and the gap after it.
     cost_ns = trial.done.wall_ns * len(cases) / trial.done.n_runs
     process_ns = max(float(trial.elapsed_ns - trial.done.wall_ns), 1e6)
     within = sum(_robust_variance(c) for c in cases)
@@ -41,15 +41,15 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
         var_within=within,
         var_between=(BETWEEN_FLOOR * run_ns) ** 2,
         low=low,
-        # On a noisy machine processes differ by more than the floor: timing longer than starting buys nothing.
+        # On a noisy machine processes differ by more than the floor: timing longer than starting gains nothing.
         high=max(low, min(MOST_RUNS, int(process_ns / cost_ns))),
     )
     # Never less than a tenth of a second of a fast model: a neighbour's burst must not cover the whole of a trial.
     # (With 24 ms of a 6 us model one comparison in thirteen scattered by 20 %.)
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
-    # Callers make their runs side by side, each as many.
+    # Callers make their runs concurrently, equally many each.
     each_ns = cost_ns * trial.done.n_callers
-    # In a page the wall holds as much again beside the runs, which is no part of what they need to be awake.
+    # In a page the elapsed time is about twice that of the runs, which the wake-up does not need.
     awake = PAGE_AWAKE_NS / run_ns if trial.done.page is not None and run_ns else AWAKE_NS / each_ns
     turns = turns_for(process_ns, each_ns, awake)
     least = -(-at_least_runs // turns.runs)
@@ -63,41 +63,41 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
 
 
 def turns_for(process_ns: float, cost_ns: float, awake_runs: float) -> Turns:
-    """Return how a group shares the time, before its noise is known.
+    """Return the turns of a group's trials, before its noise is known.
 
     Args:
-        process_ns: What a trial costs before its first timed run.
-        cost_ns: What a run of every case costs, by every caller, its gap included.
-        awake_runs: After so many it runs as if it had not rested.
+        process_ns: Nanoseconds of a trial before its first timed run.
+        cost_ns: Nanoseconds of a run of every case by every caller, including the gap.
+        awake_runs: Number of runs after which it runs as if it had not rested.
     """
     low = 8 if cost_ns < 20e6 else 3 if cost_ns < 100e6 else 1
-    # A model of 0.5 ms runs 40 times a turn, one of 5 ms 8 times.
+    # A model of 0.5 ms runs 40 times per turn, one of 5 ms 8 times.
     runs = min(MOST_RUNS, max(low, round(TURN_NS / cost_ns)))
-    # After a rest caches are cold; of a slow model one run would cost more than that, and is its own warm-up.
+    # Caches are cold after a rest. For a slow model one run costs more than that, so it needs no warm-up.
     unmeasured = 0 if cost_ns >= 100e6 else max(2, round(awake_runs))
     most = MOST_ROUNDS if cost_ns < 20e6 else MOST_ROUNDS // 2
-    # The turns take about as long as the start of the process did.
+    # The turns take about as long as the start of the process.
     rounds = round(process_ns / ((runs + unmeasured) * cost_ns))
     return Turns(runs=runs, unmeasured=unmeasured, rounds=min(most, max(LEAST_ROUNDS, rounds)))
 
 
 def turns_ns(turns: Turns, run_ns: float) -> float:
-    """Return what the turns of one trial take."""
+    """Return the nanoseconds of the turns of one trial."""
     return turns.rounds * (turns.runs + turns.unmeasured) * run_ns
 
 
 def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, least_runs: int = 0) -> Turns:
-    """Return the turns made to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
+    """Return the turns cut to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
-    The number of runs stays if all turns are short compared with the start. Fewer runs would hardly shorten a trial,
-    and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
+    The number of runs stays if all turns are short compared with the start: cutting them would hardly shorten a trial,
+        and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
 
     Args:
-        turns: As they would be without a limit.
-        start_ns: What a trial takes before its first turn.
-        run_ns: A run of every case.
-        most_ns: What a trial may take.
-        least_runs: Of a trial, where a tail needs them: then rounds alone are cut.
+        turns: The turns without a limit.
+        start_ns: Nanoseconds of a trial before its first turn.
+        run_ns: Nanoseconds of a run of every case.
+        most_ns: Maximum nanoseconds of a trial.
+        least_runs: Minimum runs of a trial, for a tail percentile; if given, only rounds are cut. 0 for none.
     """
     least = max(LEAST_SHORT, -(-least_runs // turns.runs))
     for rounds, runs in ((least, turns.runs), (LEAST_SHORT, 2), (2, 2), (2, 1)):

@@ -24,10 +24,10 @@ class Watcher:
         stop: Called before every trial; True ends the race and reports the results so far.
         step: Receives the current step, whenever it changes.
         draw: Receives the lines of a drawing, for terminals that have room for it.
-        begin: Called when a wait ends and there is no result yet, so a stop takes effect immediately again.
+        begin: Called when a wait ends without a result so far, so a stop takes effect immediately again.
         clock: Elapsed time since the invocation began.
         budget_s: Budget of the invocation; None without one.
-        machine: Makes the machine, as ``Machine`` does; a simulation provides its own.
+        machine: Creates the machine, as ``Machine`` does; a simulation provides its own. None for ``Machine``.
         configured: Options that a project's file has set, for the document.
     """
 
@@ -42,7 +42,7 @@ class Watcher:
     configured: Configured | None = None
 
     def within(self, budget_s: float | None) -> Watcher:
-        """Return a watcher of the same people, whose steps are part of this budget."""
+        """Return a watcher with the same callbacks, which reports progress as a share of this budget."""
         return replace(self, budget_s=budget_s)
 
     def line(self, what: str) -> None:
@@ -53,7 +53,7 @@ class Watcher:
             self.progress(what, self.clock.spent_s, self.budget_s)
 
     def progress(self, what: str, spent_s: float, budget_s: float, ranking: Sequence[str] = ()) -> None:
-        """Say what is being done, how much of the budget is spent, and what leads so far."""
+        """Report the current step, the share of the budget that is spent, and the leaders so far."""
         done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
         left_s = max(0.0, budget_s - spent_s)
         self.step(Step(what=what, done_ratio=done, left_s=left_s, ranking=tuple(ranking)))
