@@ -1,4 +1,4 @@
-"""The layers inside the part of a graph that a provider compiled: the provider's own counters."""
+"""The layers of a graph that a provider compiled, timed by the provider's own counters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.targets.tool import ToolProcess
 
 LIMIT_S = 120.0
 IN_PARTS = "in-parts"
-"""Reason: the provider runs a part of the model, or several parts."""
+"""Reason for no layers: the provider runs only a part of the model, or several parts."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The file that the task writes; a row is name, kind, kernel, number type and nanoseconds."""
+    """The file that the task writes; each row has name, kind, kernel, number type and nanoseconds."""
 
     layers: tuple[tuple[str, str, str, str, float], ...]
     runs: int
@@ -33,12 +33,12 @@ def compiled_graph(
     custom_ops: tuple[str, ...],
     scratch: Path,
 ) -> tuple[CompiledGraph | None, str]:
-    """Return the layers that a side's provider compiled, and why there are none, "" where none can be expected.
+    """Return the layers that a side's provider compiled, and the reason if there are none, "" if none can be expected.
 
     Args:
-        side: What is profiled.
+        side: The profiled side.
         placement: The nodes of each provider, as the first run reported them.
-        feeds: Of the workload; the first is run.
+        feeds: Inputs of the workload; the first is run.
         custom_ops: Libraries that the model needs.
         scratch: Folder for the answer.
     """

@@ -1,4 +1,4 @@
-"""What becomes of a profile that was taken or read: kept, exported, drawn, and stored for telling it again."""
+"""Keeps, exports, draws and stores a profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.trace.table import Trace
 from ortune.trace.timeline import timeline_data
 
 STORED = 20_000
-"""Executions of the timeline that goes into the store: the last runs of a long trace."""
+"""Maximum executions of the timeline in the store: those of the last runs of a long trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,10 @@ class Deliverables:
     """Files to write in addition to the result.
 
     Attributes:
-        exports: Other tools' formats.
-        page: Where the page goes.
-        keep: Where the trace is kept.
-        timeline: Whether the result is to hold what ran when.
+        exports: Files in other tools' formats.
+        page: Path of the page; None for none.
+        keep: Path of the kept trace; None for none.
+        timeline: Whether the result contains the timeline.
     """
 
     exports: export.Wanted = ()
@@ -50,7 +50,7 @@ def deliver(
     """Write the files and store the document, which is stored even if a file cannot be written.
 
     Raises:
-        UsageError: A file cannot be written; what was measured is stored.
+        UsageError: A file cannot be written; the result is stored anyway.
     """
     try:
         if deliverables.keep is not None:
@@ -84,7 +84,7 @@ def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
     """Write the page of ``--report``.
 
     Raises:
-        UsageError: It cannot be written; where the answer is stored, that is said.
+        UsageError: The page cannot be written; the advice names the stored answer, if there is one.
     """
     try:
         files.write(path, page, typed=True)
@@ -95,7 +95,7 @@ def write_page(page: str, path: Path, log: SessionLog | None = None) -> None:
 
 
 def _stored(error: UsageError, log: SessionLog) -> UsageError:
-    """Return the error, which also says where the answer is stored, where it is."""
+    """Return the error, with advice to show the stored answer if there is one."""
     if not log.id or log.trouble:
         return error
     do = "; ".join(part for part in (error.do, f"the result is stored: ortune report {log.id}") if part)

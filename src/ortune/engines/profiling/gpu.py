@@ -1,4 +1,4 @@
-"""What runs on a GPU, where a profile times its kernels: the host only queues them, and its times say nothing of it."""
+"""GPU work of profiles with timed kernels, since the host only queues them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ortune.records import GpuDifference
 def kernels_by_side(
     baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[str], None]
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Return kernels of a run on a page's GPU, which need no clock, by side; and of sides without a profile, why.
+    """Count the GPU kernels of a run in a page, by side; return errors of sides without a profile too.
 
     Args:
-        baseline: Whose processes run them.
-        sides: By what they are called; those that run elsewhere are passed over.
-        line: Says which is counted.
+        baseline: Its processes run the sides.
+        sides: Arms by name; those with another provider are skipped.
+        line: Callback for progress messages.
     """
     counts: dict[str, int] = {}
     trouble: dict[str, str] = {}
@@ -35,7 +35,7 @@ def kernels_by_side(
         try:
             place = baseline.scratch / f"kernels-{arm.name}"
             (process,) = profile(baseline, [profiled_arm(baseline, arm)], LEAST_OF_TURN, [place])
-        except OrtuneError as error:  # without them outputs and placement are an answer
+        except OrtuneError as error:  # outputs and placement are still an answer
             trouble[name] = error.what
             continue
         if (count := kernels_a_run(process.trace)) is not None:
@@ -51,9 +51,9 @@ def gpu_difference(
     """Compare GPU kernels of both sides, B minus A; None if a side has no kernels with known nodes.
 
     Args:
-        sides: The profiled processes of each.
-        graph_origins: Of the graph of each.
-        counterparts: Names of B's nodes that are others' in A.
+        sides: The profiled processes of each side.
+        graph_origins: The origins of each side's nodes.
+        counterparts: Names of A's nodes by the corresponding nodes of B with other names.
     """
     counts = [kernels_a_run(mine[0].trace) for mine in sides]
     every = [process.trace for mine in sides for process in mine]

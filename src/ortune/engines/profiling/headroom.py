@@ -1,4 +1,4 @@
-"""What can still be won on a model, from one profile of it."""
+"""The headroom of a model, from one profile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.measuring.measuring import Measuring
 from ortune.records import ProfileResult
 
 SHORT_NS = 400_000_000
-"""Number of profiled runs if only the headroom is needed."""
+"""Nanoseconds of profiled runs if only the headroom is needed."""
 
 
 def short_profile(
@@ -28,7 +28,7 @@ def short_profile(
     most_ns: float = math.inf,
     read_ns: float = 0.0,
 ) -> ProfileResult | None:
-    """Profile one process of the baseline; None if it does not run under the profiler, or not in that time."""
+    """Profile one process of the baseline; None if it fails under the profiler, or if the time is too short."""
     try:
         return one_profile(
             baseline,
@@ -55,20 +55,20 @@ def one_profile(
     read_ns: float = 0.0,
     time_ns: float = TIMED_NS,
 ) -> ProfileResult | None:
-    """Profile one process of the baseline; None, with a note, where the time does not hold it.
+    """Profile one process of the baseline; None, with a note, if the time is too short.
 
     Args:
-        baseline: What is profiled.
-        latency_ns: Of a run.
-        store: Where the machine's peak lies.
+        baseline: The model to profile.
+        latency_ns: Nanoseconds of a run.
+        store: Folder of the store with the machine's peak.
         floors: Whether nodes are compared with that peak.
-        named: Whether the user's own nodes are found in any case, not for floors alone.
-        most_ns: What profiling may take.
-        read_ns: Of that, what it takes to read the trace and to find the user's own nodes in it.
-        time_ns: Of profiled runs, where there is time for more.
+        named: Whether the user's nodes are found even if no floors are compared.
+        most_ns: Maximum nanoseconds of profiling.
+        read_ns: Nanoseconds reserved to read the trace and to find the user's nodes.
+        time_ns: Preferred nanoseconds of profiled runs.
 
     Raises:
-        OrtuneError: It does not run under the profiler.
+        OrtuneError: The model fails under the profiler.
     """
     runs = runs_within(baseline, latency_ns, most_ns - read_ns, time_ns)
     if not runs:

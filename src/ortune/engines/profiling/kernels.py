@@ -18,7 +18,7 @@ _WAYS: Mapping[str, _Way] = {
     "Memcpy DtoH": "to-host",
     "Memcpy DtoD": "on-device",
 }
-"""What the worker's tracer calls copies."""
+"""Names of copies in the worker's tracer."""
 
 
 def kernels_a_run(trace: Trace) -> int | None:
@@ -53,7 +53,7 @@ def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
 def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
     """Return the copies of the mean steady run, longest first.
 
-    A copy that no node started belongs to the run in which it ran on the device.
+    A copy without a node belongs to the run during which the device made it.
     """
     kernels, n_runs = trace.kernels, len(attribution.runs)
     copies = np.flatnonzero(kernels.bytes != ABSENT)
@@ -61,7 +61,7 @@ def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:
         return ()
     owner = kernels.row[copies]
     begin, end = trace.run_start_ns, trace.run_start_ns + trace.run_ns
-    # The last run that began before the copy; it is in that run where that had not ended yet.
+    # The last run that began before the copy; the copy is in that run if it had not ended yet.
     last = np.searchsorted(begin, kernels.start_ns[copies], side="right") - 1
     within = (last >= 0) & (kernels.start_ns[copies] <= end[np.maximum(last, 0)])
     run = np.where(owner >= 0, trace.run[np.maximum(owner, 0)], np.where(within, last, NO_RUN))

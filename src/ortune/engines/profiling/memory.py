@@ -1,4 +1,4 @@
-"""How large the values of the graph that ran are and how long they are needed: what holds memory, and when."""
+"""Sizes and lifetimes of the values of the optimised graph: what uses memory, and when."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ortune.trace.traffic import Step
 _IN_PLACE = op_set(
     "Add Sub Mul Div Sum Relu LeakyRelu Elu Sigmoid HardSigmoid Tanh Clip Abs Neg Floor Ceil Reciprocal Sqrt Exp Log"
 )
-"""Operators that write over an input of the size of the output, where nobody else reads it any more."""
+"""Operators that overwrite an input of the output's size if nothing reads it later."""
 _ADDEND = {"Conv": 3, "FusedConv": 3}
-"""Operators that add to this input where they have it, in place."""
+"""Operators that add their result to this input in place, if they have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class Lifetimes:
 
     Attributes:
         nodes: Names in the profile.
-        values: What they make, named after the node that makes it, and inputs.
-        n_unknown: Values whose size is not known, and which are left out.
-        steps: Which of them each node reads and makes.
+        values: Inputs, and results named after the node that produces them.
+        n_unknown: Number of values of unknown size, which are omitted.
+        steps: The values that each node reads and writes.
     """
 
     nodes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class _Value:
 
 
 def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace) -> Lifetimes:
-    """Follow every value of the main graph; bodies of control flow count as their node."""
+    """Return the lifetime of every value of the main graph; bodies of control flow count as their node."""
     outputs = dict(
         zip(zip(trace.name.texts, trace.nodes.op_type, strict=True), trace.nodes.outputs, strict=True)
     )
@@ -63,7 +63,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
     if all(name in ran for name, _ in named):
         named.sort(key=lambda item: ran[item[0]])
     input_bytes = {choice.name: n_bytes(choice.dtype, choice.shape) for choice in case.inputs}
-    # Weights may be inputs too, and stay so where nothing reads them any more.
+    # Weights may be inputs too, and remain inputs if nothing reads them any more.
     values_of: dict[ir.Value, _Value] = {
         value: _Value(f"{value.name} (input)", input_bytes[value.name], BEFORE, BEFORE)
         for value in graph.inputs
@@ -88,7 +88,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
     for value in graph.outputs:
         if value in values_of:
             values_of[value].last = len(named)
-    # A pass of its own: who reads a value last is known only after all nodes.
+    # A separate pass, since the last reader of a value is known only after all nodes.
     for step, (_, node) in enumerate(named):
         _hand_over(node, step, values_of)
     values = list({id(value): value for value in values_of.values()}.values())
@@ -105,7 +105,7 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
 
 
 def _sized(values: Iterable[_Value]) -> dict[int, int]:
-    """Return bytes of each different value, by a number of its own."""
+    """Return the bytes of each distinct value of known size, by an arbitrary number."""
     return {id(value): value.bytes for value in values if value.bytes is not None}
 
 
@@ -124,7 +124,7 @@ def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -
             and read.last == step
             and read.bytes == output.bytes
         ):
-            # It ends where the output begins: one memory, counted once.
+            # It ends when the output begins, so the shared memory is counted once.
             read.last = step - 1
             return
 
@@ -132,7 +132,7 @@ def _hand_over(node: ir.Node, step: int, values_of: Mapping[ir.Value, _Value]) -
 def memory_of(
     trace: Trace, run: int, lifetimes: Lifetimes, weights_bytes: int | None, resident: Resident | None = None
 ) -> MemoryProfile | None:
-    """Memory over the nodes of a run: by the allocator's figures, else by sizes and last uses; None without either."""
+    """Return memory over the nodes of a run, from the allocator's figures or else from sizes; None without either."""
     profile = memory(trace, run, lifetimes.nodes, lifetimes.values, weights_bytes, resident)
     if profile is None and lifetimes.values:
         profile = liveness(lifetimes.nodes, lifetimes.values, weights_bytes, resident)
@@ -141,7 +141,7 @@ def memory_of(
 
 
 def _starts(trace: Trace) -> dict[str, int]:
-    """When each node of the main graph first began."""
+    """Return the first start of each node of the main graph, in nanoseconds."""
     start_of: dict[str, int] = {}
     rows = (trace.parent == NO_PARENT).nonzero()[0]
     for code, start in zip(trace.name.codes[rows].tolist(), trace.start_ns[rows].tolist(), strict=True):
@@ -152,7 +152,7 @@ def _starts(trace: Trace) -> dict[str, int]:
 
 
 def _sizes(text: str, outputs: list[ir.Value]) -> list[int | None]:
-    """Return bytes of a node's outputs, from the profile or else from the shapes in the graph."""
+    """Return the bytes of a node's outputs, from the profile or else from the shapes in the graph; None if unknown."""
     logged = tensors(text)
     if logged is not None and len(logged) == len(outputs):
         return [n_bytes(dtype, shape) for dtype, shape in logged]
@@ -167,7 +167,7 @@ def _declared(value: ir.Value) -> int | None:
 
 
 def _reads(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield every value that a node reads, its bodies included."""
+    """Yield every value that a node reads, including its bodies."""
     yield from (value for value in node.inputs if value is not None)
     for graph in subgraphs(node):
         for inner in graph:

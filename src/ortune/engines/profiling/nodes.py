@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 _LIMIT_S = 300.0
 IN_WASM = "extended"
 _MOST_SHAPES = 64
-"""Of a node that ran with more, as in a loop that grows, so many tell the mean, each from the middle of its part."""
+"""Maximum number of shapes of a node whose mean is computed, evenly spaced over all shapes."""
 _LEADS = 0.9
-"""Share of the operations of a fused node's origins that one of them has: the node is where that one is."""
+"""Share of the operations of a fused node's origins above which one of them is the leading one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +58,18 @@ class Origins:
     """Facts about the optimised graph that the trace does not contain.
 
     Attributes:
-        of: Nodes of the user's model by node of the optimised graph.
-        leading: Of a fused node's origins the one that does nearly all of the work, where one does.
-        purpose: What each node that the optimiser inserted is for.
+        of: Names of the user's nodes by node of the optimised graph.
+        leading: The origin with nearly all of a fused node's work, if there is one.
+        purpose: Purpose of each node that the optimiser inserted.
         work: Operations and bytes of the mean execution, by node of the optimised graph.
-        remarks: What people should know about that work.
+        remarks: Remarks about that work for users.
         weights: Bytes of the constants that one execution reads, by node of the optimised graph.
-        weights_bytes: Of all constants.
-        reads: Whose outputs each node of the optimised graph reads.
-        lifetimes: Of the values of the main graph.
-        places: Where nodes stand whose names differ from process to process.
-        unmapped: Nodes that ran and whose origin is not known.
-        trouble: Why nothing is known, "" if it is.
+        weights_bytes: Bytes of all constants.
+        reads: For each node of the optimised graph, the nodes that produce its inputs.
+        lifetimes: Lifetimes of the values of the main graph.
+        places: Positions of nodes with names that differ from process to process.
+        unmapped: Nodes that ran and have no known origin.
+        trouble: Reason that the origins are unknown, "" if they are known.
     """
 
     of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -89,18 +89,18 @@ class Origins:
 def origins(
     side: Resolved, work: Workload, scratch: Path, trace: Trace, graph: Path | None = None
 ) -> Origins:
-    """Has ONNX Runtime save the graph that it runs, and finds each node's origin and work.
+    """Find each node's origin and work in the optimised graph, which ONNX Runtime saves if necessary.
 
     Args:
-        side: What was profiled.
-        work: Its inputs, of which the first shape was profiled, and the libraries that it needs.
-        scratch: Where the graph may lie.
-        trace: The profile, whose names for nodes without one are to be met.
-        graph: The graph that ran, where the profiled process left it.
+        side: The profiled side.
+        work: Its inputs, of which the first shape was profiled, and its custom operators.
+        scratch: Folder for the graph.
+        trace: The profile, with its names for nodes without one.
+        graph: The graph that ran, if the profiled process saved it.
     """
     try:
         if side.model.info.format == "ort":
-            # It holds the optimised graph already, and nothing is known of the model that this was made from.
+            # The file contains the optimised graph, and the original model is unknown.
             return _node_origins(side.model.ir, side.model.ir, work, trace)
         ran = open_model(graph).ir if graph is not None else optimised(side, work.custom_ops, scratch)
         return _node_origins(side.model.ir, ran, work, trace)
@@ -114,7 +114,7 @@ def origins(
 
 
 def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
-    """Return nodes of B's model to those of A's; None if they are one model, or one is not as its user made it."""
+    """Return A's nodes by B's nodes; None if the models are identical, or one is an ORT model."""
     both = a.model.info, b.model.info
     if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
         return None
@@ -122,7 +122,7 @@ def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
 
 
 def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
-    """Return the graph that ONNX Runtime makes of a side's model.
+    """Return the optimised graph of a side's model, made by ONNX Runtime.
 
     Raises:
         OrtuneError: The graph cannot be made or read.
@@ -132,7 +132,7 @@ def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.
     if not target.of_runtime:
         if not target.provider.cpu_kernels:
             raise ModelError("the browser did not return the graph that runs on the GPU")
-        # In WebAssembly the CPU's optimiser makes the same graph, but for the layouts that a processor's own code has.
+        # In WebAssembly the CPU's optimiser makes the same graph, except for layouts of a processor's own code.
         plan, level = Plan(), IN_WASM
     folder = scratch / f"optimised-{side.plan.id}-{side.model.info.sha256[:8]}"
     folder.mkdir(exist_ok=True)
@@ -148,7 +148,7 @@ def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.
 
 
 def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
-    # A profile does not say which shape a run had, so the first alone was profiled.
+    # A profile does not contain the input shape of a run, so only the first shape was profiled.
     case, values = work.cases[0], workload.whole_numbers(original, work)[0]
     shapes = {choice.name: choice.shape for choice in case.inputs}
     places = _as_in_trace(optimised.graph, trace) if optimised is not original else ()
@@ -158,8 +158,8 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
     if original is optimised:
         before = counted = costs(optimised, shapes, values, ran=ran)
     else:
-        # Each graph lends the other its sizes: what ran tells the shapes of the original's values, and what
-        # is known of original nodes tells those that optimised ones stand for.
+        # Each graph adds sizes to the other: executed nodes have the shapes of the original's values, and the
+        # original's nodes have those of the optimised nodes that replace them.
         before = costs(original, shapes, values, sizes=_executed_shapes(ran))
         own = own_shapes(mapping, optimised.graph, before.nodes)
         counted = costs(optimised, shapes, values, ran=ran, sizes=own)
@@ -174,7 +174,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
         reads=_reads(optimised.graph, mapping.keys),
         lifetimes=lifetimes(optimised.graph, case, mapping.keys, trace),
         places=places,
-        # By what ran: a provider's fused subgraph is in the profile and in no saved graph.
+        # From the executed nodes, since a provider's fused subgraph is in the profile but in no saved graph.
         unmapped=tuple(
             n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
         ),
@@ -184,7 +184,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
 def executions(
     graph: ir.Graph, keys: Mapping[str, str], trace: Trace
 ) -> dict[ir.Node, tuple[Executions, ...]]:
-    """Return each node's executions by shape from the profile; ambiguous nodes are left out."""
+    """Return each node's executions by shape from the profile; ambiguous nodes are omitted."""
     nodes = [(keys.get(place, place), node) for place, node in placed(graph)]
     shared, numbers = Counter(name for name, _ in nodes), numbers_of(trace.name)
     executions_of = {}
@@ -203,7 +203,7 @@ def executions(
 
 
 def _reads(graph: ir.Graph, keys: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that each node reads from, bodies included, by the names that the profile has."""
+    """Return the nodes that each node reads from, bodies included, by their names in the profile."""
     names = {node: keys.get(place, place) for place, node in placed(graph)}
     return {
         name: tuple(
@@ -217,7 +217,7 @@ def _executions(trace: Trace, number: int) -> Iterable[tuple[tuple[str, str], in
     nodes = trace.nodes
     first = {(nodes.inputs[number], nodes.outputs[number]): 1}
     shapes = list((nodes.executions[number] if nodes.executions else first).items())
-    # Of very many shapes an even selection, each from the middle of its part: the ends are no typical ones.
+    # Of very many shapes an even selection, each from the middle of its part, since the ends are not typical.
     n, most = len(shapes), min(len(shapes), _MOST_SHAPES)
     return [shapes[(2 * i + 1) * n // (2 * most)] for i in range(most)]
 
@@ -228,7 +228,7 @@ def _shapes(text: str) -> tuple[tuple[int, ...], ...] | None:
 
 
 def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of what nodes made, by its name: most values keep theirs when a graph is optimised."""
+    """Return the shapes of nodes' outputs by name, which most values keep in the optimised graph."""
     shapes_of: dict[str, tuple[int, ...]] = {}
     for node, runs in ran.items():
         names = [value.name for value in node.outputs if value.name]
@@ -238,7 +238,7 @@ def _executed_shapes(ran: Mapping[ir.Node, Sequence[Executions]]) -> dict[str, t
 
 
 def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> dict[str, str]:
-    """The origin that does nearly all of a fused node's work: a convolution with its activation is the convolution."""
+    """Return the origin with nearly all of a fused node's work, such as the convolution of a fused activation."""
     leading = {}
     for name, names in of.items():
         most = max(names, key=lambda origin: flops.get(origin, 0.0), default="")
@@ -249,10 +249,10 @@ def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> d
 
 
 def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
-    """Gives inserted and copied nodes of the saved graph the names that they have in the profile.
+    """Rename inserted and copied nodes of the saved graph as in the profile.
 
     Returns:
-        Where these nodes stand, for the profiles of other processes.
+        Positions of these nodes, for the profiles of other processes.
     """
     nodes = list(graph)
     kinds = numbered_kinds([(own_name(node), node.op_type) for node in nodes])
@@ -262,7 +262,7 @@ def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
     places = tuple(_place(node, stable) for node in moving)
     names = {number: name for name, number in assigned(trace, places).items()}
     for number, node in enumerate(moving):
-        # A name that is not known to be this node's in the profile must not be taken for it.
+        # An unknown node must not be mistaken for another one of the profile.
         node.name = names.get(number, f"{node.name} (not in the profile)")
     return places
 
@@ -284,7 +284,7 @@ def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
 def _nearest(
     nodes: Iterable[ir.Node], stable: set[ir.Node], beyond: Callable[[ir.Node], Iterable[ir.Node]]
 ) -> tuple[str, ...]:
-    """Return names of the first stable nodes on every way from these on."""
+    """Return the names of the first stable nodes on every path from these on."""
     names: dict[str, None] = {}
     waiting, visited = list(nodes), set(nodes)
     while waiting:
@@ -299,7 +299,7 @@ def _nearest(
 
 
 def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
-    """Build the record of every node in the mean steady run, most expensive first."""
+    """Return the record of every node in the mean steady run, most expensive first."""
     times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())
     on_device = node_times(trace, attribution)
@@ -308,10 +308,10 @@ def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> 
     for number, name in enumerate(trace.name.texts):
         calls = float(attribution.calls[number])
         if not calls:
-            continue  # ran in runs alone that do not count
+            continue  # ran only in runs that do not count
         origin = origins.of.get(name, ())
         lead = origins.leading.get(name)
-        # Of nodes with one name the model does not tell which work is whose.
+        # Work cannot be assigned to nodes that share a name.
         work = origins.work.get(name) if shared[name] == 1 else None
         nodes.append(
             ProfiledNode(
@@ -346,7 +346,7 @@ _TYPES = {"float": "float32", "double": "float64", "uint8": "int8", "int4": "int
 _INSIDE = op_set("DynamicQuantizeMatMul DynamicQuantizeLSTM")
 """Operators that quantize their first input themselves."""
 _UNKNOWN = op_set("MatMulNBits GatherBlockQuantized")
-"""Operators of low-bit weights, which compute in the number type that an attribute names."""
+"""Operators with low-bit weights, which compute in the number type of an attribute."""
 
 
 def _computed_in(op_type: str, inputs: str) -> str:
@@ -359,7 +359,7 @@ def _computed_in(op_type: str, inputs: str) -> str:
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:
-    """Return nodes that multiply int8: the first of their inputs is, or another one while the first is no float."""
+    """Return the nodes that multiply int8: the first input is not float, and one of the inputs is int8 or uint8."""
     multiplying = []
     for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
         types = [dtype for dtype, _ in tensors(text) or ()]
@@ -369,7 +369,7 @@ def whole_numbers(trace: Trace) -> frozenset[str]:
 
 
 def _inside(trace: Trace) -> dict[int, str]:
-    """Return the control-flow node around each node that has one, by number of the node."""
+    """Return the enclosing control-flow node of each node that has one, by number of the node."""
     rows = np.flatnonzero(trace.parent != NO_PARENT)
     codes, first = np.unique(trace.name.codes[rows], return_index=True)
     return {

@@ -1,4 +1,4 @@
-"""Operators of the graphs that ONNX Runtime makes of two sides: a difference that needs no clock."""
+"""Operators of the optimised graphs of two sides: a difference that needs no timing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def differing_operators(
     """Return the operators whose number differs between the optimised graphs of two sides, the largest change first.
 
     Args:
-        a: One side.
-        b: The other side.
+        a: The first side.
+        b: The second side.
         custom_ops: Libraries that both need.
         scratch: Folder for the graphs.
 
@@ -35,7 +35,7 @@ def differing_operators(
 
 
 def _count(model: ir.Model) -> Counter[str]:
-    """Return nodes by operator, those in bodies included; constants are weights, however they are stored."""
+    """Return the number of nodes by operator, including bodies; constants are weights, so they do not count."""
     nodes = (node for graph in graphs(model) for node in graph)
     return Counter(
         f"{node.domain}:{node.op_type}" if node.domain else node.op_type

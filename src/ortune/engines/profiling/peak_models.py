@@ -1,4 +1,4 @@
-"""Small models of ours that show what ONNX Runtime's kernels can do at most: matrix products and a convolution."""
+"""Small models that show the peak rates of ONNX Runtime's kernels: matrix products and a convolution."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PIXELS = 56
 
 
 def write(folder: Path, side: int) -> None:
-    """Write the models into a folder, and ``LIST``: what each multiplies, and how many operations a run is.
+    """Write the models to a folder, with their number types and operations per run in ``LIST``.
 
-    Weights are constant, because ONNX Runtime packs these once for its fastest kernels. Which signs of integers
-    are fast depends on the processor.
+    Weights are constant, because ONNX Runtime packs these once for its fastest kernels. The fastest signedness of
+    integers depends on the processor.
     """
     rng = np.random.default_rng(0)
     channels = side // 2
@@ -32,7 +32,7 @@ def write(folder: Path, side: int) -> None:
     )
     listed: dict[str, dict[str, Any]] = {}
     for kind, name, operator, dtype, shape, stored, weights, attributes in models:
-        # As integers everywhere: exact in each type, and none so small that it is slow.
+        # Integers everywhere: exact in each type, and none so small that it is slow.
         values = rng.integers(-100, 100, weights).astype(stored)
         result = TensorProto.INT32 if kind == "int8" else dtype
         graph = helper.make_graph(
@@ -44,7 +44,7 @@ def write(folder: Path, side: int) -> None:
         )
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
         onnx.save(model, folder / f"{name}.onnx")
-        # The output has as many elements as the input: each takes a column of the matrix, or one channel's filters.
+        # The output has as many elements as the input: each needs a column of the matrix, or one channel's filters.
         products = int(np.prod(shape)) * int(np.prod(weights)) // weights[0]
         listed[name] = {"kind": kind, "flops": 2 * products}
     (folder / LIST).write_text(json.dumps(listed), encoding="utf-8")

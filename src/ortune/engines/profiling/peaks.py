@@ -1,4 +1,4 @@
-"""What this machine can do at most: measured by the worker, kept in the store's folder, one a machine and runtime."""
+"""Peak rates of this machine: measured by the worker, and stored per machine and runtime."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from ortune.targets.tool import ToolFailed, ToolProcess
 
 _LIMIT_S = 120.0
 _RATES = (
-    7  # that one process measures: four by ONNX Runtime, numpy's product, the streams, what stays in caches
+    7  # number measured in one process: four by ONNX Runtime, numpy's product, streams, cached elementwise
 )
-_SECONDS = 0.5  # for each of them; less where many numbers of threads are measured
+_SECONDS = 0.5  # for each rate; less if many numbers of threads are measured
 _LEAST_SECONDS = 0.12
 
-_SCALES = 0.7  # of the products: what shares out its work worse than this was disturbed
+_SCALES = 0.7  # of linear scaling of the products, below which a measurement was disturbed
 _RETRIES = 2
 
-_LOOK_S = 0.5  # for which it is watched whether others use the CPUs, before anything is measured
-_START_S = 1.0  # of one process, as a rule
-_QUIET_SHARE = 0.1  # of the CPUs that others may take meanwhile
-_RISEN = 1.05  # times the stored rates, from which on a second measurement has found more
+_LOOK_S = 0.5  # of watching whether other programs use the CPUs, before anything is measured
+_START_S = 1.0  # of one process, usually
+_QUIET_SHARE = 0.1  # of the CPUs that other programs may use meanwhile
+_RISEN = 1.05  # ratio to the stored rates above which a second measurement found more
 
-_SIDE, _LARGE_SIDE = 512, 1536  # not 1024: rows of 4096 bytes get into each other's way in a cache
-_MANY_THREADS = 4  # beyond these the small product is over too soon to be shared out well
+_SIDE, _LARGE_SIDE = 512, 1536  # not 1024: rows of 4096 bytes conflict in a cache
+_MANY_THREADS = 4  # beyond these the small product is too short to be distributed well
 
-_TIMES_CACHE = 4  # an array's share of this many caches has little of it left when it is passed over again
+_TIMES_CACHE = 4  # an array that exceeds the cache by this factor leaves little of itself in it
 _ASSUMED_CACHE = 64 << 20
 _LEAST_ARRAY, _MOST_ARRAY = 16 << 20, 512 << 20
 _STREAMED = (
-    27  # times an array is written or read over at least: three are filled, then six in each of four tries
+    27  # minimum passes over an array: three are filled, then six are read or written in each of four tries
 )
 _SLOW_MEMORY = (
-    3e9  # bytes a second that one thread reads and writes on a virtual server, first use of pages included
+    3e9  # bytes per second that one thread reads and writes on a virtual server, first use of pages included
 )
-_SATURATING = 8  # threads that get as much out of memory as more would
-_MEMORY_SHARE = 6  # three arrays a thread take half of what is left at most
+_SATURATING = 8  # threads that saturate the memory
+_MEMORY_SHARE = 6  # three arrays per thread use at most half of the memory left
 
 _THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
 )  # fmt: skip
-"""What the libraries behind numpy take their number of threads from, when they are loaded."""
+"""Environment variables with the number of threads of numpy's libraries, read when these are loaded."""
 
 
 class _Rates(Record, frozen=True, kw_only=True):
-    """What one process found, a second, by what reached it; 0 if something does not run here."""
+    """Rates per second that one process measured, by method; 0 if a method does not run here."""
 
     float32: dict[str, float]
     int8: dict[str, float]
@@ -67,7 +67,7 @@ class _Rates(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PeakRequest:
-    """One process: how many threads, how large the matrices and the arrays are, how long each rate may take."""
+    """Parameters of one process: threads, size of matrices and arrays, and seconds per rate."""
 
     threads: int
     side: int
@@ -85,23 +85,23 @@ def measure_peak(
     say: Callable[[str], None] = lambda sentence: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> MachinePeak:
-    """Measure the peaks, a fresh process for each number of threads, and stores them. The caller holds the lock.
+    """Measure and store the peaks, with a new process for each number of threads. The caller holds the lock.
 
-    Takes about four seconds a number of threads (1, 2, 4, ... the effective CPUs), less where these are many. What more
-    threads reach too little beyond fewer was disturbed, and is measured again.
+    Takes about four seconds per number of threads (1, 2, 4, ... the effective CPUs), less if these are many. If more
+    threads gain too little over fewer, the measurement was disturbed and is repeated.
 
     Args:
         runtime: ONNX Runtime whose kernels are measured in addition to numpy's library.
         scratch: Folder for models and answers.
-        store_folder: Where the store lies; None is the user's own place.
-        machine: What is measured.
-        seconds: For each rate of each number of threads, at most.
-        say: Gets a sentence when it begins, and one where the peak cannot be kept.
-        stop: Asked before each process.
+        store_folder: Folder of the store; None for the user's own.
+        machine: The machine to measure.
+        seconds: Maximum seconds for each rate and number of threads.
+        say: Callback for a sentence at the start, and one if the peak cannot be stored.
+        stop: Called before each process; True stops the measurement.
 
     Raises:
-        ToolFailed: A process crashed, found too little memory, or took too long.
-        MeasurementError: Other programs had the CPUs, so that what was found is no peak; nothing is kept of it.
+        ToolFailed: A process crashed, lacked memory, or took too long.
+        MeasurementError: Other programs used the CPUs, so the rates are no peaks; nothing is stored.
         Interrupted: Stopped before all was measured.
     """
     host = machine.host
@@ -127,7 +127,7 @@ def measure_peak(
             taken = machine.taken_cpus(before)
             looked = looked and taken is not None
             least_taken = min(least_taken, taken or 0.0)
-            # The best of all tries stays: what other programs do only makes a rate lower.
+            # The best of all tries counts, since other programs only lower a rate.
             rates[threads] = _better(rates.get(threads, rates_now), rates_now)
             if least_taken <= most_taken and not _disturbed(rates, threads):
                 break
@@ -154,7 +154,7 @@ def measure_peak(
 
 
 def _taken_now(machine: Machine, most: float) -> float:
-    """Return how many CPUs other programs use, the least of a few looks; 0 if the system does not tell."""
+    """Return the number of CPUs that other programs use, the least of a few readings; 0 if unknown."""
     least = math.inf
     for _ in range(1 + _RETRIES):
         before = machine.sensors()
@@ -166,7 +166,7 @@ def _taken_now(machine: Machine, most: float) -> float:
 
 
 def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> MeasurementError:
-    """Return the error for a busy machine, on which the peaks wait for a quiet moment."""
+    """Postpone the measurement to a quiet moment, and return the error for a busy machine."""
     postpone(store_folder)
     cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return MeasurementError(
@@ -179,14 +179,14 @@ def _busy(taken_cpus: float, host: Host, store_folder: Path | None) -> Measureme
 def known_peak(
     runtime: Runtime, scratch: Path, store_folder: Path | None, machine: Machine, left_s: float
 ) -> MachinePeak | None:
-    """Return the stored peak, or measure it now if that was postponed, the machine is quiet and the time is left.
+    """Return the stored peak, or measure it now if that was postponed; None without one.
 
     Args:
         runtime: ONNX Runtime whose kernels are measured.
         scratch: Folder for models and answers.
-        store_folder: Where the store lies; None is the user's own place.
+        store_folder: Folder of the store; None for the user's own.
         machine: The machine.
-        left_s: Seconds that it may take.
+        left_s: Maximum seconds of a measurement.
     """
     peak = load_peak(machine.host, store_folder, runtime.ort_version)
     if peak is not None or not is_postponed(store_folder):
@@ -204,13 +204,13 @@ def known_peak(
 
 
 def duration_words(machine: Machine) -> str:
-    """Return how long measuring the peaks takes: "about 12 s, up to 36 s next to other programs"."""
+    """Return the duration of the measurement in words, such as "about 12 s, up to 36 s next to other programs"."""
     usual_s = peak_s(machine, _START_S)
     return f"about {usual_s:.0f} s, up to {(1 + _RETRIES) * usual_s:.0f} s next to other programs"
 
 
 def peak_s(machine: Machine, start_s: float) -> float:
-    """Return what measuring the peaks takes at least, in seconds, of processes that need ``start_s`` to start."""
+    """Return the minimum seconds to measure the peaks, with processes that need ``start_s`` to start."""
     counts = thread_counts(machine.host.effective_cpus)
     total_s = 0.0
     for threads in counts:
@@ -222,12 +222,12 @@ def peak_s(machine: Machine, start_s: float) -> float:
 
 
 def _rate_s(seconds: float, n_counts: int) -> float:
-    # All numbers of threads together take 1.5 s for a rate.
+    # All numbers of threads together take 1.5 s per rate.
     return min(seconds, max(_LEAST_SECONDS, 1.5 / n_counts))
 
 
 def thread_counts(cpus: int) -> tuple[int, ...]:
-    """1, 2, 4, ... and the number of CPUs itself."""
+    """Return 1, 2, 4, ... and the number of CPUs itself."""
     return (*(1 << n for n in range(cpus.bit_length()) if 1 << n < cpus), cpus)
 
 
@@ -254,11 +254,11 @@ def _better(one: _Rates, other: _Rates) -> _Rates:
 
 
 def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
-    """Return whether these threads reach too little beyond the next fewer; memory is no sign, few saturate it."""
+    """Return whether products gain too little over fewer threads; memory is ignored, as few threads saturate it."""
     fewer = max((n for n in rates if n < threads), default=0)
     if not fewer:
         return False
-    # Example: 4 threads are to reach 0.7 x 4 / 2 = 1.4 times the rate of 2.
+    # Example: 4 threads should reach 0.7 x 4 / 2 = 1.4 times the rate of 2.
     expected = _SCALES * threads / fewer
     return any(
         max(getattr(rates[threads], kind).values()) < expected * max(getattr(rates[fewer], kind).values())
@@ -272,8 +272,8 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Pe
     array = min(max(array, _LEAST_ARRAY), _MOST_ARRAY)
     left = machine.memory_left_bytes()
     if left is not None:
-        # In a small container the arrays are smaller, and the cache lends some of its speed: a peak too high
-        # makes floors too low, never too high.
+        # In a small container the arrays are smaller, so the cache raises the rate: a peak that is too high makes
+        # floors too low, never too high.
         array = min(array, left // (_MEMORY_SHARE * threads))
     return _PeakRequest(
         threads=threads,
@@ -284,7 +284,7 @@ def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _Pe
 
 
 def _measured(runtime: Runtime, scratch: Path, asked: _PeakRequest) -> _Rates:
-    """Return one process."""
+    """Run one process and return its rates."""
     folder = scratch / f"peaks-{asked.side}"
     if not folder.exists():
         folder.mkdir()
@@ -311,13 +311,13 @@ def _measured(runtime: Runtime, scratch: Path, asked: _PeakRequest) -> _Rates:
 
 
 def _best(rates: Mapping[int, Mapping[str, float]]) -> dict[int, float]:
-    """Return the best of each number of threads; a number that nothing ran with is left out."""
+    """Return the best rate for each number of threads; numbers without a rate are omitted."""
     best = {threads: max(of_kind.values(), default=0.0) for threads, of_kind in rates.items()}
     return {threads: rate for threads, rate in best.items() if rate > 0}
 
 
 def _how(runtime: Runtime, rates: _Rates) -> str:
-    """Return what was run, and what reached the peak with the most threads."""
+    """Return a description of the measurement, with the methods that reached the peaks with the most threads."""
 
     def fastest(by: Mapping[str, float]) -> str:
         return max(by, key=by.__getitem__)

@@ -1,4 +1,4 @@
-"""Outputs of models in fewer bits against those of the float model, on the inputs that were held out for it."""
+"""Compares outputs of low-precision models with those of the float model, on held-out inputs."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
 MOST_EMULATED = 2
-"""Inputs for which a processor without VNNI is emulated: products in numpy take their time."""
+"""Maximum number of inputs for the emulation of a processor without VNNI, since products in numpy are slow."""
 
 Model = Callable[[], tuple[Path | None, str]]
-"""Makes a plan's model, or gives the one that is there; None and why where it cannot be made."""
+"""Makes a plan's model, or returns the existing one; None and the error if it cannot be made."""
 
 
 class QuantizedOutputs:
-    """The float model's outputs, and how far those of other plans are away from them.
+    """Outputs of the float model, and the differences of other plans' outputs from them.
 
-    Each comparison is journalled, whatever came out: a session that goes on compares nothing again.
+    Each comparison is journalled, so a resumed session does not repeat it.
 
     Attributes:
-        reference_ns: What the float model's runs took, from the start of the process; 0 if it did not run.
+        reference_ns: Nanoseconds of the float model's process, including its start; 0 before it ran.
     """
 
     def __init__(
         self, baseline: Measuring, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
     ) -> None:
-        """Runs nothing.
+        """Store the arguments; nothing is run.
 
         Args:
             baseline: The float model.
-            replay: Of the session.
+            replay: Replay of the session.
             refs: The inputs.
-            name: Of these inputs, in the journal.
+            name: Name of these inputs in the journal.
         """
         self._baseline, self._replay, self._refs, self._name = baseline, replay, refs, name
         self._reference: Path | None = None
@@ -49,7 +49,7 @@ class QuantizedOutputs:
 
     @property
     def reference(self) -> Path:
-        """The folder of what the float model gives, which the first use runs."""
+        """The folder of the float model's outputs, which are computed on first use."""
         if self._reference is None:
             baseline = self._baseline
             base = baseline.arm(f"{self._name}-base", refs=self._refs)
@@ -58,13 +58,13 @@ class QuantizedOutputs:
         return self._reference
 
     def difference(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
-        """Return a plan's outputs, the worst of all inputs."""
+        """Return the difference of a plan's outputs, the worst over all inputs."""
         return self._once(f"{self._name}-{plan.id}", lambda: self._ran(plan, model, tolerance))
 
     def without_vnni(
         self, plan: Plan, model: Model, tolerance: Tolerance | None, limit_s: float
     ) -> OutputDifference:
-        """Return a plan's outputs as a processor computes them on which sums of two products are of 16 bits."""
+        """Return the difference of a plan's outputs on an emulated processor that sums two products in 16 bits."""
         return self._once(f"no-vnni-{plan.id}", lambda: self._emulated(plan, model, tolerance, limit_s))
 
     def _once(self, key: str, make: Callable[[], OutputDifference]) -> OutputDifference:
@@ -90,7 +90,7 @@ class QuantizedOutputs:
         return difference
 
     def _run(self, arm: Arm) -> Outcome:
-        """Return one run of each input, which takes longer than a timed trial where there are many of them."""
+        """Run each input once, with a time limit for many inputs."""
         baseline, n_inputs = self._baseline, len(self._refs)
         pilot = baseline.pilot
         each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)

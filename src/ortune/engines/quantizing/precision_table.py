@@ -1,4 +1,4 @@
-"""The rows of quantized models by class of error, next to the best plan without a change of precision."""
+"""The table of quantized models by class of error, with the best plan without a change of precision."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ortune.engines.racing.plan_runs import lowers_precision
 from ortune.records import Candidate, OutputDifference, Plan, PrecisionRow
 
 CLASSES = (0.001, 0.01, 0.05)
-"""Relative L2 differences from which two quantized models have different errors."""
+"""Upper limits of the error classes, as relative L2 differences."""
 
 
 def within(difference: OutputDifference) -> float | None:
-    """Return the strictest class that a difference keeps; None where it keeps none."""
+    """Return the limit of the strictest class that contains a difference; None if there is none."""
     if not difference.comparable:
         return None
     return next((limit for limit in CLASSES if difference.relative_l2 <= limit), None)
@@ -24,7 +24,7 @@ def within(difference: OutputDifference) -> float | None:
 def table(
     rows: Sequence[PrecisionRow], raced: Sequence[Candidate], size_bytes: int
 ) -> tuple[PrecisionRow, ...]:
-    """Return the rows by class with their figures in the race; the best model without fewer bits comes first."""
+    """Return the rows by class with their figures from the race, with a row for the best plan in full precision."""
     raced_by_plan = {c.plan.id: c for c in raced if c.ratio is not None}
     quantized = {row.plan.id for row in rows}
     by_setting = _not_quantized([c for name, c in raced_by_plan.items() if name not in quantized])
@@ -47,8 +47,7 @@ def table(
     table_rows.sort(key=lambda r: (r.within_ratio is None, r.within_ratio or 0.0, r.ratio or math.inf))
     marked, fastest = [], math.inf
     for row in table_rows:
-        # Rows are in the order of their error, so that a row is on the front if it is faster than all before
-        # it.
+        # Rows are sorted by error, so a row is on the Pareto front if it is faster than all before it.
         better = row.within_ratio is not None and row.ratio is not None and row.ratio < fastest
         fastest = row.ratio if better and row.ratio is not None else fastest
         marked.append(msgspec.structs.replace(row, pareto=better))
@@ -56,7 +55,7 @@ def table(
 
 
 def _not_quantized(raced: Iterable[Candidate]) -> list[PrecisionRow]:
-    """Return the plans that compute in fewer bits without a quantized model: by a setting or another rewrite."""
+    """Return the plans with lower precision but without a quantized model: by a setting or another rewrite."""
     rows = []
     for c in raced:
         if lowers_precision(c.plan) and c.outputs is not None and c.outputs.ok:

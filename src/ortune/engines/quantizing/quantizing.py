@@ -1,4 +1,4 @@
-"""Fewer bits: a handful of quantized models made and tried once each; those that are right and not slower are raced."""
+"""Quantization: tries a few quantized models once each, and proposes those with right outputs that are not slower."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ from ortune.search.phases import QUANTIZE_SHARE
 from ortune.search.proposals.plans import PlanProposal
 
 _Labelled = tuple[dict[str, FeedValue], Array | None]
-"""A set of inputs, and what is right for it."""
+"""A set of inputs, and its label if there is one."""
 STATIC, DYNAMIC, WEIGHTS = "static-int8", "dynamic-int8", "weight-only-bits"
-INVENTED = 8  # sets of inputs to calibrate on, where the user gave none
-INVENTED_CHECKED = 4  # and further ones, to see the error
-HELD_OUT = 4  # of so many sets of the user's one is kept for the error
-LONG_CHECK_S = 3.0  # of runs with so many: where they take longer, models are told apart on fewer
+INVENTED = 8  # sets of generated inputs to calibrate on, if the user gave none
+INVENTED_CHECKED = 4  # further generated sets, to measure the error
+HELD_OUT = 4  # one in so many of the user's sets is kept to measure the error
+LONG_CHECK_S = 3.0  # maximum seconds of runs with ENOUGH_INPUTS; if slower, fewer inputs rank models
 MOST_CHECKED = 16
 MOST_TRIED = 9
 MOST_GIVEN = 2  # quantized models of the CPU provider that each other provider runs too
-MOST_LEFT_OUT = 3  # operators that errors name, one after another
-PRIOR_FASTER, FASTER = 0.95, 0.9  # of a plan that was seen below this ratio: it is raced first
+MOST_LEFT_OUT = 3  # operators named by errors that are excluded, one after another
+PRIOR_FASTER, FASTER = 0.95, 0.9  # plans whose ratio was below FASTER are raced first
 SILENT = "outputs are nearly zero for these inputs, so the error is unknown (pass real inputs with --data)"
-NOT_SLOWER = 1.05  # a single observation that is above it is believed
+NOT_SLOWER = 1.05  # a single observation above this ratio rejects a model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What quantized models are calibrated on, and what their error is seen on.
+    """Inputs to calibrate quantized models on, and inputs to measure their error.
 
     Attributes:
-        held_out: Inputs that no model was calibrated on, as many as a final answer needs if there are so many.
-        checking: All of them; if runs are slow, a subset that suffices to rank models.
+        held_out: Inputs that no model was calibrated on, at most as many as a final answer needs.
+        checking: All of ``held_out``; if runs are slow, a subset that suffices to rank models.
     """
 
     calibrating: tuple[FeedRef, ...]
@@ -78,7 +78,7 @@ def may_saturate(spec: RewriteSpec) -> bool:
 
 
 def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
-    """Return a rewrite with weights of 7 bits where an LSTM of 8 would be wrong on this processor, else as it is."""
+    """Return a rewrite, with 7-bit weights if an LSTM with 8 bits would be wrong on this processor."""
     exact = not saturates(host) or not may_saturate(spec)
     if spec.name != DYNAMIC or exact or not holds(model, *rewrites.RECURRENT):
         return spec
@@ -86,10 +86,10 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
 
 
 def gather(baseline: Measuring) -> Inputs:
-    """Return the user's inputs where there are some, else invented ones.
+    """Write the inputs for calibration and for the error: the user's if given, else generated ones.
 
     Raises:
-        InputError: What the user named cannot be read, does not fit the model, or holds no set of finite numbers.
+        InputError: The user's inputs cannot be read, do not fit the model, or contain no set of finite numbers.
     """
     data, work, model = baseline.options.data, baseline.work, baseline.side.model.ir
     labelled = 0
@@ -104,7 +104,7 @@ def gather(baseline: Measuring) -> Inputs:
             if label is not None:
                 labelled += 1
                 feed_files.write_label(Path(refs[-1].path), label)
-        # Every fourth, not the last quarter: files are often ordered by class or by date.
+        # Every fourth, not the last quarter, since files are often ordered by class or by date.
         checking = refs[::HELD_OUT] if len(refs) >= HELD_OUT else refs
         taught = [r for r in refs if r not in checking] or refs
     else:
@@ -133,7 +133,7 @@ def gather(baseline: Measuring) -> Inputs:
 
 
 def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[_Labelled]:
-    """Return the sets of inputs that a model can be calibrated and judged on; a note names the others."""
+    """Return the sets of inputs that are usable for calibration; a note reports the others."""
     hidden = calibrating.masks(baseline.side.model.ir)
     faults = [calibrating.fault(values, hidden) for values, _ in sets]
     first = next(((i, why) for i, why in enumerate(faults) if why), None)
@@ -152,7 +152,7 @@ def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[
 
 
 def _spread(refs: list[FeedRef], most: int) -> list[FeedRef]:
-    """At most so many, from all of the order: the first ones of sorted files may be of one class."""
+    """Return at most so many inputs, evenly spaced, since the first ones of sorted files may be of one class."""
     return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
 
 
@@ -163,7 +163,7 @@ def _written(baseline: Measuring, name: str, values: dict[str, FeedValue]) -> Fe
 
 
 def is_quantising(plan: Plan) -> bool:
-    """Return whether a plan runs a model of fewer bits."""
+    """Return whether a plan runs a quantized model."""
     return any(rewrites.find(spec.name).family == FAMILY for spec in plan.rewrites)
 
 
@@ -172,19 +172,18 @@ class Quantising:
 
     def __init__(self, run: Tuning, inputs: Inputs) -> None:
         self._run, self._inputs = run, inputs
-        # A share of what is left now; both ends by what is journalled, so that a resumed session decides the
-        # same.
+        # A share of the time left now, by journalled times, so a resumed session decides the same.
         self._budget = run.whole_budget.share(QUANTIZE_SHARE)
         self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
 
     def chosen(self, proposed: Sequence[PlanProposal], bases: Sequence[Plan] = ()) -> list[PlanProposal]:
-        """Return what to race: of the quantized models those that were right and not slower; all else as it was.
+        """Return the plans to race: of the quantized ones those with right outputs that are not slower, and all others.
 
         Args:
             proposed: The plans; those that quantize are tried first.
-            bases: Plans of other execution providers, which are given the fastest of these models too.
+            bases: Plans of other execution providers, which are tried with the fastest of these models too.
         """
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
@@ -201,7 +200,7 @@ class Quantising:
             row, again = self._tried(proposal.plan)
             self.rows.append(row)
             more = [PlanProposal(plan=plan, origin=why, prior=proposal.prior) for plan, why in again]
-            # What did not run at all is mended at once; what is to come nearer waits for what was never tried.
+            # Models that failed to run are retried at once; more accurate variants wait for untried models.
             waiting = [*waiting, *more] if row.outputs is not None else [*more, *waiting]
             if not row.why:
                 prior = PRIOR_FASTER if (row.ratio or 1.0) < FASTER else proposal.prior
@@ -211,7 +210,7 @@ class Quantising:
         return sorted([*others, *raced], key=lambda p: -p.prior)
 
     def _on(self, base: Plan) -> list[PlanProposal]:
-        """Return the models that are right and not slower on another provider, of the fastest ones and its own kind."""
+        """Return the plans on another provider with a quantized model that is right and not slower."""
         own = [row for row in self.rows if not row.plan.providers]
         right = sorted((row for row in own if not row.why), key=lambda row: row.ratio or 1.0)
         files = [row.plan for row in right[:MOST_GIVEN]]
@@ -234,11 +233,11 @@ class Quantising:
         return kept
 
     def _add(self, plan: Plan) -> None:
-        """Add the row of a model for which no time is left."""
+        """Add the row of a model that was not tried for lack of time."""
         self.rows.append(PrecisionRow(plan=plan, within_ratio=None, why="no time left", tested=False))
 
     def _tried(self, plan: Plan) -> tuple[PrecisionRow, list[tuple[Plan, str]]]:
-        """Return one model made and run; what became of it, and what to try instead."""
+        """Make and run one model; return its row, and the plans to try instead."""
         baseline, name = self._run.baseline, f"bits-{plan.id}"
         left_s = self._budget.left_s
         model, failed = self._run.plan_runs.model_of(
@@ -268,7 +267,7 @@ class Quantising:
         if not difference.ok:
             return msgspec.structs.replace(row, why=difference.what), self._nearer(plan)
         if difference.unjudged:
-            # A detector gives nothing for noise, and so does whatever is left of it.
+            # A detector returns nothing for noise, and so does a broken one.
             return msgspec.structs.replace(row, within_ratio=None, why=SILENT), []
         if self._run.search.race.objective in TIMES and ratio is not None and ratio > NOT_SLOWER:
             why = f"slower than the default in the first screening ({1 / ratio:.2g}x)"
@@ -276,7 +275,7 @@ class Quantising:
         return row, []
 
     def _without(self, plan: Plan, said: str) -> list[tuple[Plan, str]]:
-        """Return the plan without the operator that an error names, where it names one of the model's."""
+        """Return the plan without the operator that an error names; [] if it names none."""
         spec = plan.rewrites[-1]
         left = left_in_float(spec)
         kind = named_operator(self._run.side.model.ir, said, left)
@@ -286,7 +285,7 @@ class Quantising:
         return [(again, f"without {kind}, which an error message named")] if again is not None else []
 
     def _nearer(self, plan: Plan) -> list[tuple[Plan, str]]:
-        """What may bring the outputs nearer: the ends left as they are, then ranges without outliers (percentile)."""
+        """Return a plan with smaller errors: its ends in float, or else percentile calibration; [] if done."""
         spec = plan.rewrites[-1]
         if "ends" not in left_in_float(spec):
             return [
@@ -301,13 +300,13 @@ class Quantising:
 
 
 def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
-    """The first operator of a model that an error names, by its type, its name or one made of its type; "" for none."""
+    """Return the type of the first operator that an error names by its type or its node's name; "" if there is none."""
     kinds = {node.op_type for node in nodes(model)} - set(but)
     by_name = {node.name: node.op_type for node in nodes(model) if node.name and node.op_type in kinds}
     for word in re.findall(r"[^\s'\"(),:]+", said):
         if word in kinds or word in by_name:
             return word if word in kinds else by_name[word]
-        # As nodes without a name are called, and what the quantizers put around them.
+        # The names of unnamed nodes and of inserted quantizers begin with the type.
         for kind in sorted(kinds, key=len, reverse=True):
             if word.startswith(f"{kind}_"):
                 return kind
@@ -315,13 +314,13 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
 
 
 def without_operator(plan: Plan, kind: str) -> Plan | None:
-    """The plan whose quantized model leaves an operator in float too; None where it leaves as many out as is tried."""
+    """Return the plan with another operator in float; None if the maximum is excluded already."""
     left = left_in_float(plan.rewrites[-1])
     return changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
-    """Return one of each rewrite, then the second of each: a budget that ends early has seen every kind."""
+    """Return the plans in rounds of one per rewrite, so a budget that ends early has tried every kind."""
     counts: dict[str, int] = {}
     places = []
     for plan in plans:
@@ -337,12 +336,12 @@ def _proposed_widest_first(proposed: Sequence[PlanProposal]) -> list[PlanProposa
 
 
 def left_in_float(spec: RewriteSpec) -> list[str]:
-    """Return what a rewrite leaves in float: operators, layers, or the ends."""
+    """Return the parts that a rewrite leaves in float: operators, layers, or "ends"."""
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 
 def changed(plan: Plan, **params: str) -> Plan:
-    """Return the plan whose last rewrite has other parameters."""
+    """Return the plan with changed parameters of its last rewrite."""
     spec = plan.rewrites[-1]
     other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], other))
@@ -354,5 +353,5 @@ def _ratio(base: Measured, trial: Measured) -> float | None:
 
 
 def model_bytes(model: Path) -> int:
-    """Return the bytes of a model's file and its external data; a rewritten model has a folder of its own."""
+    """Return the bytes of a model's file and its external data, which have their own folder."""
     return sum(f.stat().st_size for f in model.parent.iterdir() if f.suffix != ".json")
