@@ -20,39 +20,39 @@ class Process(Protocol):
 
     @property
     def stdin(self) -> IO[bytes] | None:
-        """Its standard input."""
+        """Standard input of the process."""
         ...
 
     @property
     def stdout(self) -> IO[bytes] | None:
-        """Its standard output, a pipe."""
+        """Standard output of the process, a pipe."""
         ...
 
     @property
     def stderr(self) -> IO[bytes] | None:
-        """Its standard error, a pipe; None if a log receives it."""
+        """Standard error of the process, a pipe; None if a log receives it."""
         ...
 
     @property
     def pid(self) -> int:
-        """Its number; of no meaning on this machine if the process is elsewhere."""
+        """Process number; meaningless on this machine if the process is on a host."""
         ...
 
     @property
     def returncode(self) -> int | None:
-        """Its exit code; None if it is not known to have ended."""
+        """Exit code; None if it is not known to have ended."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end.
+        """Wait for the end of the process and return its exit code.
 
         Raises:
-            launcher.StillRunning: It still runs.
+            launcher.StillRunning: The process still runs after ``timeout`` seconds.
         """
         ...
 
     def kill(self) -> None:
-        """End it, with all that it started."""
+        """End the process with all its descendants."""
         ...
 
 
@@ -60,17 +60,17 @@ class AssignedHost(Protocol):
     """A host of a cluster.
 
     Attributes:
-        python: Name of its interpreter in results, and in commands that are started there.
+        python: Name of the host's interpreter in results, and in commands that are started there.
     """
 
     python: str
 
     def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> Process:
-        """Start its interpreter with these arguments.
+        """Start the host's interpreter with these arguments.
 
         Args:
-            arguments: Of the command line.
-            log: File that receives stderr; None is a pipe.
+            arguments: Arguments of the command line.
+            log: File that receives stderr; None for a pipe.
 
         Raises:
             OSError: The process cannot be started.
@@ -79,16 +79,16 @@ class AssignedHost(Protocol):
         ...
 
     def keep(self, content: Path, digest: str, size_bytes: int) -> None:
-        """Put a file into the cache of the host, if it is not there.
+        """Put a file into the host's cache, if it is missing.
 
         Raises:
-            UsageError: The file is larger than what the cluster can transfer.
+            UsageError: The file is too large for the cluster to transfer.
             HostLost: The host does not answer.
         """
         ...
 
     def locked(self, what: str, budget_s: float | None) -> str:
-        """Try to acquire the measuring lock of the host; return "", or who holds it.
+        """Try to acquire the host's measuring lock; return "", or a description of its holder.
 
         Raises:
             HostLost: The host does not answer.
@@ -103,13 +103,13 @@ class AssignedHost(Protocol):
         """Check that the host answers.
 
         Raises:
-            HostLost: It does not.
+            HostLost: The host does not answer.
         """
         ...
 
 
 class HostLost(MeasurementError):
-    """A host of a cluster no longer answers, so nothing can be said about the model that ran there."""
+    """A host of a cluster no longer answers, so there is no result for the model that ran there."""
 
     default_code = "host-lost"
 
@@ -122,7 +122,7 @@ def require_alive() -> None:
     """Check that the assigned host answers, before a failure of a process is attributed to the process.
 
     Raises:
-        HostLost: It does not answer.
+        HostLost: The host does not answer.
     """
     host = assigned.get()
     if host is not None:

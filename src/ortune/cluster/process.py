@@ -13,7 +13,7 @@ from ortune import launcher
 from ortune.elsewhere import HostLost
 
 READ_S = 2.0
-"""How long a question for new output waits at the host."""
+"""Maximum seconds that a call for new output waits at the host."""
 KILLED = -9
 
 
@@ -21,11 +21,11 @@ class Calls(Protocol):
     """Calls to one process on a host; each raises HostLost if the host does not answer."""
 
     def write(self, data: bytes) -> bool:
-        """Write to its stdin; return whether it was open."""
+        """Write to the process's stdin; return whether it was open."""
         ...
 
     def close(self) -> None:
-        """Close its stdin."""
+        """Close the process's stdin."""
         ...
 
     def read(self, wait_s: float) -> tuple[bytes, bytes, int | None]:
@@ -33,12 +33,12 @@ class Calls(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it."""
+        """End the process."""
         ...
 
 
 class _Input(io.RawIOBase):
-    """Its stdin: each write is a call to the host."""
+    """Stdin of a process; each write is a call to the host."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -68,11 +68,11 @@ class ClusterProcess:
     """A process on a host, used like a ``subprocess.Popen``.
 
     Args:
-        calls: Calls to it.
-        log: File that receives its stderr; None is a pipe.
+        calls: Calls to the process.
+        log: File that receives its stderr; None for a pipe.
 
     Attributes:
-        pid: 0, as it has no number on this machine.
+        pid: 0, since it has no number on this machine.
     """
 
     def __init__(self, calls: Calls, log: IO[bytes] | None) -> None:
@@ -90,10 +90,10 @@ class ClusterProcess:
         threading.Thread(target=self._receive, args=(output, errors), daemon=True).start()
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; that of a host which is lost counts as killed.
+        """Wait for the end of the process and return its exit code; a lost host counts as killed.
 
         Raises:
-            launcher.StillRunning: It still runs.
+            launcher.StillRunning: The process still runs after ``timeout`` seconds.
         """
         if not self._ended.wait(timeout):
             raise launcher.StillRunning("", timeout or 0.0)
@@ -101,12 +101,12 @@ class ClusterProcess:
         return self.returncode
 
     def kill(self) -> None:
-        """End it, with all that it started."""
+        """End the process with all its descendants."""
         with contextlib.suppress(HostLost):
             self._calls.kill()
 
     def _receive(self, output: int, errors: int) -> None:
-        """Pass what it prints to the pipes, until its end."""
+        """Pass the process's output to the pipes until it ends."""
         code: int | None = None
         writers: list[Callable[[bytes], None]] = [_Writer(output), _Writer(errors)]
         try:
@@ -124,7 +124,7 @@ class ClusterProcess:
 
 
 class _Writer:
-    """Writes to a pipe until its reader closes it; what comes later is dropped."""
+    """Writes to a pipe until its reader closes it; later data is dropped."""
 
     def __init__(self, file: int) -> None:
         self._file: int | None = file

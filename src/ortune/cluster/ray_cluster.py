@@ -1,4 +1,4 @@
-"""A Ray cluster that ortune joins: its nodes, and the objects that carry models there. ortune starts no cluster."""
+"""A running Ray cluster that ortune joins: its nodes, and the objects that carry models to them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import msgspec
 from ortune.errors import UsageError
 
 RESOURCE = "ortune"
-"""The resource of a node that is a host: ``ray start --resources '{"ortune": 1}'``."""
+"""Resource of a node that makes it a host: ``ray start --resources '{"ortune": 1}'``."""
 _CONNECT_S = 5.0
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""The start of a connection of HTTP/2, which gRPC and so Ray use, with an empty frame of settings."""
+"""Start of an HTTP/2 connection, which gRPC and so Ray use, with an empty settings frame."""
 _SETTINGS, _SETTINGS_BYTES = b"\x04", 9
-"""The kind of the frame that the server answers with, and its first bytes."""
+"""Type of the frame that the server answers with, and number of its first bytes."""
 _PART_BYTES = 64 << 20
 _HELD_SHARE = 0.5
-"""Share of the object store that models may take: the rest is Ray's."""
+"""Share of the object store that models may use; the rest is for Ray."""
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_server_request_timeout_seconds": "10",
 }
-"""Read by Ray when it is imported: no reports, none of its logs in the terminal, and an error within seconds."""
+"""Variables that Ray reads on import: no usage reports, and an error within seconds."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reported(msgspec.Struct, frozen=True, rename="pascal"):
-    """What Ray reports about a node."""
+    """Ray's report about a node."""
 
     node_id: str = msgspec.field(name="NodeID")
     alive: bool
@@ -65,8 +65,8 @@ class RayCluster:
 
     Attributes:
         ray: The module.
-        version: Of Ray, the same on all nodes.
-        dashboard: Address of its dashboard; "" without one.
+        version: Version of Ray, the same on all nodes.
+        dashboard: Address of the dashboard; "" without one.
     """
 
     def __init__(self, ray: Any, dashboard: str) -> None:
@@ -113,12 +113,12 @@ class Objects:
 
         Args:
             path: The file.
-            digest: Its identity.
-            size_bytes: Its size.
+            digest: Digest that identifies its content.
+            size_bytes: Size of the file.
             store_bytes: Size of the object store that receives it.
 
         Raises:
-            UsageError: The store cannot hold the file.
+            UsageError: The file exceeds half of the store.
         """
         room = int(_HELD_SHARE * store_bytes)
         if size_bytes > room:
@@ -142,13 +142,13 @@ class Objects:
 
 @contextlib.contextmanager
 def joined(address: str) -> Iterator[RayCluster]:
-    """Join a running cluster.
+    """Join a running cluster for the duration of a ``with`` block.
 
     Args:
-        address: HOST:PORT of its head; "" for the one that ``RAY_ADDRESS`` names or that runs on this machine.
+        address: HOST:PORT of its head; "" for the one in ``RAY_ADDRESS`` or on this machine.
 
     Raises:
-        UsageError: Ray is not installed, no cluster runs there, or it has another version of Ray or Python.
+        UsageError: Ray is not installed, no cluster answers, or its version of Ray or Python differs.
     """
     where = f"--on ray:{address}" if address else "--on ray"
     _require_answer(address, where)
@@ -182,7 +182,7 @@ def joined(address: str) -> Iterator[RayCluster]:
                 ) from error
     dashboard = context.address_info.get("webui_url") or ""
     try:
-        # Ray prints on stdout when a node dies; there is the answer of the command alone.
+        # Ray prints on stdout when a node dies, but stdout is for the command's answer only.
         with contextlib.redirect_stdout(sys.stderr):
             yield RayCluster(ray, str(dashboard))
     finally:
@@ -190,7 +190,7 @@ def joined(address: str) -> Iterator[RayCluster]:
 
 
 def _mismatch(text: str) -> str:
-    """Return Ray's sentence about different versions in a few words; its own sentence if that has another form."""
+    """Return a shorter form of Ray's message about different versions; the message itself if its form is unknown."""
     words = text.split()
     versions = [
         (words[i + 1], words[i + 3])
@@ -206,7 +206,7 @@ def _mismatch(text: str) -> str:
 
 
 def _require_answer(address: str, where: str) -> None:
-    """Check that something listens at an address: Ray itself tries for minutes, and then ends the process."""
+    """Check that a Ray cluster listens at an address, since Ray itself tries for minutes and then ends the process."""
     if not address:
         return
     host, _, port = address.rpartition(":")
@@ -229,7 +229,7 @@ def _require_answer(address: str, where: str) -> None:
 
 @contextlib.contextmanager
 def _variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of this process while Ray reads them; what the user has set stays."""
+    """Set environment variables of this process while Ray reads them, unless the user set them."""
     added = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -241,7 +241,7 @@ def _variables(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _own_signals() -> Iterator[None]:
-    """Restore the handlers of signals that Ray replaces; a stop of the command is ortune's to handle."""
+    """Restore the signal handlers that Ray replaces, since ortune handles stops."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -18,13 +18,13 @@ from ortune.store.lock import holder_words
 T = TypeVar("T")
 
 CALL_S = 60.0
-"""Seconds that a host may take to answer a call, besides what the call itself waits."""
+"""Seconds that a host may take to answer a call, in addition to the wait within the call."""
 KEEP_S = 1800.0
-"""Seconds that a transfer of a file may take."""
+"""Seconds that the transfer of a file may take."""
 STREAM_BYTES = 16 << 20
-"""The most that one answer may hold of a stream; a host holds less."""
+"""Maximum bytes of a stream in one answer; a host buffers less."""
 CALLERS = 64
-"""Calls that a host serves at once: one per stream of each process of a block."""
+"""Maximum number of concurrent calls at a host: one per stream of each process of a block."""
 _VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -58,17 +58,17 @@ class RayHost:
         """Return the niceness of the processes there, once the host is free.
 
         Raises:
-            HostLost: It was not free in time, or does not answer.
+            HostLost: The host was not free in time, or does not answer.
         """
         return self.call(int, self.actor.niceness)
 
     def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> ClusterProcess:
-        """Start its interpreter with these arguments."""
+        """Start the host's interpreter with these arguments."""
         number = self.call(int, self.actor.start, list(arguments), _VARIABLES)
         return ClusterProcess(_Calls(self, number), log)
 
     def keep(self, content: Path, digest: str, size_bytes: int) -> None:
-        """Put a file into the cache of the host, if it is not there."""
+        """Put a file into the host's cache, if it is missing."""
         if digest in self._has:
             return
         if not self.call(bool, self.actor.has, digest):
@@ -77,13 +77,13 @@ class RayHost:
         self._has.add(digest)
 
     def locked(self, what: str, budget_s: float | None) -> str:
-        """Try to acquire the measuring lock of the host; return "", or who holds it."""
+        """Try to acquire the host's measuring lock; return "", or a description of its holder."""
         acquired, held, now_s = self.call(tuple[bool, bytes, float], self.actor.lock, what, budget_s)
         return "" if acquired else holder_words(held, now_s)
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
-        """Release the lock at the end; how fast the host is, is measured before and after."""
+        """Release the lock at the end, and measure the host's speed before and after."""
         try:
             self.speeds_ns.append(self.call(int, self.actor.gauge))
             yield
@@ -93,7 +93,7 @@ class RayHost:
                 self.call(type(None), self.actor.unlock)
 
     def take_speed_ns(self) -> int:
-        """Return the shortest duration of the fixed computation since the last time; 0 without any."""
+        """Return the shortest duration of the fixed computation since the last call; 0 without any."""
         shortest = min(self.speeds_ns, default=0)
         self.speeds_ns.clear()
         return shortest
@@ -103,11 +103,11 @@ class RayHost:
         self.call(int, self.actor.niceness)
 
     def lose(self, why: str) -> None:
-        """Let all further calls fail."""
+        """Make all later calls fail with this reason."""
         self._lost = self._lost or why
 
     def release(self) -> None:
-        """End everything that runs there."""
+        """Release the host, which ends everything that runs there."""
         self.lose("was released, as the command ended")
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self.actor)
@@ -116,7 +116,7 @@ class RayHost:
         """Return the answer to a call of a method of ``actor``.
 
         Raises:
-            HostLost: None came, or one of another form.
+            HostLost: There was no answer, or an invalid one.
         """
         if self._lost:
             raise HostLost(self._lost, where=self.python)
@@ -136,7 +136,7 @@ class RayHost:
 
 
 class _Calls:
-    """Calls to one process."""
+    """Calls to one process of a host."""
 
     def __init__(self, host: RayHost, number: int) -> None:
         self._host, self._number = host, number
@@ -166,7 +166,7 @@ class _Calls:
 
 @cache
 def _remote_class(ray: Any) -> Any:
-    """Return the class of what runs on a host; its source travels, since ortune may not be installed there."""
+    """Return the class of the actor on a host; its source is sent, since ortune may not be installed there."""
     from ray import cloudpickle
 
     import ortune.worker

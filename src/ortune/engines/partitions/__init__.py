@@ -1,1 +1,1 @@
-"""Which nodes of a model an execution provider takes, and the regions that they make, without the provider at hand."""
+"""Predicts which nodes of a model an execution provider takes, and the regions they form, without the provider."""

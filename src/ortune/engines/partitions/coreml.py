@@ -1,8 +1,8 @@
 """Constraints of ONNX Runtime's CoreML provider on a node, in addition to the list of operators.
 
-CoreML has two formats: MLProgram, and the older NeuralNetwork, which is the provider's default. The lists give some of
-the demands as caveats; the rest is what the provider's own checks refuse (microsoft/onnxruntime,
-``core/providers/coreml/builders/impl/*_op_builder.cc``, ``helper.cc`` for what every input has to be).
+CoreML has two formats: MLProgram, and the older NeuralNetwork, which is the provider's default. Some constraints are
+caveats of the lists; the rest is from the provider's own checks (microsoft/onnxruntime,
+``core/providers/coreml/builders/impl/*_op_builder.cc``, and ``helper.cc`` for constraints of every input).
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from ortune.graph.nodes import is_op
 
 _MOST_RANK = 5
 _MOST_SIZE = 16384
-"""Of a dimension of any input: CoreML models with larger ones do not load."""
+"""Maximum size of a dimension of any input; CoreML models with larger ones do not load."""
 
 _FLOAT, _FLOAT16 = ir.DataType.FLOAT, ir.DataType.FLOAT16
 _INT32, _INT64, _BOOL = ir.DataType.INT32, ir.DataType.INT64, ir.DataType.BOOL
 _ANY_TYPE = op_set("Shape Cast Gather ArgMax Where And GatherND Slice")
-"""Their types are checked below, or not at all."""
+"""Operators with types that are checked below, or not at all."""
 
 _LEAST = {
     **dict.fromkeys(op_set("Add Sub Mul Div Pow Max Gemm"), 7),
     "Reshape": 5, "Slice": 10, "Pad": 11, "Resize": 11,
 }  # fmt: skip
-"""The oldest version of an operator that is taken: before, its parameters were given in another way."""
+"""The oldest supported version of an operator; earlier versions have other parameters."""
 
 
 def check_program(node: NodeFacts) -> Check:
-    """Yield everything that MLProgram demands of a node of a listed operator."""
+    """Yield the result of each check of MLProgram for a node of a listed operator."""
     yield from _check(node, program=True)
 
 
 def check_network(node: NodeFacts) -> Check:
-    """Yield everything that NeuralNetwork demands of a node of a listed operator."""
+    """Yield the result of each check of NeuralNetwork for a node of a listed operator."""
     yield from _check(node, program=False)
 
 
@@ -50,7 +50,7 @@ def _check(node: NodeFacts, *, program: bool) -> Check:
     yield from node.shapes_known(fixed=False)
     for place in range(node.count):
         shape = node.shape(place)
-        # Of the sizes of Resize one may be empty: it is left out in all but name.
+        # One of the size inputs of Resize may be empty, which means that it is omitted.
         empty = 0 in shape and not (op == "Resize" and place in (1, 2))
         yield reason("empty-shape", f"input {place}") if empty else None
         yield reason("rank", f"input {place} has {len(shape)}") if len(shape) > _MOST_RANK else None
@@ -65,7 +65,7 @@ def _check(node: NodeFacts, *, program: bool) -> Check:
 def _argmax(node: NodeFacts, program: bool) -> Check:
     yield node.typed(0, (_FLOAT, _FLOAT16))
     yield node.integer_is("select_last_index", 0)
-    # The Cast to int32 behind is made one with it, and then nobody else can have the int64.
+    # A following Cast to int32 is merged with it, and then the int64 output is not available to others.
     readers = [use.node for use in node.node.outputs[0].uses()]
     casts = [r for r in readers if is_op(r, "Cast") and cast_to(r) == _INT32.value]
     yield (
@@ -106,7 +106,7 @@ def _clip(node: NodeFacts, program: bool) -> Check:
 def _concat(node: NodeFacts, program: bool) -> Check:
     yield None if node.count > 1 else reason("inputs", "1")
     if not program:
-        yield node.ranked(0, 4)  # of three dimensions it joins another axis than the one asked for
+        yield node.ranked(0, 4)  # with three dimensions it joins another axis than the requested one
         axis = node.integer("axis", 1)
         yield None if axis in (1, -3) else reason("attribute", f"axis={axis}")
 

@@ -1,4 +1,4 @@
-"""What the checks of providers read of one node: its version, and the shapes, types and constants of its inputs."""
+"""Facts of one node for the checks of providers: its version, and the shapes, types and constants of its inputs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ortune.records import NodeReason
 from ortune.records.partition import ReasonCode
 
 Check = Iterator[NodeReason | None]
-"""What a check gives, in order: None if a demand is met. The first reason ends it, so later ones may rely on it."""
+"""Results of a check, in order: None if a constraint is met. The first reason ends it, so later ones may rely on it."""
 
 
 def reason(code: ReasonCode, detail: str = "") -> NodeReason:
-    """Return why a node is left."""
+    """Return a reason to leave a node on the CPU."""
     return NodeReason(code=code, detail=detail)
 
 
 class NodeFacts:
-    """One node. Of a quantized one the inputs are those before their DequantizeLinear: what is stored.
+    """Facts about one node. Inputs of a quantized node are the stored ones, before their DequantizeLinear.
 
-    Methods that are named for a demand give None if it is met, and else the reason.
+    Methods named after a constraint return None if it is met, and otherwise the reason.
     """
 
     def __init__(self, unit: Unit, values: Values, opset: int) -> None:
@@ -39,22 +39,22 @@ class NodeFacts:
         self._opset = opset
 
     def beside(self, unit: Unit) -> NodeFacts:
-        """Return another node of the same graph."""
+        """Return the facts of another node of the same graph."""
         return NodeFacts(unit, self.values, self._opset)
 
     @property
     def operator(self) -> str:
-        """The operator with its domain, where that is not ONNX's."""
+        """The operator with its domain, if that is not ONNX's."""
         return operator(self.node)
 
     @property
     def quantized(self) -> bool:
-        """Whether QDQ nodes around it belong to it."""
+        """Whether the node includes its QDQ nodes."""
         return bool(self.unit.quantizers)
 
     @cached_property
     def version(self) -> int:
-        """The version of the operators in which this one became what it is."""
+        """The opset version that introduced the operator in its present form; 1 if unknown."""
         node, domain = self.node, "" if self.node.domain in STANDARD else self.node.domain
         opset = node.version or self._opset
         if not onnx.defs.has(node.op_type, opset, domain):
@@ -65,40 +65,40 @@ class NodeFacts:
 
     @property
     def count(self) -> int:
-        """Inputs, without those left out at the end."""
+        """Number of inputs, without those omitted at the end."""
         places = [i for i, value in enumerate(self.node.inputs) if value is not None]
         return places[-1] + 1 if places else 0
 
     def value(self, place: int) -> ir.Value | None:
-        """Return an input; None if it is left out."""
+        """Return an input; None if it is omitted."""
         before = self.unit.dequantized.get(place)
         if before is not None:
             return before.inputs[0]
         return self.node.inputs[place] if place < len(self.node.inputs) else None
 
     def has(self, place: int) -> bool:
-        """Return whether the input is there."""
+        """Return whether the input is present."""
         return self.value(place) is not None
 
     def shape(self, place: int) -> tuple[int | None, ...]:
-        """Return the sizes of an input, None for each that is open; () if not even their number is known."""
+        """Return the sizes of an input, None for each dynamic one; () if their number is unknown."""
         return self.values.sizes(self.value(place)) or ()
 
     def output_shape(self, place: int = 0) -> tuple[int | None, ...]:
-        """Return the sizes of an output."""
+        """Return the sizes of an output, None for each dynamic one; () if their number is unknown."""
         return self.values.sizes(self.node.outputs[place]) or ()
 
     def rank(self, place: int) -> int | None:
-        """Return how many dimensions an input has; None if that is not known."""
+        """Return the number of dimensions of an input; None if unknown."""
         dims = self.values.dims(self.value(place))
         return None if dims is None else len(dims)
 
     def dtype(self, place: int) -> ir.DataType | None:
-        """Return the element type of an input."""
+        """Return the element type of an input; None if unknown."""
         return self.values.of(self.value(place)).dtype
 
     def numbers(self, place: int) -> np.ndarray:
-        """Return a small constant input as it is stored, flat; empty if it is left out or no constant."""
+        """Return a small constant input as stored, flat; empty if it is omitted, large or not constant."""
         own = constant(self.value(place), most=SMALL)
         return own.reshape(-1) if own is not None else np.zeros(0)
 
@@ -109,7 +109,7 @@ class NodeFacts:
         return int_of(self.node, name, default)
 
     def integers(self, name: str) -> list[int]:
-        """Return an attribute with integers, empty if it is not there."""
+        """Return an attribute with integers; [] if it is absent."""
         return ints_of(self.node, name) or []
 
     def real(self, name: str, default: float) -> float:
@@ -123,11 +123,11 @@ class NodeFacts:
     # --- demands -----------------------------------------------------------------------------------------
 
     def least_opset(self, least: int) -> NodeReason | None:
-        """The operator is of that version or newer."""
+        """Check that the operator has this version or a newer one."""
         return reason("old-opset", f"{self.version} < {least}") if self.version < least else None
 
     def shapes_known(self, *, fixed: bool) -> Check:
-        """Every input has a known number of dimensions, and where they are to be fixed, known sizes."""
+        """Check that every input has a known number of dimensions, and known sizes if ``fixed``."""
         for place in range(self.count):
             if self.has(place):
                 sizes = self.values.sizes(self.value(place))
@@ -137,12 +137,12 @@ class NodeFacts:
                     yield reason("dynamic-shape", f"input {place}")
 
     def ranked(self, place: int, *ranks: int) -> NodeReason | None:
-        """An input has one of these numbers of dimensions."""
+        """Check that an input has one of these numbers of dimensions."""
         rank = self.rank(place)
         return None if rank in ranks else reason("rank", f"input {place} has {rank}")
 
     def typed(self, place: int, types: Collection[ir.DataType]) -> NodeReason | None:
-        """An input is of one of these element types."""
+        """Check that an input has one of these element types."""
         dtype = self.dtype(place)
         if dtype in types:
             return None
@@ -151,29 +151,29 @@ class NodeFacts:
         )
 
     def fixed(self, *places: int) -> NodeReason | None:
-        """These inputs are constants, where they are there."""
+        """Check that these inputs are constants, if present."""
         for place in places:
             if self.has(place) and not is_constant(self.value(place)):
                 return reason("not-constant", f"input {place}")
         return None
 
     def one_of(self, name: str, default: str, *allowed: str) -> NodeReason | None:
-        """A text attribute is one of these."""
+        """Check that a text attribute has one of these values."""
         own = self.text(name, default)
         return None if own in allowed else reason("attribute", f"{name}={own}")
 
     def integer_is(self, name: str, default: int, wanted: int | None = None) -> NodeReason | None:
-        """An integer attribute is what is wanted: its default, where nothing else is said."""
+        """Check that an integer attribute has the wanted value, by default its default."""
         own = self.integer(name, default)
         return (
             None if own == (default if wanted is None else wanted) else reason("attribute", f"{name}={own}")
         )
 
     def integers_are(self, name: str, wanted: int) -> NodeReason | None:
-        """Every integer of an attribute is that one."""
+        """Check that all integers of an attribute are equal to ``wanted``."""
         own = self.integers(name)
         return None if all(n == wanted for n in own) else reason("attribute", f"{name}={own}")
 
     def without(self, name: str) -> NodeReason | None:
-        """The node has no such attribute."""
+        """Check that the node lacks an attribute."""
         return reason("attribute", name) if name in self.node.attributes else None

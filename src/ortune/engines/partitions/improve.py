@@ -1,4 +1,4 @@
-"""Which rewrites let a provider take more of a model, in fewer regions: each is applied, and partitioned again."""
+"""Finds rewrites with which a provider takes more of a model, in fewer regions, by partitioning it again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ortune.graph.shapes.known import Values
 from ortune.records import LeftOperator, PartitionState, RewriteSpec, Workload
 
 Proposals = dict[str, Sequence[rewrites.Proposed]]
-"""What rewrites propose for one model, by name."""
+"""The proposals of rewrites for one model, by name."""
 
 _SHARE = 0.005
-"""Of the work that a rewrite must add, where it makes no fewer regions."""
+"""Share of the work that a rewrite must add if it does not reduce the regions."""
 
 
 class Inferred(Protocol):
-    """What is inferred of a model in any state: each costs a pass over its graph, and is needed for each provider."""
+    """Cached inference on a model in any state, since each pass over a graph is expensive and shared by providers."""
 
     def shares(self, model: ir.Model) -> Work:
         """Return the share of each node in the model's work."""
@@ -34,7 +34,7 @@ class Inferred(Protocol):
         ...
 
     def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
-        """Return a copy with these rewrites, or None if one of them changed nothing."""
+        """Return a copy with these rewrites; None if one of them changes nothing."""
         ...
 
 
@@ -43,8 +43,8 @@ class Improved:
     """A model after rewrites.
 
     Attributes:
-        specs: The rewrites, in their order.
-        state: What the provider takes then.
+        specs: The rewrites in order of application.
+        state: The state of the partition after them.
     """
 
     specs: tuple[RewriteSpec, ...]
@@ -52,14 +52,14 @@ class Improved:
 
 
 class Candidates:
-    """The exact rewrites that a model calls for where a target runs it, each applied once.
+    """The exact rewrites that apply to a model on a target, each applied separately.
 
     Args:
         model: The model; it is not changed.
-        workload: What it is fed.
-        target: Where it runs.
-        inferred: Of models.
-        known: What rewrites proposed for other targets; more is added.
+        workload: Inputs of the model.
+        target: Target of the model.
+        inferred: Cached inference on models.
+        known: Proposals of rewrites for other targets; extended in place.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Candidates:
 
 @without_collection()
 def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
-    """Return a copy with these rewrites; None if one of them changed nothing."""
+    """Return a copy with these rewrites; None if one of them changes nothing."""
     copy = model.clone()
     for spec in specs:
         if not rewrites.find(spec.name).apply(copy, spec.params).modified:
@@ -85,15 +85,15 @@ def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
 
 
 class Improving:
-    """What the candidates do to one provider's partition.
+    """The effect of the candidates on one provider's partition.
 
     Args:
         candidates: The rewrites.
         parts: The partition without them.
         before: The state without them.
-        model: That was partitioned.
-        release: Of ONNX Runtime.
-        inferred: Of models.
+        model: The partitioned model.
+        release: Release of ONNX Runtime.
+        inferred: Cached inference on models.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Improving:
         return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
-        """Return the rewrite after which fewest nodes of this operator are left, and the number of regions then."""
+        """Return the rewrite that leaves the fewest nodes of this operator, with the regions then; None without one."""
         before = _count(self._found, left)
         choices = [
             (_count(parts, left), after.regions, spec)
@@ -129,7 +129,7 @@ class Improving:
         return spec, regions
 
     def together(self) -> Improved | None:
-        """Return the rewrites that help, added one by one; None if none does."""
+        """Return the rewrites that help, added one by one; None if none helps."""
         kept: tuple[RewriteSpec, ...] = ()
         now = self._before
         for spec, _, alone in self._alone.values():

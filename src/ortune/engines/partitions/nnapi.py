@@ -1,8 +1,8 @@
 """Constraints of ONNX Runtime's NNAPI provider on a node, in addition to the list of operators.
 
-The list gives some of it as caveats; the rest is what the provider's own checks refuse (microsoft/onnxruntime,
-``core/providers/nnapi/nnapi_builtin/builders/impl/*_op_builder.cc``, ``helper.cc`` for what is quantized, and
-``op_builder_helpers.cc`` for products of batches). Android 11 is taken for granted: NNAPI's feature level 4.
+Some constraints are caveats of the list; the rest is from the provider's own checks (microsoft/onnxruntime,
+``core/providers/nnapi/nnapi_builtin/builders/impl/*_op_builder.cc``, ``helper.cc`` for quantized nodes, and
+``op_builder_helpers.cc`` for batched products). Android 11 is assumed: NNAPI's feature level 4.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ortune.graph.model.graphs import op_set
 from ortune.records import NodeReason
 
 STOP = op_set("NonMaxSuppression")
-"""The provider takes nothing behind these, unless ``ep.nnapi.partitioning_stop_ops`` says otherwise."""
+"""Operators after which the provider takes nothing, unless ``ep.nnapi.partitioning_stop_ops`` changes that."""
 
 NOT_ALONE = op_set("Reshape Flatten Identity")
-"""A region of one of these alone would only copy, and is given back."""
+"""Operators that do not form a region by themselves, since it would only copy."""
 
 _FLOAT, _UINT8, _INT8, _INT32 = ir.DataType.FLOAT, ir.DataType.UINT8, ir.DataType.INT8, ir.DataType.INT32
 _QDQ = op_set("Conv Resize AveragePool Add Mul Transpose Reshape Softmax Concat Gemm MatMul")
-"""Operators that are taken with the QDQ nodes around them."""
+"""Operators that are taken with their QDQ nodes."""
 _FLOAT_OR_UINT8 = op_set("MaxPool Resize Transpose Concat")
 _WEIGHTED = op_set("Conv Gemm MatMul")
 
@@ -34,11 +34,11 @@ _LEAST = {
     **dict.fromkeys(op_set("Abs Exp Floor Log Neg Sqrt Sigmoid Tanh Sin Elu LeakyRelu Relu Max Min Cast"), 6),
     "Reshape": 5, "Slice": 10, "Pad": 11, "Resize": 11, "Split": 13,
 }  # fmt: skip
-"""The oldest version of an operator that is taken: before, its parameters were given in another way."""
+"""The oldest supported version of an operator; earlier versions have other parameters."""
 
 
 def check(node: NodeFacts) -> Check:
-    """Yield everything that is demanded of a node of a listed operator."""
+    """Yield the result of each check for a node of a listed operator."""
     yield from node.shapes_known(fixed=True)
     op = node.node.op_type
     yield node.least_opset(_LEAST.get(op, 1))
@@ -53,7 +53,7 @@ def _types(node: NodeFacts) -> Check:
         yield from _qdq(node)
     elif op.startswith("QLinear"):
         yield node.typed(0, (_UINT8,))
-        # Data, scale and zero point come in threes, and those of the output last.
+        # Data, scale and zero point are three inputs in a row, and those of the output are last.
         second = op in ("QLinearAdd", "QLinearMul")
         yield node.fixed(*(place for place in range(1, node.count) if not (second and place == 3)))
     elif op in ("QuantizeLinear", "DequantizeLinear"):
@@ -69,7 +69,7 @@ def _types(node: NodeFacts) -> Check:
 
 
 def _qdq(node: NodeFacts) -> Check:
-    """Yield a node with its QDQ nodes: unsigned activations, constant scales, one scale a tensor but for weights."""
+    """Check a node with its QDQ nodes: unsigned activations, constant scales, per-channel ones only for weights."""
     op = node.node.op_type
     yield None if op in _QDQ else reason("quantized-form", "QDQ")
     for place, before in node.unit.dequantized.items():

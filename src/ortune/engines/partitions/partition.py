@@ -1,4 +1,4 @@
-"""The regions of a model that a provider takes, and why it leaves the other nodes to the CPU."""
+"""The regions of a model that a provider takes, and the reasons why other nodes remain on the CPU."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ortune.records import NodeReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Nodes that are handed to a provider together.
+    """Nodes that are assigned to a provider together.
 
     Attributes:
-        nodes: In the order in which they run.
-        inputs, outputs: The tensors that cross its edge, constants apart.
+        nodes: The nodes in execution order.
+        inputs, outputs: Tensors that cross the region's boundary, except constants.
     """
 
     nodes: tuple[ir.Node, ...]
@@ -33,15 +33,15 @@ class Region:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """What a provider takes of a model's main graph.
+    """The part of a model's main graph that a provider takes.
 
     Attributes:
         format: The provider.
-        release: Of ONNX Runtime, whose operators were looked up; "" if there was no provider yet.
-        regions: In the order in which they run.
-        left: The nodes that stay on the CPU, each with the first reason; without those of subgraphs.
+        release: Release of ONNX Runtime with the operator list; "" if the provider did not exist yet.
+        regions: The regions in execution order.
+        left: Nodes that remain on the CPU, each with the first reason; without nodes of subgraphs.
         values: Shapes and types of the model's values.
-        wiring: How its nodes depend on each other.
+        wiring: Dependencies of the nodes.
     """
 
     format: Format
@@ -59,23 +59,23 @@ class Partition:
 
 @without_collection()
 def partition(model: ir.Model, format_: Format, release: str = "", values: Values | None = None) -> Partition:
-    """Return what a provider takes of a model as it is.
+    """Return the partition of a model for a provider.
 
-    ONNX Runtime optimises a model at level basic before it asks a provider, so that is the model to give. Nodes of
+    ONNX Runtime optimises a model at level basic before partitioning, so pass a model optimised like that. Nodes of
     subgraphs are never taken.
 
     Args:
         model: The model; it is not changed.
         format_: The provider.
-        release: Of ONNX Runtime; "" for the newest known.
-        values: Its shapes and types, where they were inferred already.
+        release: Release of ONNX Runtime; "" for the newest known.
+        values: Its shapes and types; None to infer them.
     """
     values = shapes(model) if values is None else values
     wiring = Wiring(units_of(model.graph, qdq=format_.qdq))
     refused = refusals(model, wiring.units, values, format_, release)
     stops = [unit for unit in wiring.units if unit.target.op_type in format_.stop]
     behind = wiring.downstream(stops)
-    # Nothing behind a stop is handed over, however well the provider could take it.
+    # Nothing after a stop operator is taken.
     for unit in wiring.units:
         if id(unit) in behind and id(unit) not in refused:
             refused[id(unit)] = reason("behind-stop", stops[0].target.op_type)
@@ -105,7 +105,7 @@ def partition(model: ir.Model, format_: Format, release: str = "", values: Value
 def refusals(
     model: ir.Model, units: Sequence[Unit], values: Values, format_: Format, release: str
 ) -> dict[int, NodeReason]:
-    """Return why units are left, by their ids; those that are taken are not in it."""
+    """Return the reasons why units are not taken, by their ids; taken units are omitted."""
     reasons = {}
     for unit in units:
         opset = model.opset_imports.get(unit.target.domain, 1)
@@ -116,6 +116,6 @@ def refusals(
 
 
 def groups_of(wiring: Wiring, format_: Format, refused: Mapping[int, object]) -> list[list[Unit]]:
-    """Return the groups that a provider keeps."""
+    """Return the groups that a provider takes, without those that would only copy."""
     groups = grouped(wiring, {id(unit): id(unit) not in refused for unit in wiring.units})
     return [g for g in groups if not (len(g) == 1 and g[0].target.op_type in format_.not_alone)]

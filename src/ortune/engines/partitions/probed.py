@@ -1,8 +1,8 @@
-"""What a provider takes by the answers that it gave itself, node by node: operator, element type and rank.
+"""Support of a provider by its own recorded answers, node by node: operator, element type and rank.
 
-``tools/probe_provider.py`` asks the real provider: Qualcomm's emulator for QNN, a software adapter for WebGPU, a build
-for browsers for XNNPACK. What was not asked is decided by what is nearest: another rank of the same type, and for a
-quantized node the float one.
+``tools/probe_provider.py`` records the answers of the real provider: Qualcomm's emulator for QNN, a software adapter
+for WebGPU, a build for browsers for XNNPACK. For cases without an answer the nearest one is used: another rank of the
+same type, and the float node for a quantized one.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ortune.graph.model.graphs import op_set, type_name
 
 _WEIGHTED = op_set("Conv ConvTranspose Gemm MatMul")
 _USUAL = {"float32": "float", "float64": "double"}
-"""Names of element types as ONNX's own tests have them."""
+"""Names of element types in ONNX's own tests."""
 
 
 class Ranks(msgspec.Struct, frozen=True, kw_only=True):
-    """Ranks of the first input with which an operator was taken, and with which it was left."""
+    """Ranks of the first input with which an operator was taken, and with which it was refused."""
 
     taken: tuple[int, ...]
     left: tuple[int, ...]
@@ -35,9 +35,9 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's answers.
 
     Attributes:
-        fixed_sizes: It leaves what has an open size.
-        constants: Operators of which all inputs but the first have to be constant.
-        forms: By operator and element type; "qdq" is float32 with QDQ nodes around it, and of a Cast it is "float to
+        fixed_sizes: Whether it refuses nodes with dynamic sizes.
+        constants: Operators with inputs that must be constant, except the first.
+        forms: Ranks by operator and element type; "qdq" is float32 with QDQ nodes, and a Cast has a type like "float to
             int64".
     """
 
@@ -48,19 +48,19 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def answers(name: str) -> Answers:
-    """Return the answers of a provider."""
+    """Return the recorded answers for a target."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Answers)
 
 
 def check_qnn(node: NodeFacts) -> Check:
-    """Yield what QNN's HTP takes."""
+    """Yield the result of each check of QNN's HTP for a node."""
     yield from check_answers(node, answers(QNN.target))
     if node.quantized and node.node.op_type in _WEIGHTED:
         yield from _weights(node)
 
 
 def _weights(node: NodeFacts) -> Check:
-    """Return which quantized weights QNN's emulator took, with activations of 8 and 16 bits."""
+    """Yield the result of each check of quantized weights, from QNN's emulator with activations of 8 and 16 bits."""
     before = node.unit.dequantized.get(1)
     if before is None:
         return
@@ -74,12 +74,12 @@ def _weights(node: NodeFacts) -> Check:
 
 
 def check_webgpu(node: NodeFacts) -> Check:
-    """Yield what WebGPU has kernels for."""
+    """Yield the result of each check of WebGPU's kernels for a node."""
     yield from check_answers(node, answers(WEBGPU.target))
 
 
 def check_answers(node: NodeFacts, provider_answers: Answers) -> Check:
-    """Yield what a provider's answers say of a node."""
+    """Yield the result of each check of a node against a provider's answers."""
     if node.count:
         yield from node.shapes_known(fixed=provider_answers.fixed_sizes)
     if node.node.op_type in provider_answers.constants:

@@ -1,4 +1,4 @@
-"""Which nodes ONNX Runtime hands to a provider together: as its partitioner makes them, greedy, and convex."""
+"""Groups nodes like ONNX Runtime's partitioner, greedily, into convex regions for one provider."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ortune.engines.partitions.units import Unit, read_by
 
 
 class Wiring:
-    """How the units of a graph depend on each other.
+    """Dependencies between the units of a graph.
 
     Attributes:
-        units: In the graph's order.
-        before: By unit, those whose values it reads, once for each value.
-        behind: By unit, those that read its values.
+        units: The units in the graph's order.
+        before: By id of a unit, the units that produce its inputs, once for each value.
+        behind: By id of a unit, the units that read its values.
     """
 
     def __init__(self, units: Sequence[Unit]) -> None:
@@ -32,7 +32,7 @@ class Wiring:
                 self.behind[id(other)].append(unit)
 
     def downstream(self, first: Collection[Unit]) -> set[int]:
-        """Return the ids of units that depend on one of these, themselves left out."""
+        """Return the ids of units that depend on one of these, directly or not."""
         reached: set[int] = set()
         waiting = [reader for unit in first for reader in self.behind[id(unit)]]
         while waiting:
@@ -44,15 +44,14 @@ class Wiring:
 
 
 def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
-    """Return the groups of units that are handed over together, in the order in which they run.
+    """Return the groups of units that are assigned together, in execution order.
 
-    A group grows along the graph through all that is taken and can run now. What is not taken and reads a value of the
-    group waits, and all behind it, until the group is closed: then it is run, and the next group begins. So no value
-    leaves a group and comes back into it.
+    A group grows along the graph through all supported units that can run. An unsupported unit that reads a value of
+    the group waits, with everything after it, until the group is complete. So no value leaves a group and re-enters it.
 
     Args:
         wiring: The graph.
-        takes: By the id of a unit, whether the provider takes it.
+        takes: By id of a unit, whether the provider supports it.
     """
     missing = Counter({id(unit): len(wiring.before[id(unit)]) for unit in wiring.units})
     ready = deque(unit for unit in wiring.units if not missing[id(unit)])
@@ -67,8 +66,8 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
             group, edge, ready, waiting = [], set(), waiting, deque()
             continue
         unit = ready.popleft()
-        # What is not taken and reads a value of the open group can run only after that is closed. All else
-        # goes on growing the group, even if it stands later in the graph.
+        # An unsupported unit that reads a value of the open group can run only after the group. All others continue,
+        # even if they are later in the graph.
         taken = takes[id(unit)]
         if not taken and id(unit) in edge:
             waiting.append(unit)
@@ -85,7 +84,7 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
 
 
 def boundary(nodes: Sequence[ir.Node]) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Return the tensors that nodes read from outside, constants apart, and those of theirs that others read."""
+    """Return the tensors that nodes read from outside, except constants, and those of theirs that other nodes read."""
     inside = set(nodes)
     read = dict.fromkeys(value for node in nodes for value in read_by(node))
     inputs = [value for value in read if value.producer() not in inside and not _stored(value)]

@@ -1,4 +1,4 @@
-"""Shapes and types of a model's values, as far as ONNX Runtime knows them when it asks a provider."""
+"""Shapes and types of a model's values that ONNX Runtime knows when it partitions the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.graph.shapes.walk import Walk
 
 @without_collection()
 def shapes(model: ir.Model) -> Values:
-    """Infer shapes by onnx, and by the walk that knows ONNX Runtime's own operators where that gives nothing."""
+    """Infer shapes with onnx, and with the walk that supports ONNX Runtime's own operators for the rest."""
     values = known_values(model)
     walk = Walk(keep=lambda _: 0, defaults=False, soft=True)
     for value in model.graph.inputs:

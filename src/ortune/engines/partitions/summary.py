@@ -1,4 +1,4 @@
-"""A partition as records: its regions with their share of the work, what is left, and what splits it most."""
+"""A partition as records: regions with their share of the work, nodes left, and the operator that splits it most."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ Work = Mapping[ir.Node, float]
 """Share of the model's work, by node of the main graph."""
 
 GOOD, SOME = 0.75, 0.5
-"""Shares of the work from which a provider in few regions is worth its copies, surely or perhaps."""
+"""Shares of the work above which a provider in few regions is surely or perhaps worth its copies."""
 
 
 def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
-    """Return the share of each node of the main graph in the model's operations, in its bytes where it has none.
+    """Return the share of each node of the main graph in the model's operations, or in its bytes if it has none.
 
     Args:
         model: The model.
-        shapes: Of its inputs.
+        shapes: Shapes of the inputs.
     """
     counted = costs(model, shapes)
     weights = [n.flops if counted.flops else n.bytes_read + n.bytes_written for n in counted.nodes]
     own: defaultdict[str, float] = defaultdict(float)
     for cost, weight in zip(counted.nodes, weights, strict=True):
-        # What a subgraph does is its node's work.
+        # Work in a subgraph belongs to its node.
         own[cost.inside.split("/")[0] if cost.inside else cost.called] += weight * cost.times
     total = math.fsum(own.values())
     return {node: own.get(name_of(node), 0.0) / total if total else 0.0 for node in model.graph}
@@ -50,13 +50,13 @@ def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]
 def state(
     partition: Partition, work: Work, name: str, rewrites: Sequence[RewriteSpec] = ()
 ) -> PartitionState:
-    """Return what is taken of the model in one state.
+    """Return the state of a partition: how much of the model is taken.
 
     Args:
         partition: The partition.
-        work: Of its model.
-        name: Of the state, as ``PartitionState`` has it.
-        rewrites: That made the state.
+        work: Share of each node in the model's work.
+        name: Name of the state in ``PartitionState``.
+        rewrites: The rewrites that produced the state.
     """
     taken = partition.taken
     share = math.fsum(work.get(node, 0.0) for node in taken)
@@ -82,7 +82,7 @@ def _verdict(regions: int, share: float) -> PartitionVerdict:
 
 
 def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
-    """Return the regions, in the order in which they run."""
+    """Return the regions in execution order."""
     order = {node: place for place, node in enumerate(n for u in partition.wiring.units for n in u.nodes)}
     rows = []
     for region, behind in zip(partition.regions, _behind(partition), strict=True):
@@ -104,14 +104,14 @@ def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
 
 
 def left(partition: Partition) -> tuple[LeftOperator, ...]:
-    """Return what stays on the CPU, by operator and reason, the most frequent first."""
+    """Return the nodes left on the CPU, by operator and reason, the most frequent first."""
     return _grouped(partition.left, partition)
 
 
 def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
-    """Return the operator whose nodes split the model most, and in how many regions it would be were they taken.
+    """Return the operator that splits the model most, and the number of regions if it were supported.
 
-    None if no operator alone would make fewer regions, nor add a tenth of the work to the one region.
+    None if no single operator would reduce the regions, or add a tenth of the work to the one region.
     """
     refused = {
         id(unit): partition.left[unit.target]
@@ -120,7 +120,7 @@ def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | No
     }
     choices = []
     for kind in left(partition):
-        # No operator is to blame for sizes that are not known.
+        # Unknown sizes are not the fault of an operator.
         if kind.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
             continue
         names = set(kind.nodes)
@@ -143,7 +143,7 @@ def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | No
 def _behind(partition: Partition) -> list[list[ir.Node]]:
     """Return, by region, the CPU nodes between it and earlier ones: readers of an earlier region that it needs.
 
-    A node belongs to the first region that needs it. One pass for all regions together: whatever leads to a node that
+    A node belongs to the first region that needs it. One pass handles all regions, since everything before a node that
     an earlier region needs is needed by that region too.
     """
     wiring = partition.wiring
@@ -176,7 +176,7 @@ def _grouped(nodes: Iterable[ir.Node], partition: Partition) -> tuple[LeftOperat
 
 
 def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
-    """Return bytes of tensors; None if a size is not known."""
+    """Return the bytes of tensors; None if a size is unknown."""
     total = 0
     for value in values:
         sizes = partition.values.sizes(value)
@@ -189,7 +189,7 @@ def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
 
 
 def _runs(places: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Place that follow each other, as (first, number)."""
+    """Return consecutive positions as pairs (first, number)."""
     runs: list[tuple[int, int]] = []
     for place in places:
         if runs and place == sum(runs[-1]):

@@ -1,4 +1,4 @@
-"""What each provider takes: its operators by release, and its demands on the actual node."""
+"""Support of each provider: its operators by release, and its checks of a node."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ortune.records import NodeReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A provider, in one of the forms in which it takes models.
+    """A provider, in one of the formats in which it takes models.
 
     Attributes:
         name: Name in ``--for``, and name of its table.
-        provider: All else that is known of it.
-        check: What it demands of a node of a listed operator.
-        qdq: It takes a node with the QDQ nodes around it, or none of them.
-        stop: Operators behind which it takes nothing.
-        not_alone: Operators of which it takes no region of one.
+        provider: The provider's entry in the catalogue.
+        check: Checks of a node with a listed operator.
+        qdq: Whether it takes a node with its QDQ nodes, or none of them.
+        stop: Operators after which it takes nothing.
+        not_alone: Operators that do not form a region by themselves.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Format:
         return table(self.name)
 
     def refusal(self, node: NodeFacts, release: str) -> NodeReason | None:
-        """Return why a node is left to the CPU; None if it is taken.
+        """Return the reason why a node stays on the CPU; None if it is taken.
 
         Args:
-            node: The node, by itself: what is around it is not looked at.
-            release: Of ONNX Runtime; "" for the newest known.
+            node: The node, without regard to its neighbours' assignment.
+            release: Release of ONNX Runtime; "" for the newest known.
         """
         if any(subgraphs(node.node)):
             return reason("not-listed", node.operator)
@@ -75,10 +75,10 @@ FORMATS = (
 
 
 def find(name: str) -> Format:
-    """Return the format of that name.
+    """Return the format with that name.
 
     Raises:
-        UsageError: None is called so.
+        UsageError: There is no such format.
     """
     for form in FORMATS:
         if form.name == name:

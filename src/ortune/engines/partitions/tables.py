@@ -1,4 +1,4 @@
-"""The operators that each release of ONNX Runtime has for a provider: data, written by scripts in ``tools/``."""
+"""The operators of a provider in each release of ONNX Runtime: data, written by scripts in ``tools/``."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """The operators of a provider.
 
     Attributes:
-        source: Where they come from.
-        releases: The releases of ONNX Runtime that were read, oldest first.
-        since: By operator, the first of these that has it; those of other domains than ONNX's with the domain.
+        source: Source of the table.
+        releases: The releases of ONNX Runtime in the table, oldest first.
+        since: By operator, the first of these releases with it; names include the domain if it is not ONNX's.
     """
 
     source: str
@@ -25,12 +25,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     since: Mapping[str, str]
 
     def release(self, wanted: str) -> str:
-        """The newest release that was read up to the one wanted, the newest of all for ""; "" before the first."""
+        """Return the newest listed release up to the wanted one, or the newest of all for ""; "" before the first."""
         releases = [r for r in self.releases if not wanted or _number(r) <= _number(wanted)]
         return releases[-1] if releases else ""
 
     def operators(self, wanted: str) -> frozenset[str]:
-        """Return the operators that this release has."""
+        """Return the operators of the release that ``release`` returns."""
         release = self.release(wanted)
         return frozenset(
             op for op, first in self.since.items() if release and _number(first) <= _number(release)
@@ -39,17 +39,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def table(name: str) -> Table:
-    """Return the table of that name."""
+    """Return the table with that name."""
     return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Table)
 
 
 @cache
 def operators(name: str, release: str) -> frozenset[str]:
-    """Return the operators that a release has in the table of that name."""
+    """Return the operators of a release in the table with that name."""
     return table(name).operators(release)
 
 
 def _number(release: str) -> tuple[int, int]:
-    """Patches of one minor release have the same operators."""
+    """Return the major and minor version; patch releases have the same operators."""
     major, minor = (int(part) for part in release.split(".")[:2])
     return major, minor

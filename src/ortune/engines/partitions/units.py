@@ -1,4 +1,4 @@
-"""What a partitioner takes or leaves as one: a node, or a node with the QDQ nodes that quantize it."""
+"""Units that a partitioner takes or leaves together: a node, or a node with its QDQ nodes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _FIRST_ALONE = op_set(
     "Reshape Squeeze Unsqueeze Resize Gather GatherElements Slice Split Pad Tile Expand TopK ReduceMean ReduceSum "
     "ReduceMax ReduceMin ReduceProd ReduceL2 Clip CumSum"
 )
-"""Of these the first input alone is quantized: the others are sizes, axes and places."""
+"""Operators with only the first input quantized; the others are sizes, axes and positions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A node, with the QDQ nodes around it where it is quantized.
+    """A node, with its QDQ nodes if it is quantized.
 
     Attributes:
         target: The node.
-        nodes: All of them, in the order in which they run.
-        dequantized: The DequantizeLinear before each of its inputs, by place; empty if it is not quantized.
-        quantizers: The QuantizeLinear nodes behind its outputs.
+        nodes: All nodes in execution order.
+        dequantized: The DequantizeLinear before each of its inputs, by position; empty if it is not quantized.
+        quantizers: The QuantizeLinear nodes after its outputs.
     """
 
     target: ir.Node
@@ -35,11 +35,11 @@ class Unit:
 
 
 def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
-    """Return the units of a graph, in its order; Constant nodes are initializers to ONNX Runtime, and of none.
+    """Return the units of a graph in its order, without Constant nodes, which ONNX Runtime treats as initializers.
 
     Args:
         graph: The main graph.
-        qdq: The provider takes a node with its QDQ nodes together, or takes none of them.
+        qdq: Whether the provider takes a node with its QDQ nodes, or none of them.
     """
     nodes = [node for node in graph if not is_op(node, "Constant")]
     groups = [unit for node in nodes if (unit := _quantized(node)) is not None] if qdq else []
@@ -53,7 +53,7 @@ def units_of(graph: ir.Graph, *, qdq: bool) -> list[Unit]:
 
 
 def _quantized(node: ir.Node) -> Unit | None:
-    """Return a node with QDQ nodes before its inputs and behind its outputs; None for others."""
+    """Return a node with the QDQ nodes before its inputs and after its outputs; None for others."""
     if is_op(node, "QuantizeLinear", "DequantizeLinear") or any(subgraphs(node)):
         return None
     places = [i for i, value in enumerate(node.inputs) if value is not None]
@@ -76,7 +76,7 @@ def _quantized(node: ir.Node) -> Unit | None:
 
 
 def _own(value: ir.Value | None) -> ir.Node | None:
-    """Return the DequantizeLinear that makes a value for one node alone."""
+    """Return the DequantizeLinear that produces a value for only one node; None without one."""
     node = value.producer() if value is not None else None
     if node is None or value is None or not is_op(node, "DequantizeLinear"):
         return None
@@ -84,7 +84,7 @@ def _own(value: ir.Value | None) -> ir.Node | None:
 
 
 def read_by(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a node reads: its inputs, and what its subgraphs take from around it."""
+    """Yield the values that a node reads: its inputs, and those that its subgraphs read from outside."""
     yield from (value for value in node.inputs if value is not None)
     for body in subgraphs(node):
         own = {v for graph in nested(body) for v in (*graph.inputs, *_made(graph))}

@@ -1,8 +1,8 @@
-"""Constraints of ONNX Runtime's XNNPACK provider on a node, in addition to its answers about single nodes.
+"""Constraints of ONNX Runtime's XNNPACK provider on a node, in addition to its recorded answers about single nodes.
 
-The answers are those of its last build for browsers; the demands are what the provider's own checks refuse
-(microsoft/onnxruntime, ``core/providers/xnnpack``). Its kernels are made with the model, so sizes are known but for the
-batch, and weights are constants.
+The answers are from its last build for browsers; the constraints are from the provider's own checks
+(microsoft/onnxruntime, ``core/providers/xnnpack``). Its kernels are created with the model, so all sizes except the
+batch must be known, and weights must be constants.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import operator
 
 _ACTIVATIONS = op_set("Relu Clip")
-"""Taken behind some nodes alone, which take them up."""
+"""Operators that are taken only after nodes that fuse them."""
 _IN_IMAGES = op_set("Conv ConvTranspose MaxPool AveragePool Resize")
 _EIGHT_BITS = (ir.DataType.UINT8, ir.DataType.INT8)
 
 
 def check(node: NodeFacts) -> Check:
-    """Yield everything that is demanded of a node of a listed operator."""
+    """Yield the result of each check for a node of a listed operator."""
     op = node.node.op_type
     if op in _ACTIVATIONS:
         yield from _taken_up(node)
@@ -40,7 +40,7 @@ def check(node: NodeFacts) -> Check:
 
 
 def _taken_up(node: NodeFacts) -> Check:
-    """Yield an activation whose node before is taken, and read by nothing else."""
+    """Check an activation: the node before it must be taken, and have no other reader."""
     value = node.value(0)
     before = value.producer() if value is not None else None
     if value is None or before is None or node.quantized:

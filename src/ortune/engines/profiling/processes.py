@@ -1,4 +1,4 @@
-"""One side under ONNX Runtime's profiler: processes, their traces, and what each run's time went into."""
+"""Profiled processes of one side, their traces, and the attribution of each run's time."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ MOST_RUNS = 200
 FEWEST_RUNS = 5
 NOT_HELD = "not profiled: no time left in the budget"
 SPLIT_RUNS = 12
-"""At least, of a process that times what transfer takes."""
-WARMUP_RUNS = 4  # of each process, the first run among them
-ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process, fewer where they would have fewer runs than that
+"""Minimum runs of a process that times transfers."""
+WARMUP_RUNS = 4  # of each process, including the first run
+ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process; fewer if turns would have less than LEAST_OF_TURN runs
 ENOUGH_RUNS, LONGER = 40, 5
-"""Runs of which some were left alone even on a busy machine: for these profiling may take so many times as long."""
-BUSY = 0.35  # of the time some task waited for a CPU: with both CPUs at work ortune itself waits up to a fifth of it
+"""Runs of which some are undisturbed even on a busy machine, and the factor by which profiling may take longer for
+them."""
+BUSY = 0.35  # share of the time that some task waited for a CPU: with two busy CPUs ortune itself waits up to a fifth
 MOST_EVENTS = 400_000
-"""ONNX Runtime stops recording at a million events; a fraction of it is quick to read."""
+"""Maximum events of a trace, quick to read; ONNX Runtime stops recording at a million events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +50,16 @@ class Process:
     """One profiled process.
 
     Attributes:
-        path: The trace that it wrote.
-        warmup: Runs at its start that are not like the later ones.
+        path: File of the trace.
+        warmup: Number of runs at its start that differ from later ones.
         attribution: The steady runs, attributed; their wall time is that around ``run()``.
         latency_ns: Median of the timed runs.
-        slowdown: How much longer they took than those of a plain process in the same rounds; None: not known.
-        state: What else happened on the machine meanwhile.
-        resident: Its memory; None if the system does not tell.
-        graph: The graph that ran, where the process left it.
-        gpu_run: What a run is made of, on a device with memory of its own.
-        untraced: Why the GPU's kernels are missing in the trace, if it should contain them.
+        slowdown: Ratio of their time to that of a plain process in the same rounds; None if unknown.
+        state: Load of the machine meanwhile.
+        resident: Memory of the process; None if the system does not report it.
+        graph: File of the optimised graph; None if the process saved none.
+        gpu_run: Parts of a run, on a device with its own memory.
+        untraced: Reason that the GPU's kernels are missing in the trace, if it should contain them.
     """
 
     path: Path
@@ -76,11 +77,11 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLoad:
-    """The machine while a process ran.
+    """The load of the machine while a process ran.
 
     Attributes:
         sensors: Load, pressure and other figures of the system.
-        elapsed_ns: How long it was looked at.
+        elapsed_ns: Duration of the observation in nanoseconds.
     """
 
     sensors: Sensors
@@ -88,7 +89,7 @@ class MachineLoad:
 
     @property
     def busy(self) -> str:
-        """Says that the CPUs were wanted by more than there was room for, in words; "" if they were not."""
+        """Sentence about CPU contention; "" if there was little, or if it is unknown."""
         waited = self.sensors.waited_ratio(self.elapsed_ns)
         if waited is None or waited < BUSY:
             return ""
@@ -97,30 +98,30 @@ class MachineLoad:
 
 
 def profiled_arm(baseline: Measuring, base: Arm) -> Arm:
-    """Limit an arm to its first shape, since a profile does not say which shape a run had."""
+    """Return the arm with its first shape only, since a profile does not contain the shape of a run."""
     feeds = tuple(FeedRef(name=ref.name, path=ref.path) for ref in base.feeds[:1])
     return Arm(name="profiled", plan=base.plan, model=base.model, runtime=base.runtime, feeds=feeds)
 
 
 def runs_for(latency_ns: float, n_nodes: int, time_ns: float = TIMED_NS) -> int:
-    """Profiled runs that take about that long, or are enough to tell; as far as the profiler's memory goes."""
+    """Return a number of profiled runs that takes about ``time_ns`` or is sufficient, within the profiler's memory."""
     enough = min(ENOUGH_RUNS * latency_ns, LONGER * time_ns)
     fit = min(MOST_RUNS, int(max(time_ns, enough) / max(latency_ns, 1.0)), MOST_EVENTS // max(1, n_nodes))
     return max(FEWEST_RUNS, fit)
 
 
 def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns: float = TIMED_NS) -> int:
-    """Profiled runs as ``runs_for``, or fewer, so that they and as many plain ones fit; 0 if the fewest do not.
+    """Return the number of profiled runs as ``runs_for``, or fewer to fit with as many plain runs; 0 if too few fit.
 
     Args:
-        baseline: What is profiled.
-        latency_ns: Of a run.
-        most_ns: What profiling one process may take.
-        time_ns: Of profiled runs, where there is time for more.
+        baseline: The model to profile.
+        latency_ns: Nanoseconds of a run.
+        most_ns: Maximum nanoseconds for profiling one process.
+        time_ns: Preferred nanoseconds of profiled runs.
     """
     last = baseline.executor.last
     start_ns = baseline.pilot.start_ns or (last.elapsed_ns if last is not None else 0.0)
-    # Half of the time is the plain process's, which takes turns with the profiled one, and splits off transfers.
+    # Half of the time is for the plain process, which takes turns with the profiled one and times transfers.
     split = SPLIT_RUNS if find(baseline.side.plan.provider_names[0]).memory else 0
     fit = ((most_ns - start_ns) / latency_ns - split) / 2 - WARMUP_RUNS
     runs = runs_for(latency_ns, written_nodes(baseline.side.model.ir), time_ns)
@@ -130,13 +131,13 @@ def runs_within(baseline: Measuring, latency_ns: float, most_ns: float, time_ns:
 def affordable(
     baselines: Sequence[Measuring], left_ns: float, processes: int, *, fixed: bool
 ) -> tuple[int, int]:
-    """Profiled processes of each side, and runs of each, that the time left holds; no runs where not even one fits.
+    """Return the number of processes per side that fit in the time left, and of runs in each; 0 runs if none fits.
 
     Args:
-        baselines: The sides, each of which ran.
-        left_ns: Time for all of them.
-        processes: As many as there should be; fewer where the time is short.
-        fixed: As many as that in any case, of fewer runs.
+        baselines: The sides, each of which has run.
+        left_ns: Nanoseconds for all of them.
+        processes: Preferred number of processes; fewer if the time is short.
+        fixed: Whether to keep that number, with fewer runs.
     """
     latencies = []
     for baseline in baselines:
@@ -159,9 +160,9 @@ def affordable(
 
 
 def profile(baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
-    """Return one process of each arm under the profiler and one without it, alive together and taking turns.
+    """Run each arm with and without the profiler, alive together and taking turns; return the profiled processes.
 
-    What the machine does meanwhile then hits all of them: neither a side nor the profiler is blamed for a neighbour.
+    Other load on the machine then affects all of them equally.
 
     Raises:
         MeasurementError: A process failed, or recorded no run.
@@ -174,12 +175,12 @@ def profile(baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[
 
 
 class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A profiled process as the journal has it.
+    """A profiled process in the journal.
 
     Attributes:
         outcome: Outcome of the process under the profiler; ``plain`` is that of the process without it.
         trace, graph: File names of the trace and of the saved graph, in the folder of the journal; "" for no graph.
-        ended_ns: When both ended, by the session's clock.
+        ended_ns: Time on the session's clock when both had ended.
     """
 
     outcome: Measured
@@ -192,11 +193,11 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 def profile_once(
     baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
 ) -> list[Process]:
-    """Return one process of each arm as ``profile`` runs it; of an interrupted session what its journal has.
+    """Run the processes of ``profile``, or restore them from the journal of an interrupted session.
 
     Raises:
         MeasurementError: A process failed, or recorded no run.
-        StoreError: A trace of the interrupted session cannot be read any more.
+        StoreError: A trace of the interrupted session cannot be read.
     """
 
     def run() -> list[ProcessRecord]:
@@ -236,17 +237,17 @@ def profile_once(
 
 
 def turns_of(runs: int) -> Turns:
-    """Profiled runs as turns; the first runs of a turn are in the trace too, and are few of it."""
+    """Return the turns for a number of profiled runs, all of them measured."""
     # Example: 20 runs are 6 rounds of 4.
     rounds = max(1, min(ROUNDS, runs // LEAST_OF_TURN))
     return Turns(runs=-(-runs // rounds), unmeasured=0, rounds=rounds)
 
 
 def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measured:
-    """Return the outcome of a profiled process, with its trace and its graph moved to the folder of the journal.
+    """Move trace and graph of a profiled process to their paths, and return its outcome.
 
     Raises:
-        MeasurementError: The process failed, or reports a file outside of the scratch folder.
+        MeasurementError: The process failed, or reports a file outside the scratch folder.
     """
     if not isinstance(outcome, Measured):
         raise MeasurementError(
@@ -259,12 +260,12 @@ def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measu
 
 
 def _graph_beside(trace: Path) -> Path:
-    """Return where the graph that ran lies, where the process left it."""
+    """Return the path of the saved graph, next to the trace; the file exists only if the process saved one."""
     return trace.with_suffix(".onnx")
 
 
 def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Process:
-    """Return a profiled process from its outcome, the outcome of the process without the profiler, and its trace.
+    """Return a profiled process from its outcome, the outcome without the profiler, and its trace.
 
     Raises:
         MeasurementError: It recorded no run.
@@ -273,7 +274,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     if not trace.n_runs:
         raise MeasurementError("its profile contains no run", where=str(arm.model), code="profile")
     warmup = warmup_runs(trace.run_ns)
-    # Whichever is later: runs that the worker did not time have no wall time of their own.
+    # The later of both, since runs that the worker did not time have no wall time.
     first = min(max(1 + outcome.done.cases[0].warmup_runs, warmup), trace.n_runs - 1)
     return Process(
         path=path,
@@ -297,11 +298,11 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
 def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
     """Return the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
 
-    It includes what the trace does not have: passing inputs, and making Python objects of outputs.
+    It includes time that is not in the trace: passing inputs, and converting outputs to Python objects.
     """
     latencies = np.asarray(outcome.done.cases[0].latency_ns, dtype=np.float64)
     before = 1 + outcome.done.cases[0].warmup_runs
-    # A trace that was cut off holds the first of the timed runs.
+    # A truncated trace contains the first of the timed runs.
     wall = latencies[first - before : trace.n_runs - before] if first >= before else latencies[:0]
     return wall if len(wall) and len(wall) == trace.n_runs - first else None
 
@@ -314,22 +315,22 @@ def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
 
 
 def seen(outcome: Measured) -> MachineLoad:
-    """The machine while a trial ran."""
+    """Return the load of the machine during a trial."""
     return MachineLoad(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
 
 
 def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
-    """How much longer profiled runs take than those of the plain process that took turns with them; None: not known."""
+    """Return the ratio of profiled to plain runs that took turns; None if unknown."""
     ratio = compared(outcome, plain, "paired") if isinstance(plain, Measured) else None
     return None if ratio is None else float(np.exp(ratio))
 
 
 def slowdown(processes: Sequence[Process]) -> float | None:
-    """Return the slowdown under the profiler over all processes of one side."""
+    """Return the median slowdown under the profiler over all processes of one side; None if unknown."""
     ratios = [p.slowdown for p in processes if p.slowdown is not None]
     return float(np.median(ratios)) if ratios else None
 
 
 def base_arm(baseline: Measuring) -> Arm:
-    """Return the side as it is."""
+    """Return the base arm, limited to its first shape."""
     return profiled_arm(baseline, baseline.arm(BASE))

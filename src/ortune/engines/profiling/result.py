@@ -1,4 +1,4 @@
-"""The record of one profiled run, which every format reads, and one side of a difference."""
+"""The record of one profiled run, shared by all output formats, and one side of a difference."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ _OUT = "initializers-out-of-inputs"
 
 
 def page_parts(trace: Trace, warmup: int) -> PageParts | None:
-    """Return what marks of a page's runs and the profile of these tell together; None if either is missing."""
+    """Return the parts of a page's runs from their marks and the profile; None if either is missing."""
     n = min(len(trace.page_runs), trace.n_runs)
     if not n or trace.device_only:
         return None
     in_runs = trace.run >= 0
     operators = np.bincount(trace.run[in_runs], trace.self_ns[in_runs], minlength=trace.n_runs)
-    # A log that was cut off lacks what came first.
+    # A truncated log lacks its beginning.
     figures = np.column_stack([np.asarray(trace.page_runs[-n:], dtype=np.float64), operators[-n:]])
-    # Warm-up counts from the first run: those that the log lacks are part of it.
+    # Warm-up counts from the first run, so runs missing in the log are part of it.
     figures = figures[min(max(0, warmup - (trace.n_runs - n)), n - 1) :]
     whole, inputs, outputs, computed = (float(np.median(column)) for column in figures.T)
     rest = float(np.median(figures[:, 0] - figures[:, 1:].sum(axis=1)))
@@ -87,22 +87,22 @@ def result_of(
     resident: Resident | None = None,
     gpu_run: GpuRun | None = None,
 ) -> ProfileResult:
-    """Return the result of one trace, joined with what is known about the run.
+    """Return the result of one trace, joined with the facts about the run.
 
     Args:
-        path: Of a trace that others made, else "".
-        trace: What was recorded.
+        path: Path of a trace from elsewhere, else "".
+        trace: The trace.
         attribution: Its steady runs, attributed.
-        warmup: Runs at its start that a test calls warm-up.
-        origins: Of the graph that ran.
-        peak: Of this machine, for floors.
-        side: What ran; None for a trace that others made.
-        slowdown: A profiled run over one that is not; None if that is not known.
-        cpus: That the run could use; 0 if nothing ran here.
-        state: What else happened on the machine.
-        no_peak: Why there is no peak.
-        resident: Memory of the process, where it was watched.
-        gpu_run: What transfer takes of a run.
+        warmup: Number of warm-up runs at its start, by a test.
+        origins: Origins of the nodes of the optimised graph.
+        peak: Peak of this machine, for floors.
+        side: The profiled side; None for a trace from elsewhere.
+        slowdown: Ratio of a profiled run to a plain one; None if unknown.
+        cpus: Number of CPUs available to the run; 0 if nothing ran here.
+        state: Load of the machine.
+        no_peak: Reason that there is no peak.
+        resident: Memory of the process, if it was measured.
+        gpu_run: Transfers of a run.
     """
     nodes = profiled_nodes(trace, attribution, origins)
     plain = (
@@ -170,7 +170,7 @@ def result_of(
             else None
         ),
         peak=peak,
-        # What the host did decides what settings can win, and all of it must be there.
+        # The host's time determines the gain of settings, and must be complete.
         headroom=None if trace.device_only or lost_runs else headroom(undisturbed, nodes, fast_ns, at),
         gpu_run=gpu_run,
         unmapped=origins.unmapped,
@@ -178,7 +178,7 @@ def result_of(
 
 
 def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: Origins) -> SideTimes:
-    """One side of a difference: every node's mean in each process; of a single process in each part of its runs."""
+    """Return one side of a difference: each node's mean per process, or per part of the runs of a single process."""
     samples = [_samples(attribution, alone=len(processes) == 1) for _, attribution in processes]
     size = samples[0].wall.size
     trace, attribution = processes[0]
@@ -190,7 +190,7 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origi
         named = zip(same, trace.name.texts, trace.nodes.op_type, samples[number].by_node, strict=True)
         for key, name, op, ns in named:
             _, _, times = nodes.setdefault(key, (name, op, np.zeros(len(processes) * size)))
-            # Each process has its stretch of the array; where it lacks the node, zeros stay.
+            # Each process has its part of the array; zeros remain for nodes that it lacks.
             times[number * size : (number + 1) * size] += ns
     return SideTimes(
         label=label,
@@ -220,7 +220,7 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Samples:
-    """What one process adds to each row of a difference: (rows, samples), and of the whole run (samples,)."""
+    """Samples of one process for each row of a difference: (rows, samples), and of the whole run (samples,)."""
 
     wall: Floats
     by_category: Floats
@@ -228,7 +228,7 @@ class _Samples:
 
 
 def _samples(attribution: Attribution, *, alone: bool) -> _Samples:
-    """Return the mean run of a process that is one of several; of one alone each part of its runs."""
+    """Return the mean run of a process as one sample; of a single process, a sample for each part of its runs."""
     sampled = parts if alone else lambda by_run: mean(by_run)[:, None]
     return _Samples(
         wall=sampled(attribution.wall_ns[None, :])[0],
@@ -244,7 +244,7 @@ def difference_of(
     plain_ns: float | None = None,
     counterparts: Mapping[str, str] | None = None,
 ) -> ProfileDifference:
-    """B minus A."""
+    """Return the difference of two sides, B minus A."""
     result = difference(a, b, widths_together, counterparts)
     return msgspec.structs.replace(
         result, a_slowdown_ratio=slowdown[0], b_slowdown_ratio=slowdown[1], plain_ns=plain_ns
@@ -252,27 +252,27 @@ def difference_of(
 
 
 def _conditions(side: Resolved | None, cpus: int) -> Conditions:
-    """Return what a plan and a model decide."""
+    """Return the conditions of headroom that follow from plan and model."""
     if side is None:
         return Conditions()
     return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
 
 
 def _threads(side: Resolved, cpus: int) -> int:
-    """Threads that compute: of the session's own pool, of the process's, as the variable says, or those of a page."""
+    """Return the number of computing threads, from the session, the process, the environment variable, or a page."""
     if side.plan.is_web:
         return threads_in_page(side.plan.settings, cpus)
     asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
     if not too_old(VARIABLE, side.runtime.ort_version):
         text = os.environ.get(VARIABLE.key, "")
         asked.append(int(text) if text.isdecimal() else None)
-    # The session's own setting counts before the process's; more threads than CPUs bring no more arithmetic.
+    # The session's own setting precedes the process's; more threads than CPUs add no arithmetic.
     threads = next((int(count) for count in asked if isinstance(count, int) and count > 0), cpus)
     return min(threads, cpus)
 
 
 def _unbounded(side: Resolved) -> str:
-    """Return why other nodes than these may do the same: what ONNX Runtime has not been let optimise."""
+    """Return the reason that ONNX Runtime could not optimise all nodes; "" if there is none."""
     if side.plan.settings.get(LEVEL.name) == "disable":
         return "graph optimisation is off"
     if _OUT in (spec.name for spec in side.plan.rewrites):
@@ -281,14 +281,14 @@ def _unbounded(side: Resolved) -> str:
 
 
 def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
-    """Says with which other ONNX Runtime the peak was measured; "" if it was this one."""
+    """Return a phrase with the other ONNX Runtime version of the peak; "" if it was the side's."""
     if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
         return ""
     return f"measured with onnxruntime {peak.ort_version}"
 
 
 def _middle_run(attribution: Attribution) -> int | None:
-    """Return the run whose time is the median."""
+    """Return the index of the run with the median time; None without runs."""
     if not len(attribution.wall_ns):
         return None
     return attribution.runs.start + int(
@@ -297,10 +297,10 @@ def _middle_run(attribution: Attribution) -> int | None:
 
 
 def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
-    """Device time of the mean steady run, by the provider of the node that each kernel follows.
+    """Return the device time of the mean steady run, by the provider of the node that started each kernel.
 
-    Nothing where the nodes are the kernels. Some plugins name no node with their kernels: these stand under "device",
-    and belong to the run they began in.
+    Empty if the nodes are the kernels. Kernels without a node, as of some plugins, are listed under "device" and belong
+    to the run in which they began.
     """
     kernels = trace.kernels
     if trace.device_only or not len(kernels.row) or not len(attribution.wall_ns):
@@ -315,7 +315,7 @@ def _device(trace: Trace, attribution: Attribution) -> dict[str, float]:
     counts[owned] = (trace.run[owners] >= attribution.runs.start) & (
         trace.run[owners] < attribution.runs.stop
     )
-    counts &= kernels.bytes == ABSENT  # copies are told apart
+    counts &= kernels.bytes == ABSENT  # copies are listed separately
     names = (*trace.provider.texts, "device")
     # Providers by their code, and one more place for kernels of no node.
     times = np.bincount(provider[counts], weights=kernels.duration_ns[counts], minlength=len(names))

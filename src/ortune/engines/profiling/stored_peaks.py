@@ -1,4 +1,4 @@
-"""The stored peaks of this machine: one file in the store's folder, an entry for each machine and runtime."""
+"""The stored peaks of this machine: one file in the store's folder, with an entry per machine and runtime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ortune.store.places import data_folder
 
 FILE = "peaks.json"
 PENDING = "peaks.pending"
-"""Marks that the peaks could not be measured next to other programs."""
+"""Name of a file that marks a measurement postponed because of other programs."""
 NOT_MEASURED = "not measured yet (run ortune doctor)"
 POSTPONED = "other programs used the CPUs when it was to be measured; it is measured at the next quiet moment"
 
@@ -36,9 +36,9 @@ def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> M
     """Return the stored peak of a machine, or None.
 
     Args:
-        host: Processor, instruction sets and effective CPUs must be the same.
-        store_folder: Where the store lies; None is the user's own place.
-        ort_version: The peak measured with this ONNX Runtime is preferred; else the newest is taken.
+        host: Processor, instruction sets and effective CPUs must be equal.
+        store_folder: Folder of the store; None for the user's own.
+        ort_version: Preferred version of ONNX Runtime; otherwise the newest peak is returned.
     """
     path = _path(store_folder)
     mine = [entry for entry in _read(path).values() if _same_machine(entry, host)] if path else []
@@ -47,7 +47,7 @@ def load_peak(host: Host, store_folder: Path | None, ort_version: str = "") -> M
 
 
 def not_measured(store_folder: Path | None) -> str:
-    """Return why no peak is stored, with what changes it."""
+    """Return the reason that no peak is stored, with advice."""
     return POSTPONED if is_postponed(store_folder) else NOT_MEASURED
 
 
@@ -58,7 +58,7 @@ def is_postponed(store_folder: Path | None) -> bool:
 
 
 def postpone(store_folder: Path | None) -> None:
-    """Mark that the peaks wait for a quiet moment; without a place for the mark, doctor is advised."""
+    """Mark that the peaks wait for a quiet moment; does nothing if the file cannot be written."""
     path = _path(store_folder)
     if path is not None:
         with contextlib.suppress(OSError):
@@ -80,7 +80,7 @@ def _key(host: Host, ort_version: str) -> str:
 
 
 def _path(store_folder: Path | None) -> Path | None:
-    """Return the file; None if the user has no place for it."""
+    """Return the path of the file; None if there is no user folder."""
     try:
         return (store_folder or data_folder()) / FILE
     except StoreError:
@@ -88,7 +88,7 @@ def _path(store_folder: Path | None) -> Path | None:
 
 
 def _read(path: Path) -> dict[str, _Stored]:
-    """Return what is stored; nothing if the file is not there, or is not ours: peaks can be measured again."""
+    """Return the stored entries; {} if the file is missing or invalid, since peaks can be measured again."""
     try:
         return msgspec.json.decode(files.read(path), type=dict[str, _Stored])
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -98,7 +98,7 @@ def _read(path: Path) -> dict[str, _Stored]:
 def keep_peak(
     store_folder: Path | None, host: Host, ort_version: str, peak: MachinePeak, say: Callable[[str], None]
 ) -> None:
-    """Add the peak to the file, replacing an older one; where that cannot be, says so."""
+    """Add the peak to the file, replacing an older one; report a failure to write."""
     path = _path(store_folder)
     if path is None:
         say("the peaks are not stored: the home folder is unknown")

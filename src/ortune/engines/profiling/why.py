@@ -1,4 +1,4 @@
-"""Why B is faster or slower than A: both under the profiler, turn by turn, after the verdict."""
+"""Profiles both sides in turn after the verdict, to find why B is faster or slower than A."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ortune.measuring.sides import Resolved
 from ortune.records import ProfileDifference
 from ortune.search.phases import PROFILED_TRIALS
 
-PROCESSES = 5  # with three, chance alone hides a node that takes three times as long among three hundred
+PROCESSES = 5  # with three, chance could hide a node that takes three times as long among three hundred
 TIMED_NS = 300_000_000
 
 
@@ -36,22 +36,22 @@ def why(
     trial_ns: float = 0.0,
     budget: Budget = UNLIMITED,
 ) -> ProfileDifference:
-    """Return where the time went, B minus A.
+    """Profile both sides, and return the difference of their times by node, B minus A.
 
     Args:
-        baseline: Whose workload both run.
+        baseline: The measurement with the workload of both.
         sides: A and B.
-        arms: Theirs.
-        latencies_ns: Of a run without the profiler.
-        plain_ns: B minus A without the profiler; None if that is not known.
-        line: Says which process it is.
-        processes: Of each side at most, one at least.
-        trial_ns: The length of a trial without the profiler, from which that of the first processes is expected.
-        budget: The budget of the command: no process is begun in less time than the one before took.
+        arms: The arms of A and B.
+        latencies_ns: Nanoseconds of a run without the profiler, for each side.
+        plain_ns: B minus A without the profiler; None if unknown.
+        line: Callback for progress messages.
+        processes: Maximum number of processes per side, at least one.
+        trial_ns: Nanoseconds of a trial without the profiler, from which the time of the first processes is estimated.
+        budget: The budget of the command; no process is started in less time than the previous one took.
 
     Raises:
-        MeasurementError: The time that is left holds no process.
-        OrtuneError: A side does not run under the profiler.
+        MeasurementError: The time left is too short for a process.
+        OrtuneError: A side fails under the profiler.
     """
     processes_of: tuple[list[Process], list[Process]] = ([], [])
     runs = min(
@@ -74,7 +74,7 @@ def why(
             f"profiling both takes {in_words(took_s)} and {in_words(max(0.0, budget.left_s))} are left"
         )
     graphs = [_origins(baseline, side, mine[0]) for side, mine in zip(sides, processes_of, strict=True)]
-    # Of several shapes the latencies are those of the mix, and the first alone is profiled.
+    # With several shapes the latencies are those of the mix, but only the first is profiled.
     mix = len(baseline.work.cases) > 1
     difference = difference_between(sides, processes_of, graphs, None if mix else plain_ns)
     if mix:
@@ -90,13 +90,13 @@ def difference_between(
     graphs: Sequence[Origins],
     plain_ns: float | None = None,
 ) -> ProfileDifference:
-    """Return where the time of two sides went, B minus A; of one model under two plans each is called by its plan.
+    """Return the difference of two sides' times, B minus A; sides with the same label are named by their plans.
 
     Args:
         sides: A and B.
-        processes: Of each.
-        graphs: What is known of the graph that each ran.
-        plain_ns: B minus A without the profiler; None if that is not known.
+        processes: The profiled processes of each side.
+        graphs: The origins of the nodes of each side.
+        plain_ns: B minus A without the profiler; None if unknown.
     """
     same = sides[0].label == sides[1].label
     a, b = (
