@@ -1,11 +1,11 @@
 """Changes how a Python program uses ONNX Runtime. This file runs inside the program.
 
-It is copied to a folder of its own as ``ortune_applier.py``, needs nothing but the standard library from Python 3.8,
-and never imports onnxruntime: when the program does, methods of its classes are wrapped in place. ``apply.json`` in the
-folder that the variable names has the changes; sessions of models that are not in it are left alone. What was done is
+It is copied to a separate folder as ``ortune_applier.py``, needs only the standard library from Python 3.8, and never
+imports onnxruntime: when the program does, methods of its classes are wrapped in place. The changes are in
+``apply.json`` in the variable's folder; sessions of other models are not changed. The changes that were made are
 written to ``PID-TIME.log`` there, one JSON object per line.
 
-An exception in here switches the changes off, and the program goes on.
+An exception in this file switches the changes off, and the program goes on.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_APPLY", "default::getpass.GetPassWarning"
-"""Names the folder with the changes. Without it this file does nothing."""
+"""Variable with the folder of the changes. Without it this file does nothing."""
 CHANGES = "apply.json"
 PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_applied"
 CALLS = {"run": "input_feed", "run_with_ort_values": "input_dict_ort_values", "run_with_ortvaluevector": ""}
-"""Methods that a guard looks at, with the name of the argument with the inputs."""
+"""Methods that a guard checks, with the name of their argument for the inputs."""
 OWNING = ("set_providers", "end_profiling", "set_tuning_results", "set_ep_dynamic_options", "run_async")
-"""Methods that need a session of their object's own: they change it, or run_async, which fails with one thread."""
+"""Methods that need an unshared session: they change it, or fail with one thread (run_async)."""
 SHAREABLE = {"CPUExecutionProvider", "AzureExecutionProvider"}
 ENTRY = "add_session_config_entry"
 PLAIN = (
@@ -38,7 +38,7 @@ PLAIN = (
     "add_free_dimension_override_by_name",
     "add_free_dimension_override_by_denotation",
 )
-"""Methods of options whose arguments are numbers and texts, so that two objects can be compared."""
+"""Methods of options with only numbers and texts as arguments, so two objects can be compared."""
 UNCHANGED: Dict[str, Any] = {"options": {}, "entries": {}}
 LOG_BYTES = 16 << 20
 BLOCK_BYTES = 1 << 20
@@ -47,13 +47,13 @@ _now = time.monotonic
 
 
 class Shared:
-    """A session of C++ that several objects use.
+    """A C++ session that several objects use.
 
     Attributes:
-        values: The attributes that its creation gave to the first object.
-        users: Objects that have it.
-        idle_s: When the last of them was freed; None while there is one.
-        keep_s: How long it is kept after that.
+        values: Attributes that its creation set on the first object; None without a session.
+        users: Number of objects that use it.
+        idle_s: Time when the last of them was freed; None while it is in use.
+        keep_s: Seconds that it is kept after that.
     """
 
     def __init__(self, keep_s: float) -> None:
@@ -64,15 +64,15 @@ class Shared:
 
 
 class Held:
-    """What is known of one object whose session was changed.
+    """State of one object with a changed session.
 
     Attributes:
-        number: Of the changes.
-        asked: The arguments of its creation.
-        create: Creates it.
-        replaced: Whether it runs the replacement.
-        plain: Whether it has a session without changes.
-        original: An object with the program's own model, for calls with other shapes.
+        number: Index of its changes.
+        asked: Arguments of its creation.
+        create: Function that creates its session.
+        replaced: Whether it runs the replacement model.
+        plain: Whether its session is without changes.
+        original: An object with the program's own model, for calls with other shapes; None before the first.
     """
 
     def __init__(self, number: int, create: Callable[..., Any], asked: Any, ref: Any) -> None:
@@ -85,7 +85,7 @@ class Held:
 
 
 class Node:
-    """An input or output of the program's own model, where the replacement has fixed sizes."""
+    """An input or output of the program's own model, if the replacement has fixed sizes."""
 
     def __init__(self, name: str, type: str, shape: List[Any]) -> None:
         self.name, self.type, self.shape = name, type, shape
@@ -95,7 +95,7 @@ class Node:
 
 
 class Applier:
-    """The changes of one process; a fork keeps its sessions and shares new ones."""
+    """The changes of one process; after a fork sessions are kept but no longer shared."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -107,7 +107,7 @@ class Applier:
             self.changes: List[Dict[str, Any]] = json.loads(file.read().decode())["sessions"]
         self.numbers = {digest: n for n, each in enumerate(self.changes) for digest in each["sha256"]}
         sizes = [size for each in self.changes for size in each["sizes"]]
-        # A file of another size has another content, and need not be read.
+        # A file of another size has other content, so it need not be read.
         self.sizes = set(sizes) if all(each["sizes"] for each in self.changes) else None
         self.held: Dict[int, Held] = {}
         self.history: Any = weakref.WeakKeyDictionary()
@@ -115,7 +115,7 @@ class Applier:
         self.begin()
 
     def begin(self) -> None:
-        """Start with nothing of another process."""
+        """Reset the state for a new process."""
         self.lock = threading.RLock()
         self.wake = threading.Condition(threading.Lock())
         self.cache: Dict[Any, Shared] = {}
@@ -125,8 +125,8 @@ class Applier:
         self.log_fd = self.log_bytes = -1
 
     def forked(self) -> None:
-        """Begin again in the child of a fork, where threads of earlier sessions do not exist."""
-        # Freeing such a session would wait for its threads for ever.
+        """Start again in the child of a fork, which lacks the threads of existing sessions."""
+        # Freeing such a session would wait for its threads forever.
         self.kept_for_ever += self.cache.values()
         os.close(self.log_fd) if self.log_fd >= 0 else None
         self.begin()
@@ -134,14 +134,14 @@ class Applier:
             held.shared, held.lock = None, threading.Lock()
 
     def stopped(self) -> bool:
-        """Return whether nothing is to be changed any more."""
-        # At the end of the interpreter a thread that held a lock is gone, and a wait for it would have no end.
+        """Return whether changes have ended."""
+        # At the end of the interpreter a thread that held a lock is gone, so waiting for the lock would never end.
         return self.off or sys.is_finalizing()
 
     # Writing.
 
     def write(self, **event: Any) -> None:
-        """Append an event to the log, up to a limit."""
+        """Append an event to the log, up to a size limit."""
         line = (
             json.dumps(event, separators=(",", ":"), default=repr).encode("utf-8", "backslashreplace") + b"\n"
         )
@@ -157,14 +157,14 @@ class Applier:
                 os.write(self.log_fd, line)
 
     def fail(self) -> None:
-        """Switch the changes off after an error of their own, and say so once."""
+        """Switch the changes off after an error in them, and report that once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return
         self.off = True
         kind, error, trace = sys.exc_info()
         if isinstance(error, OSError) and not os.access(self.folder, os.W_OK):
-            return  # the run is over, and this process outlives it
+            return  # the run has ended, and this process outlives it
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         text = "ortune: changes stopped in process %d: %s: %s (line %d)\n" % (
@@ -179,7 +179,7 @@ class Applier:
     # Sessions.
 
     def number(self, session: Any) -> Tuple[int, str, str]:
-        """Return the number of the changes of a session's model, -1 for none, its sha256 and its name."""
+        """Return the index of the changes for a session's model (-1 for none), its sha256 and its name."""
         path: Any = getattr(session, "_model_path", None)
         data = getattr(session, "_model_bytes", None)
         if path is not None:
@@ -204,7 +204,7 @@ class Applier:
         return self.numbers.get(digest, -1), digest, name
 
     def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
-        """Create a session with the changes for its model."""
+        """Create a session with the changes for its model, if there are any."""
         if self.stopped():
             return original(session, *args, **kwargs)
         try:
@@ -223,7 +223,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, number: int, digest: str,
         resetting: bool,
     ) -> Any:  # fmt: skip
-        """Create a session that is in the changes; without them if that fails."""
+        """Create or share a session with its changes; without them if preparing them fails."""
         change = self.changes[number]
         try:
             held = self.hold(session, number, original, (args, kwargs))
@@ -255,7 +255,7 @@ class Applier:
         self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any, held: Held, replacement: str,
         kept: List[str],
     ) -> Any:  # fmt: skip
-        """Create a session with its settings and model, and without them if ONNX Runtime refuses."""
+        """Create a session with its settings and model, or without them if ONNX Runtime refuses."""
         change = self.changes[held.number]
         before = dict(vars(session))
         why = ""
@@ -268,7 +268,7 @@ class Applier:
             vars(session).clear()
             vars(session).update(before)
             args, kwargs = held.asked
-            result = original(session, *args, **kwargs)  # its error is the program's own
+            result = original(session, *args, **kwargs)  # an error here is the program's own
             self.guarded(self.write, e="session", n=held.number, how="failed", what=[], kept=[why])
             return result
         held.replaced = bool(replacement)
@@ -276,7 +276,7 @@ class Applier:
         return result
 
     def finish(self, session: Any, held: Held, change: Any, replacement: str, kept: List[str]) -> None:
-        """Give a new session the inputs and outputs of the program's own model, and write down what was done."""
+        """Set the inputs and outputs of the program's own model on a new session, and log the changes."""
         if replacement:
             for attribute, nodes in (
                 ("_inputs_meta", change["inputs"]),
@@ -294,7 +294,7 @@ class Applier:
         self.write(e="session", n=held.number, how="created", what=what, kept=kept)
 
     def guarded(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call something of the applier's own; an error switches it off."""
+        """Call a function of the applier; an error switches it off and returns None."""
         try:
             return function(*args, **kwargs)
         except Exception:
@@ -302,7 +302,7 @@ class Applier:
             return None
 
     def hold(self, session: Any, number: int, create: Callable[..., Any], asked: Any) -> Held:
-        """Follow an object until it is freed."""
+        """Track an object until it is freed."""
         key = id(session)
         old = self.held.get(key)
         if old is not None:
@@ -312,7 +312,7 @@ class Applier:
         return held
 
     def replacement(self, change: Any) -> str:
-        """Return the model to open instead; "" for the program's own."""
+        """Return the path of the replacement model; "" for the program's own."""
         path = change["replacement"]
         self.local.refused = ""
         if not path:
@@ -333,7 +333,7 @@ class Applier:
         return ""
 
     def placed(self, change: Any, args: Any, kwargs: Any) -> Tuple[Any, Any]:
-        """Return the arguments of a creation with the providers of a change, if this build has them."""
+        """Return the arguments of a creation with the providers of a change, if this build has all of them."""
         wanted = change["providers"]
         if not wanted or not {name for name, _ in wanted} <= set(self.module.C.get_available_providers()):
             return args, kwargs
@@ -343,10 +343,10 @@ class Applier:
     # Sharing.
 
     def options(self, given: Any, change: Any) -> Any:
-        """Return new options: those that the program passed, with the changes.
+        """Return new options: those of the program, with the changes.
 
         Raises:
-            ValueError: They came from another session, so that not all of them can be read.
+            ValueError: They were obtained from another session, so some of them cannot be read.
         """
         fresh = type(self.usual)()
         if given is not None:
@@ -368,7 +368,7 @@ class Applier:
         return fresh
 
     def unshareable(self, session: Any) -> str:
-        """Return why a session cannot be shared; "" if it can."""
+        """Return the reason that a session cannot be shared; "" if it can."""
         options = session._sess_options
         if options is None:
             return ""
@@ -383,10 +383,10 @@ class Applier:
         return next((name for name, args, kwargs in calls if not is_plain(name, args, kwargs)), "")
 
     def shared(self, session: Any, args: Any, kwargs: Any, digest: str, change: Any) -> Shared:
-        """Return the place of all sessions that are requested alike."""
+        """Return the shared session of all equal requests."""
         options = session._sess_options
         asked = {} if options is None else {name: repr(getattr(options, name)) for name in readable(options)}
-        # As one that passes an untouched object asks for the same as one that passes none.
+        # An untouched options object is equivalent to none.
         plain = {} if options is None else {n: repr(getattr(self.usual, n)) for n in readable(self.usual)}
         asked = {name: value for name, value in asked.items() if plain.get(name) != value}
         history = {} if options is None else self.history.get(options, {})
@@ -401,7 +401,7 @@ class Applier:
             return self.cache[key]
 
     def keep(self, shared: Shared, session: Any, held: Held, before: Dict[str, Any]) -> None:
-        """Share a session that was created."""
+        """Share a new session, unless it has providers that cannot be shared."""
         others = sorted(set(session.get_providers()) - SHAREABLE)
         if others:
             self.write(e="own", n=held.number, why=", ".join(others))
@@ -411,7 +411,7 @@ class Applier:
         self.use(shared, held)
 
     def use(self, shared: Shared, held: Held) -> Optional[Dict[str, Any]]:
-        """Count an object that uses a shared session, and return its attributes; None if there is none yet."""
+        """Register a user of a shared session, and return its attributes; None if there is no session yet."""
         with self.lock:
             if shared.values is not None:
                 held.shared = shared
@@ -420,7 +420,7 @@ class Applier:
             return shared.values
 
     def leave(self, held: Held) -> None:
-        """Count an object that uses its session no more."""
+        """Unregister an object from its shared session."""
         shared, held.shared = held.shared, None
         if shared is None:
             return
@@ -437,11 +437,11 @@ class Applier:
                 self.reaper = threading.Thread(target=self.reap, name="ortune-applier", daemon=True)
                 try:
                     self.reaper.start()
-                except RuntimeError:  # the interpreter ends
+                except RuntimeError:  # the interpreter is ending
                     self.reaper = None
 
     def reap(self) -> None:
-        """Free sessions that were not used for their time; end when there is none left to wait for."""
+        """Free sessions that were idle for their time; end when no idle one is left."""
         while True:
             with self.lock:
                 now_s = _now()
@@ -460,12 +460,12 @@ class Applier:
                 self.wake.wait(min(waits))
 
     def own(self, session: Any, why: str, *, model: bool = False, settings: bool = True) -> None:
-        """Give an object a session of its own, because it is used as only one user can.
+        """Give an object its own session, because a shared one does not support its use.
 
         Args:
             session: The object.
             why: The reason.
-            model: Whether the program's own model is needed too, as no guard sees the shapes.
+            model: Whether the program's own model is needed too, because a guard cannot check the shapes.
             settings: Whether the settings are changed.
         """
         held = self.held.get(id(session))
@@ -490,7 +490,7 @@ class Applier:
         self.write(e="own", n=held.number, why=why)
 
     def bare(self, session: Any) -> Any:
-        """Return another object with the model and the options that the program passed, and no session yet."""
+        """Return another object with the program's model and options, without a session."""
         fresh = object.__new__(self.module.InferenceSession)
         vars(fresh).update(vars(session))
         fresh._sess = None
@@ -500,7 +500,7 @@ class Applier:
     # Calls.
 
     def other(self, held: Held, session: Any, method: str, feed: Any) -> Any:
-        """Return the object that makes a call: another one if the replacement is not for its shapes."""
+        """Return the object for a call: one with the program's model if the replacement does not have its shapes."""
         change = self.changes[held.number]
         shapes = shapes_of(feed)
         if shapes is not None and shapes in change["shapes"]:
@@ -519,7 +519,7 @@ class Applier:
 
 
 class Changes:
-    """The options and the model of a session while it is created; the program's own options are not touched."""
+    """Context that sets options and model for the creation of a session; the program's own options are not modified."""
 
     def __init__(self, applier: Applier, session: Any, change: Any, replacement: str) -> None:
         self.session, self.replacement = session, replacement
@@ -538,12 +538,12 @@ class Changes:
 
 
 def _gone(key: int, ref: Any) -> None:
-    """Let go of a session whose object was freed."""
+    """Release the session of an object that was freed."""
     applier = _APPLIER
     if applier is None or sys is None:
         return
     if not applier.lock.acquire(not sys.is_finalizing()):
-        return  # the thread that held it ended with the interpreter
+        return  # the thread that held the lock ended with the interpreter
     try:
         held = applier.held.get(key)
         if held is not None and held.ref is ref:
@@ -556,7 +556,7 @@ def _gone(key: int, ref: Any) -> None:
 
 
 def copied(value: Any) -> Any:
-    """Return a list or dictionary of its own."""
+    """Return a copy of a list, dictionary or set; other values unchanged."""
     return type(value)(value) if type(value) in (list, dict, set) else value
 
 
@@ -570,12 +570,12 @@ def readable(options: Any) -> List[str]:
 
 
 def described_change(change: Any, replacement: str) -> List[str]:
-    """Return what was changed, as ``name=value`` of the bundle and the word for another model."""
+    """Return the changes as ``name=value`` texts, with "model replaced" if it was."""
     return [*change["what"], *(["model replaced"] if replacement else [])]
 
 
 def shapes_of(feed: Any) -> Any:
-    """Return the names and shapes of inputs in the order of names; None if they cannot be seen."""
+    """Return the sorted names and shapes of inputs; None if they are not a dictionary."""
     if not isinstance(feed, dict):
         return None
     found = []
@@ -632,7 +632,7 @@ def patch(module: Any, applier: Applier) -> None:
 
 
 def wrapped_create(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the creation of a session with the changes."""
+    """Return a wrapper that creates sessions with the changes."""
 
     @functools.wraps(original)
     def create(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -644,7 +644,7 @@ def wrapped_create(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a method that changes its session, which is its object's own before."""
+    """Return a wrapper of a method that changes its session, which first makes the session unshared."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -664,7 +664,7 @@ def wrapped_owner(original: Callable[..., Any], name: str) -> Callable[..., Any]
 
 
 def wrapped_binding(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the creation of an IOBinding, whose session is its object's own before."""
+    """Return a wrapper that creates an IOBinding, which first makes its session unshared."""
 
     @functools.wraps(original)
     def create(self: Any, session: Any, *args: Any, **kwargs: Any) -> Any:
@@ -677,7 +677,7 @@ def wrapped_binding(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that gives out options whose entries cannot be read."""
+    """Return a wrapper of a method that returns options with unreadable entries."""
 
     @functools.wraps(original)
     def get(self: Any) -> Any:
@@ -691,7 +691,7 @@ def wrapped_options(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a method of options that notes what cannot be read from them."""
+    """Return a wrapper of a setter of options, which records values that cannot be read from them."""
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -705,25 +705,25 @@ def wrapped_setter(original: Callable[..., Any], name: str) -> Callable[..., Any
 
 
 def is_plain(name: str, args: Any, kwargs: Any) -> bool:
-    """Return whether a call that changed options has numbers and texts alone."""
+    """Return whether a call that changed options has only numbers and texts as arguments."""
     return name in PLAIN and not kwargs and all(isinstance(each, (str, int)) for each in args)
 
 
 def note(applier: Applier, options: Any, call: Any) -> None:
-    """Note a call that changed options, as it cannot be read from them; None for options of another session."""
+    """Record a call that changed options, since it cannot be read from them; None marks another session's options."""
     with applier.lock:
         history = applier.history.setdefault(options, {"calls": {}})
         if call is None:
             history["foreign"] = True
         else:
-            # A later call with the same first argument counts.
+            # A later call with the same first argument replaces it.
             key = repr(call[:2]) if not is_plain(*call) else (call[0], call[1][0])
             history["calls"].pop(key, None)
             history["calls"][key] = call
 
 
 def wrapped_call(original: Callable[..., Any], method: str) -> Callable[..., Any]:
-    """Return a method that gives calls with other shapes to the program's own model."""
+    """Return a wrapper that passes calls with other shapes to the program's own model."""
     feed_name = CALLS[method]
 
     @functools.wraps(original)
@@ -740,19 +740,19 @@ def wrapped_call(original: Callable[..., Any], method: str) -> Callable[..., Any
 
 
 class ApplyFinder:
-    """Finds nothing itself: when onnxruntime's classes are imported, they are wrapped next."""
+    """Import finder that wraps onnxruntime's classes after their import, and finds nothing itself."""
 
     def __init__(self, applier: Applier) -> None:
         self.applier, self.busy = applier, False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return what the other finders find, with a loader that wraps the module."""
+        """Return onnxruntime's module spec from the other finders, with a loader that wraps it; else None."""
         if name == PACKAGE:
             self.applier.guarded(loading, self.applier.folder)
         if name != MODULE or self.busy:
             return None
         self.busy = True
-        while WARNING in sys.warnoptions:  # not earlier: the list may still be walked over
+        while WARNING in sys.warnoptions:  # not earlier, since the list may still be iterated
             sys.warnoptions.remove(WARNING)
         try:
             finders = [
@@ -779,13 +779,13 @@ class ApplyFinder:
 
 
 def loading(folder: str) -> None:
-    """Leave a file that says that this process will report once ONNX Runtime is imported: it may end before."""
+    """Create a file that marks this process as loading ONNX Runtime, since it may end before it reports."""
     path = os.path.join(folder, "%d.loading" % os.getpid())
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:
-    """Return the version that a package states in its ``__init__``, which is not finished yet."""
+    """Return the version in a package's ``__init__``, which is still being imported; "" if there is none."""
     with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("__version__"):
@@ -797,7 +797,7 @@ _APPLIER: Optional[Applier] = None
 
 
 def begin() -> None:
-    """Change this process, if the variable names a folder and nothing changes it yet."""
+    """Change this process, if the variable contains a folder of changes and no applier is active yet."""
     global _APPLIER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
     folder = os.environ.get(VARIABLE, "")
     if _APPLIER is not None or not os.path.isabs(folder) or not os.path.isfile(os.path.join(folder, CHANGES)):

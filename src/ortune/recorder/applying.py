@@ -1,4 +1,4 @@
-"""Runs a program with changed sessions, and collects what was changed."""
+"""Runs a program with changed sessions, and collects the changes that were made."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Process(msgspec.Struct, tag_field="e", tag="process"):
 
 
 class Session(msgspec.Struct, tag_field="e", tag="session"):
-    """A session that was created, or uses one that was."""
+    """A session that was created, or an object that uses a shared one."""
 
     n: int
     how: str
@@ -35,14 +35,14 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class Own(msgspec.Struct, tag_field="e", tag="own"):
-    """An object that has a session of its own, and why."""
+    """An object that got its own session, and the reason."""
 
     n: int
     why: str
 
 
 class Guard(msgspec.Struct, tag_field="e", tag="guard"):
-    """Calls of an object with other shapes than those of the replacement."""
+    """Number of an object's calls with other shapes than those of the replacement."""
 
     n: int
     calls: int
@@ -50,7 +50,7 @@ class Guard(msgspec.Struct, tag_field="e", tag="guard"):
 
 
 class Off(msgspec.Struct, tag_field="e", tag="off"):
-    """The changes have stopped."""
+    """The applier was switched off in a process."""
 
     why: str
 
@@ -65,16 +65,16 @@ def apply(
     variables: Mapping[str, str],
     given: Mapping[str, str],
 ) -> AppliedRun:
-    """Run a program to its end with changed sessions.
+    """Run a program to its end with changed sessions; return the changes that were made.
 
     Args:
         command: Program and arguments.
-        changes: By model.
-        variables: Added to its environment.
-        given: Its environment without the changes.
+        changes: Changes by model.
+        variables: Environment variables to add.
+        given: The environment without the changes.
 
     Raises:
-        UsageError: This system has no /proc, or the program cannot be started.
+        UsageError: This system lacks /proc, or the program cannot be started.
     """
     require_proc()
     with temporary.folder() as scratch:
@@ -103,7 +103,7 @@ def apply(
 
 
 def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Path:
-    """Write the changes and the files that a program finds on its search path, and return the folder of these."""
+    """Write the changes, and the files for the program's search path; return the folder of these."""
     folder.mkdir(mode=0o700)
     files.write(folder / apply_hook.CHANGES, msgspec.json.encode({"sessions": list(changes)}))
     files.write(folder / native.CHANGES, native.lines(changes))
@@ -111,7 +111,7 @@ def prepare(scratch: Path, folder: Path, changes: Sequence[SessionChange]) -> Pa
 
 
 def _events(folder: Path) -> Iterator[Any]:
-    """Read what all processes wrote; a last line that is cut off is left out."""
+    """Yield the events of all processes; a truncated last line is skipped."""
     for path in sorted(folder.glob("*.log")):
         for line in files.read(path).split(b"\n"):
             try:

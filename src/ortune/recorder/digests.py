@@ -1,4 +1,4 @@
-"""The identity of model files, computed while the program runs."""
+"""Digests of model files, computed while the program runs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _BLOCK_BYTES = 1 << 20
 
 
 class Digests:
-    """The sha256 of model files: computed while the program runs, because it may remove a file."""
+    """The sha256 of model files, computed while the program runs, because it may remove a file."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int, int], str] = {}
         self._read: dict[Path, int] = {}
 
     def follow(self, folder: Path) -> None:
-        """Read the files of models that were named since the last call."""
+        """Compute the digests of the models in new lines of all logs."""
         for path in folder.glob("*.log"):
             with files.open_file(path) as file:
                 file.seek(self._read.get(path, 0))
@@ -34,7 +34,7 @@ class Digests:
                         self.of(json.loads(event.v))
 
     def of(self, model: dict[str, Any]) -> str:
-        """Return the sha256 of a model as a log describes it; "" if its file is gone or was changed."""
+        """Return the sha256 of a model in a log; "" if its file is missing or was changed."""
         if model.get("sha256"):
             return str(model["sha256"])
         if "mtime_ns" not in model:

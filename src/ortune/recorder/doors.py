@@ -1,4 +1,4 @@
-"""How the recorder gets into a Python program: a folder on its search path, or a file in its environment."""
+"""Ways for the recorder to enter a Python program: a folder on its search path, or files in its environment."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ortune.errors import UsageError
 from ortune.recorder import native
 
 VARIABLE = "ORTUNE_RECORD"
-"""Names the folder that a recorder writes to; the same name is in ``hook.py``, which imports nothing of the package."""
+"""Variable with the folder that a recorder writes to; repeated in ``hook.py``, which imports nothing of the package."""
 HOOK = Path(__file__).with_name("hook.py")
 NAME = "ortune_recorder"
 APPLY_VARIABLE = "ORTUNE_APPLY"
-"""Names the folder with the changes of ``apply_hook.py``, in which the same name is."""
+"""Variable with the folder of changes; repeated in ``apply_hook.py``."""
 APPLY_HOOK = Path(__file__).with_name("apply_hook.py")
 APPLY_NAME = "ortune_applier"
 WARNING = "default::getpass.GetPassWarning"
-"""A filter of warnings that changes nothing. Python imports the module of its category when it starts, before any
-sitecustomize, from the first folder that has it; the standard library has it too, so it is never an unknown one."""
+"""A warning filter without effect. Python imports the module of its category at start-up, before any sitecustomize,
+from the first folder with it; the standard library has it too, so it is always known."""
 
 _ENTER = f"""
 import os
@@ -62,13 +62,13 @@ PTH = "".join(
     for variable, name in ((APPLY_VARIABLE, APPLY_NAME), (VARIABLE, NAME))
 )
 INSTALLED = {NAME: HOOK, APPLY_NAME: APPLY_HOOK}
-"""The modules that an environment gets."""
+"""Source files by the names of the modules that are installed."""
 OURS = "a Python program uses ONNX Runtime."
-"""Part of the first line of the hooks, by which an installed one is recognised."""
+"""Part of the first line of the hooks, which identifies installed ones."""
 
 
 def prepare(folder: Path) -> Path:
-    """Write the files that a program finds on its search path, and return their folder.
+    """Write the files for a program's search path, and return their folder.
 
     Args:
         folder: The folder of the recording.
@@ -88,10 +88,10 @@ def environment(
     """Return the environment of a program that is recorded or changed.
 
     Args:
-        folder: Where its processes write.
-        door: The folder that comes first on its search path.
-        given: Its environment without that.
-        variable: Names the folder to the one of the hooks that is meant.
+        folder: Folder for the logs of its processes.
+        door: Folder to put first on its search path.
+        given: The environment without the recorder.
+        variable: Variable with ``folder``, which selects the hook.
     """
     path = given.get("PYTHONPATH", "")
     warnings = given.get("PYTHONWARNINGS", "")
@@ -99,20 +99,20 @@ def environment(
         **given,
         variable: str(folder),
         "PYTHONPATH": str(door) + (os.pathsep + path if path else ""),
-        # First, because the last of several filters counts most, and the user's own is meant.
+        # First, since the last of several filters takes precedence, which must be the user's.
         "PYTHONWARNINGS": WARNING + ("," + warnings if warnings else ""),
         **native.preloaded(given),
     }
 
 
 def install(venv: Path) -> tuple[Path, ...]:
-    """Install the recorder into an environment, where it does nothing unless the variable is set.
+    """Install the recorder into a virtual environment, where it is inactive unless a variable is set.
 
     Returns:
         The written files.
 
     Raises:
-        UsageError: It is no environment, or cannot be written.
+        UsageError: It is not a virtual environment, or cannot be written.
     """
     site = _site(venv)
     modules = {site / f"{name}.py": hook for name, hook in INSTALLED.items()}
@@ -131,10 +131,10 @@ def install(venv: Path) -> tuple[Path, ...]:
 
 
 def uninstall(venv: Path) -> tuple[Path, ...]:
-    """Remove what ``install`` wrote, and return the removed files.
+    """Remove the files that ``install`` wrote, and return them.
 
     Raises:
-        UsageError: It is no environment, or cannot be written.
+        UsageError: It is not a virtual environment, or cannot be written.
     """
     site = _site(venv)
     modules = [site / f"{name}.py" for name in INSTALLED]
@@ -150,7 +150,7 @@ def uninstall(venv: Path) -> tuple[Path, ...]:
 
 
 def _site(venv: Path) -> Path:
-    """Return the folder of an environment's packages."""
+    """Return the folder of an environment's packages; raise UsageError if there is none."""
     base = str(venv.resolve())
     if not files.is_file(venv / "pyvenv.cfg"):
         raise UsageError(

@@ -9,7 +9,7 @@ import msgspec
 
 
 class Process(msgspec.Struct, tag_field="e", tag="process"):
-    """What a process says of itself when it imports onnxruntime."""
+    """The description of a process, written when it imports onnxruntime."""
 
     format: int
     pid: int
@@ -32,7 +32,7 @@ class Frames(msgspec.Struct, tag_field="e", tag="frames"):
 
 
 class Text(msgspec.Struct, tag_field="e"):
-    """A value as JSON text, with the number that other events have for it."""
+    """A value as JSON text, with the number by which other events refer to it."""
 
     id: int
     v: str
@@ -51,7 +51,7 @@ class Options(Text, tag="options"):
 
 
 class Providers(Text, tag="providers"):
-    """Requested providers, and those that the session has."""
+    """Requested providers, and those of the session."""
 
 
 Shaped = tuple[str, str, list[int | str] | None]
@@ -66,7 +66,7 @@ class Signature(msgspec.Struct, tag_field="e", tag="signature"):
 
 
 class Session(msgspec.Struct, tag_field="e", tag="session"):
-    """A session that was created, or could not be."""
+    """A session that was created, or failed to be."""
 
     id: int
     ns: int
@@ -84,7 +84,7 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
 
 
 class Placed(msgspec.Struct, tag_field="e", tag="placed"):
-    """Where the threads of a session run."""
+    """CPUs of the threads of a session."""
 
     id: int
     threads: int
@@ -92,7 +92,7 @@ class Placed(msgspec.Struct, tag_field="e", tag="placed"):
 
 
 class Row(msgspec.Struct, tag_field="e", tag="row"):
-    """Where calls are counted that have one signature and one place."""
+    """A row of counters, for calls with the same signature and call site."""
 
     key: int
     session: int
@@ -135,7 +135,7 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event)
 
 
 def parse(data: bytes) -> Iterator[Any]:
-    """Read the events of a log; a last line that is cut off is left out."""
+    """Yield the events of a log; a truncated last line is skipped."""
     for line in data.split(b"\n"):
         if line:
             try:

@@ -13,9 +13,9 @@ from ortune.recorder.doors import VARIABLE
 from ortune.recorder.watch import ProcessWatch
 
 GRACE_S = 40.0
-"""What a program gets to end after its time, before it is killed."""
+"""Seconds that a program gets to end after its time limit, before it is killed."""
 SIGNALLED = 128
-"""Shells add this to the number of the signal that ended a program."""
+"""Number that shells add to the signal that ended a program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +23,11 @@ class Ended:
     """A program that has ended.
 
     Attributes:
-        start_ns, elapsed_ns: Its start on the monotonic clock, and its time.
-        cpu_ns: Its CPU time, with that of children that it waited for.
-        status: Its exit code, minus the number of the signal that ended it.
-        late: Whether it was asked to end because its time was over.
-        watch: Its processes.
+        start_ns, elapsed_ns: Start on the monotonic clock, and duration.
+        cpu_ns: CPU time, including that of children that it waited for.
+        status: Exit code, or minus the number of the signal that ended it.
+        late: Whether its time limit was exceeded.
+        watch: Its processes, as observed.
     """
 
     start_ns: int
@@ -39,15 +39,15 @@ class Ended:
 
     @property
     def code(self) -> int:
-        """Its exit code as a shell says it: 128 plus the number of the signal that ended it."""
+        """Exit code in the form of a shell: 128 plus the number of the signal that ended the program."""
         return SIGNALLED - self.status if self.status < 0 else self.status
 
 
 def require_proc() -> None:
-    """Refuse a system without /proc.
+    """Raise an error on a system without /proc.
 
     Raises:
-        UsageError: This is one.
+        UsageError: There is no /proc.
     """
     if not Path("/proc/self/task").is_dir():
         raise UsageError("recording needs Linux and /proc", do="run it on Linux, or in a container")
@@ -67,11 +67,11 @@ def follow(
 
     Args:
         command: Program and arguments.
-        environment: Its whole environment.
-        folder: Where its processes report.
-        door: The folder that comes first on its search path.
-        variable: The variable that names ``folder``.
-        limit_s: Ask the program to end after this time.
+        environment: Complete environment.
+        folder: Folder for the logs of its processes.
+        door: Folder that is first on its search path.
+        variable: Variable with ``folder``.
+        limit_s: Seconds after which the program is requested to end.
         also: Called at intervals.
 
     Raises:
@@ -107,8 +107,8 @@ def follow(
 
 
 def children_cpu_ns() -> int:
-    """Return the CPU time of all processes that this one has waited for, with theirs."""
-    import resource  # Windows has none, and does not record
+    """Return the CPU time in ns of all processes that this one has waited for, including their descendants."""
+    import resource  # not on Windows, which cannot record
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return round((used.ru_utime + used.ru_stime) * 1e9)

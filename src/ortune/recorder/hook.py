@@ -1,17 +1,17 @@
 """Records how a Python program uses ONNX Runtime. This file runs inside the program.
 
-It is copied to a folder of its own as ``ortune_recorder.py``, needs nothing but the standard library from Python 3.8,
-and never imports onnxruntime: when the program does, methods of its classes are wrapped in place. Everything is written
-at once, so that a process that is killed loses nothing:
+It is copied to a separate folder as ``ortune_recorder.py``, needs only the standard library from Python 3.8, and never
+imports onnxruntime: when the program does, methods of its classes are wrapped in place. Everything is written at once,
+so a killed process loses nothing:
 
 ``PID-TIME.log``
     One JSON object per line: the process, its sessions, call sites and shapes.
 ``PID-TIME.calls``
     A memory map of 64-bit integers: a header, counters per row, and the first calls one by one.
 ``PID-TIME.values``
-    If values were requested: a line of JSON per call, and the bytes of its arrays after it.
+    If values were requested: per call a line of JSON, followed by the bytes of its arrays.
 
-An exception in here switches the recorder off, and the program goes on.
+An exception in this file switches the recorder off, and the program goes on.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 FORMAT = 1
 VARIABLE, WARNING = "ORTUNE_RECORD", "default::getpass.GetPassWarning"
-"""Names the folder of the recording. Without it this file does nothing."""
+"""Variable with the folder of the recording. Without it this file does nothing."""
 VALUES = "ORTUNE_RECORD_VALUES"
-"""How many calls of each row are written with the values of their inputs and outputs; none without it."""
+"""Variable with the number of calls per row that are written with their inputs and outputs; none without it."""
 PACKAGE = "onnxruntime"
 MODULE = "onnxruntime.capi.onnxruntime_inference_collection"
 MARK = "_ortune_recorded"
 CALLS = ("run", "run_with_ort_values", "run_with_iobinding", "run_with_ortvaluevector", "run_async")
 
 HEADER, ROWS, FIELDS, KEPT, CALL = 16, 2048, 16, 16384, 4
-"""Integers of the header, rows, integers of a row, calls that are kept one by one, and integers of a call."""
+"""Integers of the header, rows, integers per row, calls that are kept individually, and integers per call."""
 LOG_BYTES, VALUE_BYTES = 16 << 20, 64 << 20
 WHOLE, SAMPLED = 200, 64
-"""Calls of a call site that are inspected in full, and of how many later ones one is."""
+"""Calls of a call site that are all inspected, and the period of later inspections."""
 FRAMES, THREADS, MASK = 6, 16, 1 << 16
 # Header.
 FORMAT_AT, ROWS_AT, CALLS_AT, OWN_NS, CALL_NS, LOST, PLAIN_NS = range(7)
-# A row. Its first four are written together. The last is its key, which a later row in the same place does not share.
+# A row. Its first four are written together. The last is its key, which differs from that of a later row in its place.
 (COUNT, TOTAL_NS, LEAST_NS, MOST_NS, FAILED, INSPECTED, LISTS, STRIDED, CHAINED, MASKS, ONES, IN_NS, IN_WALL_NS,
  BETWEEN_NS, BETWEEN_WALL_NS, KEY) = range(FIELDS)  # fmt: skip
 
@@ -67,16 +67,16 @@ VARIABLES = (
 )  # fmt: skip
 
 _now = time.perf_counter_ns
-_cpu = time.thread_time_ns  # its own cost does not include the waits of a busy machine
+_cpu = time.thread_time_ns  # its result excludes the waits of a busy machine
 _frame = sys._getframe
 _write = struct.Struct("=4q").pack_into
 
 
 class Counters:
-    """The calls of one row; what changes at every call is kept here and copied to the memory map in one piece.
+    """Counters of one row; those that change at every call are kept here and copied to the memory map together.
 
     Attributes:
-        row: Place in the memory map; 0 if there was none left: the counts are then written when the session ends.
+        row: Index in the memory map; 0 if none was free, and then the counts are written when the session ends.
         key: Number of the row in the log.
         at: Offset in the memory map, in bytes.
     """
@@ -93,7 +93,7 @@ class Site:
     """A place in the program that calls a session.
 
     Attributes:
-        rows: The counters of each signature that was seen from here.
+        rows: Counters by signature.
         count: Number of calls.
     """
 
@@ -105,7 +105,7 @@ class Site:
 
 
 class State:
-    """What is known of one session."""
+    """State of one session."""
 
     __slots__ = ("active", "id", "placed", "pool_ns", "pool_wall_ns", "ref", "returned", "sites", "tids")
 
@@ -123,7 +123,7 @@ class Recorder:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.off = False
-        self.home = ""  # of onnxruntime, whose frames are not the program's
+        self.home = ""  # folder of onnxruntime, to exclude its frames from the program's
         self.version = ""
         words = os.environ.get(VALUES, "")
         self.values = int(words) if words.isdigit() else 0
@@ -132,7 +132,7 @@ class Recorder:
         self.begin("")
 
     def begin(self, parent: str) -> None:
-        """Start with nothing, in a new process."""
+        """Reset the state for a new process."""
         self.lock = threading.RLock()
         self.parent = parent
         self.name = ""
@@ -147,14 +147,14 @@ class Recorder:
         self.contents: Dict[Tuple[int, int], str] = {}
 
     def stopped(self) -> bool:
-        """Return whether nothing is to be recorded any more."""
-        # At the end of the interpreter a thread that held the lock is gone, and a wait for it would have no end.
+        """Return whether recording has ended."""
+        # At the end of the interpreter a thread that held the lock is gone, so waiting for the lock would never end.
         return self.off or sys.is_finalizing()
 
     # Writing.
 
     def write(self, **event: Any) -> None:
-        """Append an event to the log; beyond its limit only the number of lost events is kept."""
+        """Append an event to the log; beyond the size limit it is only counted as lost."""
         if self.log_fd < 0:
             self.open()
         line = (
@@ -189,7 +189,7 @@ class Recorder:
         path = os.path.join(self.folder, self.name + ".calls")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
-            os.posix_fallocate(fd, 0, size)  # a full disk is an error here, and would be a signal later
+            os.posix_fallocate(fd, 0, size)  # a full disk is an error here, and would raise a signal later
             self.map = mmap.mmap(fd, size)
             self.ints = memoryview(self.map).cast("B").cast("q")
         finally:
@@ -199,7 +199,7 @@ class Recorder:
         return self.ints
 
     def interned(self, kind: str, value: Any, **more: Any) -> int:
-        """Return the number of a value, which is written when it is new."""
+        """Return the number of a value, and write the value if it is new."""
         key = kind, value
         number = self.known.get(key)
         if number is None:
@@ -208,14 +208,14 @@ class Recorder:
         return number
 
     def fail(self) -> None:
-        """Switch the recorder off after an error of its own, and say so once."""
+        """Switch the recorder off after its own error, and report that once."""
         if self.off or sys is None or sys.is_finalizing():
             self.off = True
             return
         self.off = True
         kind, error, trace = sys.exc_info()
         if isinstance(error, OSError) and not os.access(self.folder, os.W_OK):
-            return  # the recording is over, or cannot be written, as ``ortune record`` sees from outside
+            return  # the recording has ended or cannot be written, which ``ortune record`` observes from outside
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
         where = trace.tb_lineno if trace is not None else 0
@@ -231,7 +231,7 @@ class Recorder:
     # Sessions.
 
     def create(self, original: Callable[..., Any], session: Any, args: Any, kwargs: Any) -> Any:
-        """Create a session as the program asked, and record it."""
+        """Create a session as requested by the program, and record it."""
         if self.stopped():
             return original(session, *args, **kwargs)
         began_ns = _cpu()
@@ -259,7 +259,7 @@ class Recorder:
         self, session: Any, args: Any, kwargs: Any, asked: Any, before: Any, alone: bool, own_ns: int, start_ns: int,
         failed: str,
     ) -> None:  # fmt: skip
-        """Record a session that was created, or was not."""
+        """Record a session that was created, or failed to be."""
         end_ns, ended_ns = _now(), _cpu()
         self.local.inside = False
         try:
@@ -285,7 +285,7 @@ class Recorder:
         self, session: Any, model: Any, asked: Any, providers: Any, start_ns: int, took_ns: int, tids: Any, failed: str,
         **more: Any,
     ) -> State:  # fmt: skip
-        """Write a session to the log, and follow it if it exists."""
+        """Write a session to the log; return its state, which is followed unless the creation failed."""
         with self.lock:
             self.sessions += 1
             number = self.sessions
@@ -304,7 +304,7 @@ class Recorder:
             return State(number, None, [])
         key = id(session)
         old = self.states.get(key)
-        if old is not None:  # set_providers creates it again
+        if old is not None:  # set_providers creates the session again
             self.closed(old)
         gone = functools.partial(_gone, key)
         state = State(number, weakref.ref(session, gone), tids or [])
@@ -312,7 +312,7 @@ class Recorder:
         return state
 
     def adopt(self, session: Any) -> State:
-        """Record a session that is called and whose creation was not seen."""
+        """Record a session that is called although its creation was not seen."""
         now_ns = _now()
         return self.add(session, self.model(session), None, None, now_ns, 0, None, "", unseen=True)
 
@@ -331,7 +331,7 @@ class Recorder:
         self.write(e="closed", id=state.id, ns=_now(), rows=rows)
 
     def model(self, session: Any) -> Any:
-        """Return what identifies the model of a session: its file, or the content of its bytes."""
+        """Return the identity of a session's model: its file, or the digest of its bytes; {} if unknown."""
         path, data = getattr(session, "_model_path", None), getattr(session, "_model_bytes", None)
         if path is not None:
             path = os.path.abspath(os.fsdecode(path))
@@ -362,13 +362,13 @@ class Recorder:
         return tuple(found)
 
     def thread(self) -> int:
-        """Return a small number for the thread that calls."""
+        """Return a small number for the calling thread."""
         return self.threads.setdefault(threading.get_ident(), len(self.threads))
 
     # Calls.
 
     def enter(self, session: Any, args: Any, kwargs: Any, feed_at: int, feed_name: str) -> Any:
-        """Take note of a call before it is made."""
+        """Prepare the record of a call before it is made; None after an error of the recorder."""
         entered_ns = _now()
         try:
             state = self.states.get(id(session))
@@ -391,7 +391,7 @@ class Recorder:
                 count = site.count
             if count > WHOLE and count % SAMPLED > 1:
                 start_ns = _now()
-                # One of these calls is timed in place of all.
+                # One of these calls is timed as a sample of all.
                 own_ns = start_ns - entered_ns if count % SAMPLED == SAMPLED - 1 else 0
                 return state, site, feed, active, own_ns, -1, (), start_ns
             began_ns = _cpu()
@@ -411,7 +411,7 @@ class Recorder:
             try:
                 key = (tuple(feed), tuple([v.shape for v in feed.values()])) if type(feed) is dict else method
                 row = site.rows.get(key)
-            except (AttributeError, TypeError):  # a list has no shape, and what is no tensor no hash
+            except (AttributeError, TypeError):  # lists have no shape, and some values no hash
                 row = None
             if row is None:
                 row = self.row(state, site, feed, method, result)
@@ -443,14 +443,14 @@ class Recorder:
             if own_ns:
                 own_ns += _now() - end_ns
                 usual_ns = self.ints[PLAIN_NS] or own_ns
-                # Close to the median: a call that had to wait for a CPU counts no more than another.
+                # Close to the median, so a call that waited for a CPU has no more influence than another.
                 step_ns = usual_ns // 8 + 1
                 self.ints[PLAIN_NS] = usual_ns + max(-step_ns, min(step_ns, own_ns - usual_ns))
         except Exception:
             self.fail()
 
     def keep_values(self, row: Counters, feed: Any, result: Any) -> None:
-        """Write the inputs and outputs of a call, as far as they are arrays of numbers."""
+        """Write the inputs and outputs of a call if all are numeric arrays and the size limit allows it."""
         array = getattr(sys.modules.get("numpy"), "asarray", None)
         if array is None or type(feed) is not dict or not isinstance(result, list):
             return
@@ -481,7 +481,7 @@ class Recorder:
                 rest = rest[os.write(self.values_fd, rest) :]
 
     def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Counters:
-        """Return the counters of a signature, new ones if it was not seen before."""
+        """Return the counters of a signature, new ones if it is new."""
         ints = self.ints if self.ints is not None else self.counters()
         inputs, shapes = [], []
         for name, value in feed.items() if isinstance(feed, dict) else ():
@@ -494,15 +494,15 @@ class Recorder:
             return found
         if state.tids and not state.placed:
             state.placed = True
-            cpus = affinities(state.tids)  # a thread pins itself some time after it was started
-            state.tids = sorted(cpus)  # others had to do with the creation alone
+            cpus = affinities(state.tids)  # a thread pins itself some time after its start
+            state.tids = sorted(cpus)  # other threads only took part in the creation
             pinned = json.dumps([cpus[tid] for tid in state.tids[:THREADS]])
             self.write(e="placed", id=state.id, threads=len(cpus), cpus=self.interned("cpus", pinned))
         signature = self.interned("signature", (method, tuple(inputs)), outputs=outputs_of(result))
         with self.lock:
             self.keys += 1
             number = self.keys
-            row = 0  # shared by all that have no row of their own
+            row = 0  # shared by all without their own row
             if self.free:
                 row = self.free.pop()
             elif ints[ROWS_AT] < ROWS - 1:
@@ -518,7 +518,7 @@ class Recorder:
         return found
 
     def inspect(self, state: State, feed: Any) -> Tuple[int, int, int, int, int]:
-        """Look at the inputs of a call: lists, strides, outputs that came back, and how full a mask is."""
+        """Return counts about a call's inputs: lists, strides, outputs of the previous call, and elements of masks."""
         lists = strided = chained = masks = ones = 0
         if not isinstance(feed, dict):
             return 0, 0, 0, 0, 0
@@ -548,7 +548,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add what an inspected call showed to its row."""
+        """Add the observations of an inspected call to its row."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0
@@ -573,7 +573,7 @@ class Recorder:
     # Forks.
 
     def forked(self) -> None:
-        """Begin again in the child of a fork: its sessions are there, their threads are not."""
+        """Start again in the child of a fork, which has the sessions but not their threads."""
         if self.off or not self.home:
             return
         parent, states = self.name, self.states
@@ -615,7 +615,7 @@ def _gone(key: int, ref: Any) -> None:
 
 
 def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
-    """Return a method that records its calls; it takes, returns and raises what the original does."""
+    """Return a method that records its calls, with the arguments, results and errors of the original."""
     feed_at = 0 if method == "run_with_iobinding" else 1
     feed_name = {
         "run": "input_feed",
@@ -645,7 +645,7 @@ def wrapped(original: Callable[..., Any], method: str) -> Callable[..., Any]:
 
 
 def wrapper_ns() -> int:
-    """Return what a wrapped call costs apart from the recorder's own work."""
+    """Return the overhead of a wrapped call in nanoseconds, without the recorder's own work."""
     call = wrapped(lambda self, *args, **kwargs: None, "")
     least = 1 << 30
     for _ in range(5):
@@ -701,13 +701,13 @@ def patch(module: Any, recorder: Recorder) -> None:
 
 
 class Finder:
-    """Finds nothing itself: when onnxruntime's classes are imported, they are wrapped next."""
+    """Import finder that wraps onnxruntime's classes after their import, and finds nothing itself."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.busy = recorder, False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return what the other finders find, with a loader that wraps the module."""
+        """Return onnxruntime's module spec from the other finders, with a loader that wraps it; else None."""
         if name == PACKAGE:
             try:
                 loading(self.recorder.folder)
@@ -716,7 +716,7 @@ class Finder:
         if name != MODULE or self.busy:
             return None
         self.busy = True
-        while WARNING in sys.warnoptions:  # not earlier: the list may still be walked over
+        while WARNING in sys.warnoptions:  # not earlier, since the list may still be iterated
             sys.warnoptions.remove(WARNING)
         try:
             finders = [
@@ -770,7 +770,7 @@ def affinities(tids: List[int]) -> Dict[int, List[int]]:
 
 
 def cpu_ns(tids: List[int]) -> int:
-    """Return the CPU time of threads; of many it is estimated from the first."""
+    """Return the CPU time of threads in nanoseconds; for many threads it is estimated from the first ones."""
     total = 0
     some = tids[:THREADS]
     for tid in some:
@@ -780,7 +780,7 @@ def cpu_ns(tids: List[int]) -> int:
             continue
         try:
             total += int(os.read(fd, 64).split()[0])
-        except (OSError, IndexError):  # it ended meanwhile
+        except (OSError, IndexError):  # the thread ended meanwhile
             continue
         finally:
             os.close(fd)
@@ -801,7 +801,7 @@ def read_options(options: Any) -> Optional[Dict[str, Any]]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: enumerations by name, providers as pairs."""
+    """Return a value in JSON types: enumerations by name, tuples as lists."""
     if value is None or isinstance(value, (bool, int, float, str)):
         name = getattr(value, "name", None)
         return name if isinstance(name, str) else value
@@ -813,7 +813,7 @@ def plain(value: Any) -> Any:
 
 
 def described(value: Any) -> Tuple[str, Any]:
-    """Return the element type and the shape of an input, as far as they can be seen without a copy."""
+    """Return the element type and the shape of an input if they are available without a copy."""
     shape = getattr(value, "shape", None)
     if callable(shape):  # an OrtValue
         try:
@@ -830,20 +830,20 @@ def described(value: Any) -> Tuple[str, Any]:
 
 
 def outputs_of(result: Any) -> List[Any]:
-    """Return the shapes of what a call returned."""
+    """Return the element types and shapes of a call's results."""
     if not isinstance(result, (list, tuple)):
         return []
     return [list(described(value)) for value in result]
 
 
 def loading(folder: str) -> None:
-    """Leave a file that says that this process will report once ONNX Runtime is imported: it may end before."""
+    """Create a file that marks this process as loading ONNX Runtime, since it may end before it reports."""
     path = os.path.join(folder, "%d.loading" % os.getpid())
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def version_in(home: str) -> str:
-    """Return the version that a package states in its ``__init__``, which is not finished yet."""
+    """Return the version in a package's ``__init__``, which is still being imported; "" if there is none."""
     with open(os.path.join(home, "__init__.py"), encoding="utf-8", errors="replace") as file:
         for line in file:
             if line.startswith("__version__"):
@@ -855,7 +855,7 @@ _RECORDER: Optional[Recorder] = None
 
 
 def begin() -> None:
-    """Record this process, if the variable names a folder and nothing records it yet."""
+    """Record this process, if the variable contains a folder and no recorder is active yet."""
     global _RECORDER  # noqa: PLW0603 -- methods of onnxruntime's classes read it, also in the child of a fork
     folder = os.environ.get(VARIABLE, "")
     if _RECORDER is not None or not os.path.isabs(folder) or not os.path.isdir("/proc/self/task"):

@@ -1,4 +1,4 @@
-"""The recorder of programs that are not Python: one C file, compiled here, that LD_PRELOAD puts into them."""
+"""The recorder for programs other than Python: one C file, compiled here and loaded by LD_PRELOAD."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ortune.records import SessionChange
 SOURCE = Path(__file__).with_name("native.c")
 VARIABLE = "LD_PRELOAD"
 CHANGES = "native.txt"
-"""The changes as its few lines of C read them."""
+"""Name of the file with the changes, in the format of the C code."""
 COMPILERS = ("cc", "gcc", "clang")
 LIMIT_S = 60.0
 _NUMBERS = {
     "ORT_DISABLE_ALL": 0, "ORT_ENABLE_BASIC": 1, "ORT_ENABLE_EXTENDED": 2, "ORT_ENABLE_LAYOUT": 3, "ORT_ENABLE_ALL": 99,
     "ORT_SEQUENTIAL": 0, "ORT_PARALLEL": 1,
 }  # fmt: skip
-"""Values of enumerations as C has them."""
+"""Values of enumerations in C."""
 _UNSAFE = frozenset("\t\n")
 
 
 @cache
 def library() -> str:
-    """Compile the recorder and return its file; "" without a C compiler, or if it cannot be compiled.
+    """Compile the recorder and return its path; "" without a C compiler, or if the compilation fails.
 
-    It is compiled once in a process and removed at its end.
+    It is compiled once per process and removed at its end. A path with spaces or colons counts as failed.
     """
     compiler = next(filter(None, map(launcher.program, COMPILERS)), "")
     if not compiler:
@@ -48,18 +48,18 @@ def library() -> str:
 
 
 def preloaded(given: Mapping[str, str]) -> dict[str, str]:
-    """Return the variable that puts the recorder into programs, after what the user preloads; {} without it."""
+    """Return LD_PRELOAD with the recorder after the user's libraries; {} without the recorder."""
     path = library()
     return {VARIABLE: ":".join(filter(None, (given.get(VARIABLE, ""), path)))} if path else {}
 
 
 def without(value: str) -> str:
-    """Return a recorded value of the variable without the recorder."""
+    """Return a recorded value of LD_PRELOAD without the recorder."""
     return ":".join(path for path in value.replace(" ", ":").split(":") if path and path != library())
 
 
 def lines(changes: Sequence[SessionChange]) -> str:
-    """Return changes as lines: number, sha256, size, kind, key, value, and the setting in words, by tabs."""
+    """Return changes as tab-separated lines: number, sha256, size, kind, key, value, and setting in words."""
     found = []
     for number, change in enumerate(changes):
         settings = [("option", key, _number(value)) for key, value in change.options.items()]

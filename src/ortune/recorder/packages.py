@@ -1,4 +1,4 @@
-"""Which installed package a source file belongs to."""
+"""Finds the installed package of a source file."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LONGEST_BYTES = 8 << 20
 
 
 class Packages:
-    """Names and versions of distributions, read from the metadata next to their files."""
+    """Names and versions of packages, read from the metadata next to their files."""
 
     def __init__(self) -> None:
         self._of_site: dict[str, dict[str, tuple[str, str]]] = {}
 
     def frame(self, file: str, line: int, function: str) -> Frame:
-        """Return a frame with the package of its file."""
+        """Return a frame with the package of its file, if it is in one."""
         match = _SITE.match(file)
         module = _MODULES.match(file)
         if module is not None:
@@ -49,7 +49,7 @@ def _version(place: Path) -> str:
 
 
 def _tops(site: Path) -> dict[str, tuple[str, str]]:
-    """Return the distribution of every top-level name in a folder of packages."""
+    """Return the distribution of each top-level name in a folder of packages."""
     found: dict[str, tuple[str, str]] = {}
     for folder in sorted(site.glob("*.dist-info")):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")

@@ -1,4 +1,4 @@
-"""Runs a program with the recorder in it, and collects what it recorded."""
+"""Runs a program with the recorder, and collects the recording."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ortune.records import Recording
 def record(
     command: Sequence[str], *, duration_s: float = math.inf, with_inputs: int = 0, given: Mapping[str, str]
 ) -> Recording:
-    """Run a program to its end, and return how it used ONNX Runtime.
+    """Run a program to its end, and return its use of ONNX Runtime.
 
     Args:
         command: Program and arguments.
-        duration_s: Ask the program to end after this time.
-        with_inputs: Calls of each place and combination of shapes whose inputs are kept.
-        given: Its environment without a recording.
+        duration_s: Seconds after which the program is requested to end.
+        with_inputs: Number of calls per call site and combination of shapes with stored inputs; 0 stores none.
+        given: The environment without the recorder.
 
     Raises:
-        UsageError: This system has no /proc, or the program cannot be started.
+        UsageError: This system lacks /proc, or the program cannot be started.
     """
     require_proc()
     with temporary.folder() as scratch:
@@ -75,15 +75,15 @@ def record(
 
 
 def exit_code(recording: Recording) -> int:
-    """Return the exit code of a recording: the program's own, and 3 if it succeeded and a process was missed."""
+    """Return the program's exit code, or 3 if it succeeded but a process was missed."""
     code = recording.code
     if recording.ended_by == "duration" and code == SIGNALLED + signal.SIGTERM:
-        code = 0  # as it was asked to
+        code = 0  # as requested
     return 3 if code == 0 and recording.missed else code
 
 
 def _cpu_ticks() -> tuple[int, int]:
-    """Return the ticks of all CPUs since the machine was started: those in use, and all."""
+    """Return the ticks of all CPUs since the machine started: busy ones, and all."""
     fields = [int(word) for word in (read_text(Path("/proc/stat")) or "").partition("\n")[0].split()[1:9]]
     if len(fields) < 5:
         return 0, 0

@@ -1,4 +1,4 @@
-"""Reads what the recorders of a program's processes wrote."""
+"""Reads the logs of a program's processes."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class Log:
     """The events of one process, and its counters.
 
     Attributes:
-        name: The stem of its files.
-        process: What it said of itself.
-        events: All other events in their order.
-        ints: Its memory map; () if it made no call.
+        name: File name of the log, without suffix.
+        process: Description of the process.
+        events: All events in order.
+        ints: Integers of its memory map; () if there is none.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Log:
 
 @dataclass(slots=True, kw_only=True)
 class Recorded:
-    """What all processes together recorded.
+    """The recordings of all processes.
 
     Attributes:
-        homes: The folders of ONNX Runtime, by the number of the process.
+        homes: Folders of ONNX Runtime, by process number.
     """
 
     processes: list[RecordedProcess] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Recorded:
 
 
 def logs(folder: Path) -> list[Log]:
-    """Read the files of a recording, oldest process first; a last line that is cut off is left out."""
+    """Return the logs of a recording, oldest process first; logs of another format are skipped."""
     found = []
     for path in folder.glob("*.log"):
         events = list(parse(files.read(path)))
@@ -89,13 +89,13 @@ def logs(folder: Path) -> list[Log]:
 
 
 def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int]) -> Recorded:
-    """Return what the processes of a program recorded.
+    """Return the recordings of a program's processes.
 
     Args:
         folder: The folder of the recording.
         start_ns: Start of the recording, on the monotonic clock.
         digests: The sha256 of model files.
-        cpu_ns: CPU time of each process by its number.
+        cpu_ns: CPU time in ns by process number.
     """
     merged = Recorded()
     every = logs(folder)
@@ -115,7 +115,7 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
 
 
 class _Numbers(Generic[T]):
-    """Numbers equal things alike."""
+    """Assigns numbers to things; equal things get the same number."""
 
     def __init__(self, things: list[T]) -> None:
         self.things = things
@@ -162,7 +162,7 @@ class _Reader:
     def sessions(
         self, parent: int, known: Mapping[tuple[int, int], RecordedSession]
     ) -> Iterator[RecordedSession]:
-        """Read the sessions, those that a fork inherited among them."""
+        """Yield the sessions, including those inherited by a fork."""
         rows: dict[int, list[RecordedCalls]] = {}
         ends: dict[int, int] = {}
         cpus: dict[int, Placed] = {}
@@ -246,7 +246,7 @@ class _Reader:
         return self.places.of(tuple(self.packages.frame(*frame) for frame in self.frames.get(frames, ())))
 
     def process(self, parent: int, cpu_ns: int | None) -> RecordedProcess:
-        """Read what the process said of itself, and its first calls."""
+        """Return the process with its description, its first calls and the recorder's own time."""
         said, ints = self.log.process, self.log.ints
         calls = sum(values[hook.COUNT] for values in self.counts.values())
         plain = calls - sum(values[hook.INSPECTED] for values in self.counts.values())
@@ -281,7 +281,7 @@ class _Reader:
 
 
 def _own_variables(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the program would have without the recorder."""
+    """Return environment variables without the recorder's own library."""
     preload = native.without(variables.get(native.VARIABLE, ""))
     kept = {name: value for name, value in variables.items() if name != native.VARIABLE}
     return {**kept, native.VARIABLE: preload} if preload else kept
@@ -292,7 +292,7 @@ def _shape(shape: list[int | str] | None) -> tuple[int, ...] | None:
 
 
 def _names(providers: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of providers, which may have options."""
+    """Return the names of providers, with or without options."""
     return tuple(str(each[0] if isinstance(each, list) else each) for each in providers)
 
 

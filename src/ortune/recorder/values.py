@@ -1,4 +1,4 @@
-"""Values of recorded calls: what went in and what came out."""
+"""Recorded values of calls: their inputs and outputs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ortune.records import RecordedModel, RecordedTensor, RecordedValues
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20
-"""Of all recorded inputs together."""
+"""Maximum bytes of all recorded inputs together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallValues:
-    """One call.
+    """The values of one call.
 
     Attributes:
-        row: The number of its row in the log of its process.
-        model: The sha256 or the path of the model.
+        row: Number of its row in the log of its process.
+        model: The sha256 or the path of the model; "" if unknown.
     """
 
     row: int
@@ -38,7 +38,7 @@ class CallValues:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The model and a digest of the inputs: equal calls of two runs have the same."""
+        """The model and a digest of the inputs, equal for equal calls of different runs."""
         digest = hashlib.sha256()
         for name, value in sorted(self.inputs.items()):
             digest.update(f"{name} {value.dtype.str} {value.shape} ".encode())
@@ -47,7 +47,7 @@ class CallValues:
 
 
 def calls(folder: Path) -> Iterator[CallValues]:
-    """Read the calls that all processes wrote with their values; a last one that is cut off is left out."""
+    """Yield the calls that all processes stored with values; a truncated last call is skipped."""
     for path in sorted(folder.glob("*.values")):
         models = _models(path.with_suffix(".log"))
         data, at = files.read(path), 0
@@ -71,14 +71,14 @@ def calls(folder: Path) -> Iterator[CallValues]:
 
 
 def inputs_of(folder: Path, models: Sequence[RecordedModel], most: int) -> tuple[RecordedValues, ...]:
-    """Return different inputs of calls, at most so many for each model and combination of shapes.
+    """Return distinct inputs of calls, limited in number per model and combination of shapes.
 
-    All together have at most ``MOST_BYTES``; what is beyond that is left out.
+    The total size is at most ``MOST_BYTES``; calls that exceed it are skipped.
 
     Args:
-        folder: The folder of a recording that was made with values.
+        folder: Folder of a recording with values.
         models: The recorded models.
-        most: How many are kept.
+        most: Maximum number per model and combination of shapes.
     """
     numbers = {
         name: number for number, each in enumerate(models) for name in (each.path, each.sha256) if name

@@ -1,4 +1,4 @@
-"""Watches the processes of a program from outside, to prove which of those that use ONNX Runtime were recorded."""
+"""Observes the processes of a program from outside, to find those that use ONNX Runtime but were not recorded."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from ortune.recorder.doors import APPLY_VARIABLE, VARIABLE
 from ortune.records import MissedProcess, MissedReason
 
 STATIC = b"N11onnxruntime"
-"""Part of the type names that every ONNX Runtime contains, also one that was linked into a program."""
+"""Part of the type names in every ONNX Runtime, including one that was linked into a program."""
 LIBRARY = re.compile(r"onnxruntime[^/]*$", re.IGNORECASE)
-"""Names of its files."""
+"""Pattern of the names of its files."""
 STARTING_S = 1.0
-"""How long a child may take from its fork to its exec."""
+"""Maximum seconds of a child between its fork and its exec."""
 TICK_S = 0.05
-"""How often the processes of a program are looked at."""
+"""Seconds between two readings of a program's processes."""
 CLOSE_S = 0.005
-"""How often a young Python process is looked at that the recorder cannot enter."""
+"""Seconds between two readings of a young Python process that the recorder cannot enter."""
 YOUNG_S = 5.0
 AGAIN_S = 0.5
-"""How often a process that reports is looked at again."""
+"""Seconds between two readings of a process that has reported."""
 UNSEEN_S = 0.03
-"""Time in which ONNX Runtime can be loaded, used and gone, in a process that has NumPy."""
+"""Seconds in which a process with NumPy can load, use and unload ONNX Runtime unnoticed."""
 UNSEEN_BEFORE_S = 0.25
-"""The same for a process without: NumPy comes first."""
+"""The same for a process without NumPy, which must be loaded first."""
 MOST_SCANNED_BYTES = 2 << 30
 _SYSTEM = ("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/")
 _PACKAGES = ("-packages/", "/site-packages/")
@@ -44,18 +44,18 @@ _SHUT: Final = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """A process of the program, as seen from outside.
+    """A process of the program, as observed from outside.
 
     Attributes:
-        pid, start: The process; the second is its start in ticks, because numbers are used again.
-        argv: Its command line.
-        environment: Its environment when it was started; None if that cannot be read.
-        executable: Its program file.
-        mapped: Files with code that it has mapped.
-        cpu_ns: Its CPU time.
-        parent: The number of its parent when it was last seen.
-        first_s, looked_s: When it was first and last looked at.
-        gone_s: When it was first found to have ended; infinite while it runs.
+        pid, start: Process number, and its start in ticks, since numbers are reused.
+        argv: Command line.
+        environment: Relevant variables of its environment at its start; None if not readable.
+        executable: Path of its program.
+        mapped: Paths of mapped files with code.
+        cpu_ns: CPU time in nanoseconds.
+        parent: Number of its parent at the last reading.
+        first_s, looked_s: Times of the first and the last reading.
+        gone_s: Time when its end was first noticed; infinite while it runs.
     """
 
     pid: int
@@ -77,7 +77,7 @@ class Seen:
 
     @property
     def unseen_s(self) -> float:
-        """Time without a look in which it might have used ONNX Runtime."""
+        """Seconds without a reading in which it might have used ONNX Runtime."""
         return UNSEEN_S if any("/numpy/" in path for path in self.mapped) else UNSEEN_BEFORE_S
 
 
@@ -85,10 +85,10 @@ class ProcessWatch:
     """The processes of one program.
 
     Args:
-        root: The number of its first process.
+        root: Number of its first process.
         folder: The folder of the recording.
-        door: The folder with the recorder on the search path.
-        variable: The variable that names the folder of the recording.
+        door: Folder of the recorder on the search path.
+        variable: Variable with the folder of the recording.
     """
 
     def __init__(self, root: int, folder: Path, door: Path, variable: str = VARIABLE) -> None:
@@ -99,9 +99,9 @@ class ProcessWatch:
         self._whole_s = -math.inf
 
     def look(self) -> float:
-        """Look at the processes of the program that exist now, and return the seconds until the next look.
+        """Read the current processes of the program, and return the seconds until the next reading.
 
-        Most of the looks are only at the processes that cannot be recorded and might load ONNX Runtime for a moment.
+        Most readings are only of processes that cannot be recorded and might load ONNX Runtime briefly.
         """
         if self._close and monotonic.now_s() - self._whole_s < TICK_S:
             self.look_closely()
@@ -116,7 +116,7 @@ class ProcessWatch:
         return CLOSE_S if self._close else TICK_S
 
     def look_closely(self) -> None:
-        """Look at the young processes that the recorder cannot enter."""
+        """Read the young processes that the recorder cannot enter."""
         for process in self._close:
             now_s = monotonic.now_s()
             if _key(process.pid) == (process.pid, process.start) and _look_at(process):
@@ -129,7 +129,7 @@ class ProcessWatch:
         self._whole_s = monotonic.now_s()
         reported = self.reported()
         found = {key for pid in descendants(self.root) if (key := _key(pid))}
-        # A daemon leaves its parent and is still of this program.
+        # A daemon leaves its parent but still belongs to the program.
         found |= {key for key in self._alive if _key(key[0]) == key}
         self._alive = found
         for pid, start in found:
@@ -143,18 +143,18 @@ class ProcessWatch:
         ]
 
     def reported(self) -> set[int]:
-        """Return numbers of the processes that wrote a log."""
+        """Return the numbers of the processes that wrote a log."""
         return {int(path.name.partition("-")[0]) for path in self.folder.glob("*.log")}
 
     def loading(self) -> set[int]:
-        """Return numbers of the processes that began to import ONNX Runtime with the recorder in them."""
+        """Return the numbers of the processes that began to import ONNX Runtime with the recorder."""
         return {int(path.stem) for path in self.folder.glob("*.loading")}
 
     def missed(self, homes: Mapping[int, tuple[str, ...]]) -> tuple[MissedProcess, ...]:
         """Return the processes that use ONNX Runtime and did not report.
 
         Args:
-            homes: The folders of the recorded libraries of ONNX Runtime, by the number of the process.
+            homes: Folders of the recorded ONNX Runtime libraries, by process number.
         """
         found = []
         scan = _Scan()
@@ -177,7 +177,7 @@ class ProcessWatch:
             library = libraries[0] if libraries else scan.first(process)
             if library:
                 reason = self._reason(process, bool(libraries))
-                # One that ended within the import has used nothing.
+                # A process that ended during the import has not used ONNX Runtime.
                 if reason != "unknown" or process.pid not in loading:
                     found.append(_missed(process, library, reason))
             elif math.isfinite(process.gone_s) and process.gone_s - process.looked_s > process.unseen_s:
@@ -185,7 +185,7 @@ class ProcessWatch:
         return tuple(found)
 
     def _is_shut(self, process: Seen) -> bool:
-        """Return whether a process is one of Python that the recorder cannot enter."""
+        """Return whether a Python process cannot be entered by the recorder."""
         return self._reason(process, True) in _SHUT
 
     def _reason(self, process: Seen, shared: bool) -> MissedReason:
@@ -209,7 +209,7 @@ class ProcessWatch:
 
 
 def homes_of(homes: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
-    """Return the folders of ONNX Runtime, by the number of the process, as the system has them: without links."""
+    """Return the folders of ONNX Runtime with links resolved, by process number."""
     found: dict[int, tuple[str, ...]] = {}
     for pid, home in homes:
         found[pid] = (*found.get(pid, ()), os.path.realpath(home) + os.sep)
@@ -221,14 +221,14 @@ def _missed(process: Seen, library: str, reason: MissedReason) -> MissedProcess:
 
 
 class _Scan:
-    """Looks for an ONNX Runtime that was linked into a program or a library; each file once."""
+    """Searches programs and libraries for a linked ONNX Runtime; each file once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], bool] = {}
         self._bytes = 0
 
     def first(self, process: Seen) -> str:
-        """Return the first file of a process that contains one; "" for none."""
+        """Return the first file of a process that contains one; "" if there is none."""
         paths = [process.executable, *sorted(path for path in process.mapped if _is_foreign(path))]
         return next((path for path in paths if path and self._contains(path)), "")
 
@@ -254,7 +254,7 @@ class _Scan:
 
 
 def _is_foreign(path: str) -> bool:
-    """Return whether a library does not belong to the system or to Python itself."""
+    """Return whether a library belongs neither to the system nor to Python itself."""
     return any(part in path for part in _PACKAGES) or not path.startswith(_SYSTEM)
 
 
@@ -264,7 +264,7 @@ def _is_old(path: str) -> bool:
 
 
 def _flags(argv: tuple[str, ...]) -> str:
-    """Return the letters of the interpreter's own options."""
+    """Return the letters of the interpreter's options."""
     letters = ""
     for word in argv[1:]:
         if not word.startswith("-") or word.startswith("--") or word == "-":
@@ -277,14 +277,14 @@ def _flags(argv: tuple[str, ...]) -> str:
 
 
 def _look_at(process: Seen) -> bool:
-    """Read what can be seen of a process, and return whether it still runs."""
+    """Read a process from /proc, and return whether it still runs."""
     place = Path("/proc") / str(process.pid)
     try:
         executable = str((place / "exe").readlink()).removesuffix(" (deleted)")
         words = (place / "cmdline").read_bytes()[:4096].decode("utf-8", "backslashreplace").split("\0")
         argv = tuple(words[:-1])
         if (executable, argv) != (process.executable, process.argv):
-            process.mapped.clear()  # of the program that started this one in its place
+            process.mapped.clear()  # these belong to the program that it replaced
         process.executable, process.argv = executable, argv
         process.environment = _environment((place / "environ").read_bytes())
         for line in (place / "maps").read_text(encoding="utf-8", errors="backslashreplace").splitlines():
@@ -306,7 +306,7 @@ def _environment(data: bytes) -> dict[str, str] | None:
 
 
 def descendants(root: int) -> list[int]:
-    """Return the numbers of a process and of all that it started, directly or not."""
+    """Return the numbers of a process and its descendants."""
     found, waiting = [], [root]
     while waiting:
         pid = waiting.pop()

@@ -1,4 +1,4 @@
-"""Runs a program once, and measures the whole of it: its time, its CPU time, the memory of its processes."""
+"""Runs a program once and measures its total time, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class WholeRun:
     """One run of a program.
 
     Attributes:
-        wall_ns, cpu_ns: Its time, and the CPU time of all processes that were waited for.
-        peak_bytes: The most memory of its processes together, looked at every 0.1 s; shared pages count once.
-        code: Its exit code, minus the number of the signal that ended it; None if it was ended after its time.
-        output: The end of what it printed on stdout and stderr.
+        wall_ns, cpu_ns: Duration, and CPU time of all processes that were waited for.
+        peak_bytes: Maximum memory of all its processes, read every 0.1 s; shared pages count once.
+        code: Exit code, or minus the number of the signal that ended it; None if it was ended after the limit.
+        output: The end of its stdout and stderr.
     """
 
     wall_ns: int
@@ -37,13 +37,13 @@ class WholeRun:
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *, limit_s: float) -> WholeRun:
-    """Run a program to its end, with nothing on its stdin.
+    """Run a program to its end, with empty stdin.
 
     Args:
         command: Program and arguments.
-        environment: Its whole environment.
-        scratch: Where its output lies meanwhile.
-        limit_s: End it after this time.
+        environment: Complete environment.
+        scratch: Folder for its output meanwhile.
+        limit_s: Seconds after which it is ended.
 
     Raises:
         OSError: It cannot be started.
@@ -69,13 +69,13 @@ def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *
 
 
 class OtherPrograms:
-    """The CPU time that other programs take from now on."""
+    """The CPU time of other programs from now on."""
 
     def __init__(self) -> None:
         self._before = read_sensors()
 
     def ratio(self) -> float | None:
-        """Return their share of all CPUs since the beginning; None if the system does not tell."""
+        """Return their share of all CPUs since the start; None if the system does not report it."""
         before, after = self._before, read_sensors()
         if before.busy_us is None or after.busy_us is None or before.own_us is None or after.own_us is None:
             return None
