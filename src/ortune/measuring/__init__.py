@@ -1,1 +1,1 @@
-"""One model measured, whatever asks: sides, trials, turns, blocks, journal, budget, limits."""
+"""Measurement of one model, shared by all verbs: sides, trials, turns, blocks, journal, budget, limits."""

@@ -33,7 +33,7 @@ class Lowered:
 
     Attributes:
         level: The lowest level that fails, and the highest level that runs.
-        asked: The plan of the failed trial.
+        asked: The plan of the failed trial, at the requested level.
         plan: The plan at the highest level that runs.
         trial: A trial of ``plan``.
         at: The plan at the lowest level that fails.
@@ -69,7 +69,7 @@ def unoptimised(
 
     Returns:
         The outcome, or None if optimisation cannot be the cause: the arm does not optimise, no level applies to its
-            runtime, or the error precedes optimisation.
+        runtime, or the error precedes optimisation.
     """
     if (
         not isinstance(failed, Failed)

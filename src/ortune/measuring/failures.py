@@ -22,7 +22,7 @@ def raise_if_unrunnable(outcome: Failed, arm: Arm) -> None:
     """
     where = place(arm)
     if outcome.reason == "no-runtime":
-        # A browser, or onnxruntime-web, is not there by --runtime, and says itself what helps.
+        # --runtime cannot provide a browser or onnxruntime-web; their errors contain the advice.
         what, _, do = outcome.what.partition(" -> ")
         where = "" if do else arm.runtime.python
         raise RuntimeNotFound(what, where=where, do=do or "pip install onnxruntime, or --runtime PATH")
@@ -163,7 +163,7 @@ _NOT_LOADED = (
         "keep small tensors in the model file: "
         "onnx.save(onnx.load(MODEL), NEW, save_as_external_data=True, size_threshold=1024)",
     ),
-    # ONNX Runtime knows the operator, and refuses what it is given. No input is known yet, so none can mend it.
+    # ONNX Runtime rejects the operator's shapes before any input is known, so other inputs cannot help.
     (
         _SHAPES,
         "export the model again: shapes in it contradict each other, whatever its inputs are",

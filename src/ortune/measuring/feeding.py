@@ -60,8 +60,7 @@ def settle_workload(
     """Try the proposed inputs and correct them by ONNX Runtime's errors, until they run.
 
     Inputs that fail are run once more without graph optimisation: if they run then, the optimiser is the cause; if not,
-        the error names nodes of the model. With ``keep_outputs`` the executor's last outcome has the path of the
-        outputs.
+    the error names nodes of the model. With ``keep_outputs`` the executor's last outcome has the path of the outputs.
 
     Raises:
         InputError: No inputs were found that run. Names the input and the option.

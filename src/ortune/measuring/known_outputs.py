@@ -28,8 +28,8 @@ class KnownOutputs:
         level_check: The result of that comparison; None if it was not made.
         exact: Comparison with the model evaluated in float64; None if it was not made.
         exact_of: The same comparison for other sides, by name.
-        renames: By arm, the names of its outputs in the base.
-        known_differences: By key, differences that an interrupted session journalled.
+        renames: Names of the base's outputs by names of an arm's outputs, by arm.
+        known_differences: Differences that an interrupted session journalled, by key.
         own_rounding: The differences caused by rounding only; None if not measured yet.
         precise: By plan, model and build, outputs with activations in float32; None if these are not rounded, or the
             run failed.

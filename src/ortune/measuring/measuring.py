@@ -50,7 +50,7 @@ from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.turns import Turns
 
-STARTS = 2  # further processes that show how long a plan takes to load and to run first, besides the pilot's
+STARTS = 2  # processes that time the load and the first run of a plan, in addition to the pilot's
 
 
 class Measuring:

@@ -20,7 +20,7 @@ AWAKE_NS = 1_000_000  # after which a fast model runs as if it had not slept
 # times as long as the later ones, in twelve pages of twelve turns.
 PAGE_AWAKE_NS = 8_000_000
 LEAST_ROUNDS, MOST_ROUNDS = 5, 16
-NEXT_TO_NOTHING = 0.1  # of a trial's start: what may be saved by cutting its runs
+NEXT_TO_NOTHING = 0.1  # share of a trial's start below which cutting its runs saves too little
 LEAST_SHORT = 3  # rounds of a trial that a budget shortens, before its turns are cut too
 BETWEEN_FLOOR = 0.01  # processes differ by about 1 % on a quiet machine; two pilots cannot resolve less
 
@@ -90,7 +90,7 @@ def shortened(turns: Turns, start_ns: float, run_ns: float, most_ns: float, leas
     """Return the turns cut to fit: fewer rounds first, then fewer runs, then two rounds; not below that.
 
     The number of runs stays if all turns are short compared with the start: cutting them would hardly shorten a trial,
-        and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
+    and a model of 0.25 ms measured 1 ms in a page if it ran only once after each pause.
 
     Args:
         turns: The turns without a limit.

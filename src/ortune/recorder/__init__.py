@@ -1,1 +1,1 @@
-"""The recorder: one file that runs in a user's program, and the doors by which it gets there."""
+"""The recorder: files that run in a user's program, ways to load them there, and readers of their logs."""

@@ -116,7 +116,7 @@ class Improving:
         return parts, state(parts, self._inferred.shares(copy), "rewritten", specs)
 
     def replacement(self, left: LeftOperator) -> tuple[RewriteSpec, int] | None:
-        """Return the rewrite that leaves the fewest nodes of this operator, with the regions then; None without one."""
+        """Return the best rewrite against this operator and the number of regions with it; None if none helps."""
         before = _count(self._found, left)
         choices = [
             (_count(parts, left), after.regions, spec)

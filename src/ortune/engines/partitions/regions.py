@@ -15,8 +15,8 @@ class Wiring:
 
     Attributes:
         units: The units in the graph's order.
-        before: By id of a unit, the units that produce its inputs, once for each value.
-        behind: By id of a unit, the units that read its values.
+        before: Units that produce a unit's inputs, once for each value, by its id.
+        behind: Units that read a unit's values, by its id.
     """
 
     def __init__(self, units: Sequence[Unit]) -> None:
@@ -51,7 +51,7 @@ def grouped(wiring: Wiring, takes: Mapping[int, bool]) -> list[list[Unit]]:
 
     Args:
         wiring: The graph.
-        takes: By id of a unit, whether the provider supports it.
+        takes: Whether the provider supports a unit, by its id.
     """
     missing = Counter({id(unit): len(wiring.before[id(unit)]) for unit in wiring.units})
     ready = deque(unit for unit in wiring.units if not missing[id(unit)])

@@ -17,7 +17,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         source: Source of the table.
         releases: The releases of ONNX Runtime in the table, oldest first.
-        since: By operator, the first of these releases with it; names include the domain if it is not ONNX's.
+        since: First of these releases with an operator; operators include the domain if it is not ONNX's.
     """
 
     source: str

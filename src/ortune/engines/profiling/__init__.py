@@ -1,1 +1,1 @@
-"""A side under ONNX Runtime's profiler: taking it, telling it, the difference of two, and the machine's peaks."""
+"""Profiles of sides by ONNX Runtime's profiler: their results, the difference of two, and the machine's peaks."""

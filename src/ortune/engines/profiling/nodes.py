@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LIMIT_S = 300.0
 IN_WASM = "extended"
 _MOST_SHAPES = 64
-"""Maximum number of shapes of a node whose mean is computed, evenly spaced over all shapes."""
+"""Maximum number of a node's shapes that its mean uses, evenly spaced over all of them."""
 _LEADS = 0.9
 """Share of the operations of a fused node's origins above which one of them is the leading one."""
 

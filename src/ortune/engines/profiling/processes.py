@@ -38,8 +38,7 @@ SPLIT_RUNS = 12
 WARMUP_RUNS = 4  # of each process, including the first run
 ROUNDS, LEAST_OF_TURN = 8, 3  # turns of each process; fewer if turns would have less than LEAST_OF_TURN runs
 ENOUGH_RUNS, LONGER = 40, 5
-"""Runs of which some are undisturbed even on a busy machine, and the factor by which profiling may take longer for
-them."""
+"""Runs of which some are undisturbed even on a busy machine, and the factor of extra time for so many."""
 BUSY = 0.35  # share of the time that some task waited for a CPU: with two busy CPUs ortune itself waits up to a fifth
 MOST_EVENTS = 400_000
 """Maximum events of a trace, quick to read; ONNX Runtime stops recording at a million events."""

@@ -93,7 +93,7 @@ def result_of(
         path: Path of a trace from elsewhere, else "".
         trace: The trace.
         attribution: Its steady runs, attributed.
-        warmup: Number of warm-up runs at its start, by a test.
+        warmup: Number of warm-up runs at its start, from a statistical test.
         origins: Origins of the nodes of the optimised graph.
         peak: Peak of this machine, for floors.
         side: The profiled side; None for a trace from elsewhere.

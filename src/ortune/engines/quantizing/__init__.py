@@ -1,1 +1,1 @@
-"""Models in fewer bits for any verb: made, run, and their outputs compared with those of the float model."""
+"""Creates and runs quantized models, and compares their outputs with those of the float model."""

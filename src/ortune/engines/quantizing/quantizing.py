@@ -60,7 +60,7 @@ class Inputs:
     """Inputs to calibrate quantized models on, and inputs to measure their error.
 
     Attributes:
-        held_out: Inputs that no model was calibrated on, at most as many as a final answer needs.
+        held_out: Inputs kept from calibration if there are enough, at most as many as a final answer needs.
         checking: All of ``held_out``; if runs are slow, a subset that suffices to rank models.
     """
 
