@@ -17,7 +17,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextlib.contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Create a folder for feeds, outputs and logs, removed at the end with its processes; remove those of killed processes.
+    """Create a folder for feeds, outputs and logs; remove it at the end, and those of killed processes before.
 
     Raises:
         UsageError: No temporary folder can be created.
