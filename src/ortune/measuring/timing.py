@@ -49,7 +49,7 @@ def timing_for(trial: Measured, *, at_least_runs: int = 0) -> Timing:
     runs = max(runs, int(100e6 / cost_ns), at_least_runs)
     # Callers make their runs concurrently, equally many each.
     each_ns = cost_ns * trial.done.n_callers
-    # In a page the elapsed time is about twice that of the runs, which the wake-up does not need.
+    # In a page about half of the wall time is outside the runs, so their latency is used instead.
     awake = PAGE_AWAKE_NS / run_ns if trial.done.page is not None and run_ns else AWAKE_NS / each_ns
     turns = turns_for(process_ns, each_ns, awake)
     least = -(-at_least_runs // turns.runs)
