@@ -61,4 +61,5 @@ def _remove(folder: Path) -> None:
 
 def is_full(error: OSError) -> bool:
     """Return whether a write failed because the disk is full, which numpy reports without an error number."""
-    return error.errno in FULL or "written" in str(error) or "free space" in str(error)
+    # Only numpy's own errors have no number: the text of the others contains a path.
+    return error.errno in FULL or (error.errno is None and ("written" in str(error) or "free space" in str(error)))
