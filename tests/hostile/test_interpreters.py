@@ -79,6 +79,7 @@ OWN_FOLDER = ("program", "str(write_sources(", "self._path(", "'-'")
 """Beginnings of what is started from a folder of ours: its folder is first on the path; and what probes begin with."""
 IN_OWN_FOLDER = {
     "made.py": {"[sys.executable, '-m', 'pip', '--python', python]"},
+    "cluster_host.py": {"[sys.executable, *arguments]"},
     "libraries.py": {"[python, '-m', 'pip', 'install', *wheels]"},
 }
 """Started with a working directory of ours, which is then first on the path; and text that users are shown."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.scratch import is_full, scratch_folder
 
 HOLD = """
 import sys
-from ortune.measuring.scratch import scratch_folder
+from ortune.measuring.scratch import is_full, scratch_folder
 with scratch_folder() as folder:
     (folder / "feeds").mkdir()
     print(folder, flush=True)
@@ -83,3 +84,15 @@ def nest(folder: Path, depth: int) -> None:
         at = inner
     os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
     os.close(at)
+
+
+@pytest.mark.parametrize(
+    ("error", "full"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), True),
+        (OSError("8192 requested and 100 written"), True),
+        (PermissionError(errno.EACCES, "Permission denied", "/scratch/rewritten/model.onnx"), False),
+    ],
+)
+def test_a_path_does_not_make_an_error_one_of_a_full_disk(error: OSError, full: bool) -> None:
+    assert is_full(error) == full

@@ -62,4 +62,6 @@ def _remove(folder: Path) -> None:
 def is_full(error: OSError) -> bool:
     """Return whether a write failed because the disk is full, which numpy reports without an error number."""
     # Only numpy's own errors have no number: the text of the others contains a path.
-    return error.errno in FULL or (error.errno is None and ("written" in str(error) or "free space" in str(error)))
+    return error.errno in FULL or (
+        error.errno is None and ("written" in str(error) or "free space" in str(error))
+    )

@@ -65,14 +65,15 @@ class _Stream:
 class _Child:
     """A process with its buffered output."""
 
-    def __init__(self, arguments: List[str], variables: Dict[str, str]) -> None:
+    def __init__(self, arguments: List[str], variables: Dict[str, str], folder: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(SET_BY_RAY)}
         self.process = subprocess.Popen(
-            [sys.executable, "-I", *arguments],  # not from the folder where Ray was started
+            [sys.executable, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(inherited, **variables),
+            cwd=folder,
             start_new_session=True,
         )
         self.changed = threading.Condition()
@@ -95,6 +96,8 @@ class ClusterHost:
 
     def __init__(self) -> None:
         self._children: Dict[int, _Child] = {}
+        # Python also imports from the folder in which it is started; where Ray was started may be a stranger's.
+        self._folder = tempfile.TemporaryDirectory(prefix="ortune-host-")
         self._guard = threading.Lock()
         self._lock: Optional[int] = None
         self._made = 0
@@ -105,7 +108,7 @@ class ClusterHost:
 
     def start(self, arguments: List[str], variables: Dict[str, str]) -> int:
         """Start this interpreter with these arguments; return the number of the process here."""
-        child = _Child(arguments, variables)
+        child = _Child(arguments, variables, self._folder.name)
         with self._guard:
             self._made += 1
             self._children[self._made] = child
