@@ -16,7 +16,7 @@ from ortune.measuring.scratch import is_full, scratch_folder
 
 HOLD = """
 import sys
-from ortune.measuring.scratch import is_full, scratch_folder
+from ortune.measuring.scratch import scratch_folder
 with scratch_folder() as folder:
     (folder / "feeds").mkdir()
     print(folder, flush=True)
