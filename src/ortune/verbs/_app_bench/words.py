@@ -8,7 +8,7 @@ from ortune.inputs.played import IDLE_NS, Played
 from ortune.printable import operand
 from ortune.records import Envelope, Estimate, Recording, Runtime
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
-from ortune.show.numbers import duration
+from ortune.show.numbers import counted, duration
 from ortune.show.stored_kind import StoredKind
 from ortune.stats.processes import LEAST_PROCESSES
 from ortune.verbs._app_bench.result import AppBenchResult, PlayedPart
@@ -39,11 +39,6 @@ def plan(part: PlayedPart) -> str:
         f"playing {counted(part.calls, 'call')} of {counted(part.sessions, 'session')} in "
         f"{counted(part.processes, 'process', 'processes')}: {duration(part.span_ns)} as recorded"
     )
-
-
-def counted(n: int, one: str, many: str = "") -> str:
-    """Return a number with its noun, in the plural `many` (default: `one` with an s) if it is not 1."""
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def left_out(played: Played) -> Iterator[str]:

@@ -12,9 +12,9 @@ from ortune.printable import operand
 from ortune.records import Envelope, assignment
 from ortune.search.application import MEMORY_WORSE
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, stopped, table
-from ortune.show.numbers import memory
+from ortune.show.numbers import counted, memory
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs._app_bench.words import counted, left_out, missing, plan, played_by
+from ortune.verbs._app_bench.words import left_out, missing, plan, played_by
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, AppTuneResult
 
 __all__ = ["STORED", "changes", "document", "headline", "left_out", "missing", "plan", "played_by", "readme"]

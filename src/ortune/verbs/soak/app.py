@@ -18,6 +18,7 @@ from ortune.records import Envelope, Recording
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
+from ortune.verbs._app_bench.words import missing
 from ortune.verbs._shared.applications import require_taken
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import command, named
@@ -130,7 +131,7 @@ def _result(
             of_calls=run.played.of_calls,
             processes=tuple(rows),
         ),
-        notes=(*words.missing(application.missing),),
+        notes=tuple(missing(application.missing)),
         failed=worst.verdict in options.failing,
         reproduce=command("soak", options),
         session=opened.log.id,

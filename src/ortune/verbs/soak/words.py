@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -200,12 +200,6 @@ def document(envelope: Envelope[SoakResult]) -> Document:
 def played_on(rounds: int) -> str:
     """Return the text on how often a recorded application was played."""
     return f"the recorded steps {counted(rounds, 'time')} in each process, without the times between them"
-
-
-def missing(models: Sequence[str]) -> Iterator[str]:
-    """Yield a note on the models of a recording that were not found, if there are any."""
-    if models:
-        yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
 
 
 def _processes(result: SoakResult) -> Table:
