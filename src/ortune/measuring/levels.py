@@ -307,7 +307,10 @@ class Levels:
         return self._worst((ref, folder / ref.name, there / moved_ref.name) for ref, moved_ref in pairs)
 
     def _moved_refs(self, draw: int, grids: Mapping[str, Grid] | None, step: float) -> list[FeedRef]:
-        """Return the inputs moved by one step, in another direction with each draw."""
+        """Return copies of the inputs whose floating-point values are moved by a rounding or grid step.
+
+        A positive ``step`` moves them by up to that share of the largest value. Each draw has its own seed.
+        """
         refs = []
         for i, ref in enumerate(self._refs):
             place, seed = self._folder / f"moved-{i}-{draw}", self._work.seed + draw

@@ -157,7 +157,7 @@ class Measuring:
         check.levels = Levels(side, self.refs, self.executor, self.work, self.scratch / "levels")
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
-        """Restore the turns of later trials, shortened to the requested maximum as far as is useful.
+        """Set the turns of later trials to those of the pilot, shortened to the requested maximum as far as is useful.
 
         Args:
             most_ns: Maximum nanoseconds of a trial; rounds are cut for it, then runs.

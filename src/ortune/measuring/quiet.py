@@ -1,4 +1,4 @@
-"""Waits for a machine with CPUs that other programs do not use."""
+"""Waits until other programs stop using the CPUs of the machine."""
 
 from __future__ import annotations
 

@@ -548,7 +548,7 @@ class Recorder:
         active: int,
         result: Any,
     ) -> None:
-        """Add the observations of an inspected call to its row."""
+        """Add a call's inspection, if there was one, and the CPU time of its pool to its row; remember its outputs."""
         ints = self.ints
         after_ns = cpu_ns(state.tids)
         alone = active == 1 and state.active == 0

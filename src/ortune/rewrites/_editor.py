@@ -12,7 +12,10 @@ from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subg
 
 
 def release(node: ir.Node) -> list[ir.Value]:
-    """Detach the subgraphs of a node that will be removed, and return the outer values that they read."""
+    """Detach the subgraphs of a node that will be removed, and return the values that they read but do not compute.
+
+    These are outer values, and the subgraphs' own inputs and initializers.
+    """
     inner = [member for graph in subgraphs(node) for member in graph.all_nodes()]
     own = {value for member in inner for value in member.outputs}
     read: dict[ir.Value, None] = {}

@@ -25,7 +25,10 @@ _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """Return the nodes that no graph output depends on, in graph order; Constant nodes are included."""
+    """Return the nodes that no graph output depends on, in graph order; Constant nodes are included.
+
+    What the subgraph of a dead node reads is dead only once that node is removed: call again then.
+    """
     read: set[ir.Value] = set(graph.outputs)
     dead = []
     for node in reversed(list(graph)):

@@ -38,7 +38,7 @@ def build_run(facts: Facts) -> str:
 
 
 def shows_build(facts: Facts) -> bool:
-    """Return whether it is known how a page loads the model, which a model file does not show."""
+    """Return whether the build of onnxruntime-web is known, which a model file alone does not name."""
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 

@@ -108,8 +108,8 @@ def memory_now(*, trim: bool, tells_used: bool) -> Dict[str, Any]:
     """Return the memory of this process and of its children.
 
     Args:
-        trim: Return free pages of the allocator first.
-        tells_used: Whether the C library's own count is that of all memory.
+        trim: Return free pages of the allocator to the system first.
+        tells_used: Whether the C library's allocator serves all allocations, so its count of used bytes is right.
     """
     gc.collect()
     if trim:

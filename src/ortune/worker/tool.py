@@ -221,7 +221,7 @@ def _saturated(ort: Any, request: Dict[str, Any]) -> str:
 
 
 def _nncf(ort: Any, request: Dict[str, Any]) -> str:
-    """Return the model as NNCF quantizes it; ``nncf_quantizer`` imports NNCF."""
+    """Quantize the model with NNCF, write it to the request's output path, and return a sentence about it."""
     from . import nncf_quantizer
 
     return nncf_quantizer.quantize(ort, request)

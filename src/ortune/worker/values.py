@@ -129,7 +129,7 @@ def write_outputs(folder: str, names: List[str], types: List[str], outputs: List
 
 
 def _plain(value: Any) -> Any:
-    """Return OrtValues and numpy scalars as numpy arrays; other values unchanged."""
+    """Return tensors, numpy scalars and elements of lists as arrays; lists of dicts and other values unchanged."""
     if hasattr(value, "numpy") and hasattr(value, "is_tensor"):
         return value.numpy() if value.is_tensor() else value
     if isinstance(value, np.generic):

@@ -15,7 +15,10 @@ def utf8(text: str) -> str:
 
 
 def file_bytes(text: str) -> str:
-    """Return the UTF-8 bytes of a text, with lone surrogates as bytes of a file name that is not UTF-8."""
+    """Return the bytes of a file name, one character for each.
+
+    A name that is not UTF-8 has lone surrogates for its bytes. Other surrogates become "?".
+    """
     lone = [sign for sign in text if "\ud800" <= sign <= "\udfff"]
     if all("\udc80" <= sign <= "\udcff" for sign in lone):
         return text.encode("utf-8", "surrogateescape").decode("latin-1")

@@ -1,7 +1,7 @@
 """Code shared by the languages: expressing a plan, and notes on what a binding cannot set.
 
 A language is a table (``Language``) and the template of its file. Values are inserted as literals, or into comments as
-one line of ASCII, so they cannot end either.
+one line of ASCII, so they cannot end the literal or the comment.
 """
 
 from __future__ import annotations

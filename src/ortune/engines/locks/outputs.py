@@ -102,7 +102,7 @@ def step(unit: float) -> float:
 
 
 def _decimals(unit: float) -> int:
-    """Return the number of decimal places; negative for places before the point."""
+    """Return the ``ndigits`` of ``round`` that keeps DIGITS significant digits of values as large as ``unit``."""
     # Of a unit of 123.4, whose first digit stands for hundreds, 6 - 1 - 2 = 3 decimal places.
     return DIGITS - 1 - math.floor(math.log10(unit))
 

@@ -359,13 +359,13 @@ def _computed_in(op_type: str, inputs: str) -> str:
 
 
 def whole_numbers(trace: Trace) -> frozenset[str]:
-    """Return the nodes that multiply int8: the first input is not float, and one of the inputs is int8 or uint8."""
-    multiplying = []
+    """Return the names of nodes with an int8 or uint8 input whose first input is not float32."""
+    whole = []
     for name, text in zip(trace.name.texts, trace.nodes.inputs, strict=True):
         types = [dtype for dtype, _ in tensors(text) or ()]
         if types and types[0] != "float" and {"int8", "uint8"}.intersection(types):
-            multiplying.append(name)
-    return frozenset(multiplying)
+            whole.append(name)
+    return frozenset(whole)
 
 
 def _inside(trace: Trace) -> dict[int, str]:

@@ -67,7 +67,7 @@ class _Rates(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PeakRequest:
-    """Parameters of one process: threads, size of matrices and arrays, and seconds per rate."""
+    """Parameters of one process: threads, size of matrices and arrays, and seconds for each rate."""
 
     threads: int
     side: int

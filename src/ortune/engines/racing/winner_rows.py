@@ -17,7 +17,7 @@ from ortune.rules.quantization import range_over_the_batch
 
 
 def question_winner(run: Tuning) -> None:
-    """Add the interaction of the winner's rows to the findings, or to the alerts if a batch is fed.
+    """Check whether a row of a batch changes the outputs of others under the winner: an alert if a batch is fed.
 
     Only needed if the winner computes quantization ranges at run time and the base does not: rows of a batch then share
     a range, which they did not before.

@@ -137,7 +137,10 @@ class PageServer:
             request.answer(404)
 
     def takes(self, path: str, size: int, request: Request) -> bool:
-        """Return whether data of a size may be sent: an output within the model's limits, the same if repeated."""
+        """Return whether a body of this size is accepted.
+
+        The limit is MOST_SAID; for an output, the size that the model allows, and the first size if it is repeated.
+        """
         if path != "output":
             return size <= MOST_SAID
         with self._posting:  # the first may be about to be kept

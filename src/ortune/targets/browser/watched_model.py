@@ -72,10 +72,12 @@ class PageModels:
     def _read(
         self, session: WatchedSession, part: int, size: int, path: Path, before: int
     ) -> tuple[str, int]:
-        """Read a session's model, or its weights file of that number; return its source and size in bytes.
+        """Copy a part of a session's model to ``path``; return its URL and size in bytes.
+
+        Part 0 is the model, the others are its weights files; ``before`` bytes of it have been read.
 
         Raises:
-            DevToolsError: It cannot be read; the message gives the reason.
+            DevToolsError: It cannot be read, or is too large; the message gives the reason.
         """
         if before + size > MOST_MODEL:
             raise DevToolsError(f"larger than {MOST_MODEL >> 20} MiB, so not read")

@@ -100,7 +100,7 @@ class WatchedSession:
     n_reads: int = 0
 
     def ran(self, ms: float) -> None:
-        """Count a run."""
+        """Record the duration of a run."""
         self.n_runs, self.total_ms, self.longest_ms = (
             self.n_runs + 1, self.total_ms + ms, max(self.longest_ms, ms),
         )  # fmt: skip

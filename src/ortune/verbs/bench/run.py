@@ -335,7 +335,7 @@ class _Run:
         return False
 
     def _shapes(self) -> list[Shape]:
-        """Return the rows, which have their own processes: each shape, or all recorded calls together."""
+        """Return the shapes to measure, each in its own processes: one per case, or one for all recorded calls."""
         cases, refs = self.baseline.work.cases, self.baseline.refs
         if self.arrival is not None and self.arrival.recorded is not None:
             return [Shape(name=RECORDED, refs=refs)]

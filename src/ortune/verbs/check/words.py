@@ -220,7 +220,7 @@ def _logical(names: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _uri(path: str) -> str:
-    """Return a path for SARIF: relative as typed, with special characters percent-encoded."""
+    """Return a path as a URI for SARIF: as typed, with special characters percent-encoded."""
     return "".join(
         chr(byte) if (byte < 128 and chr(byte).isalnum()) or chr(byte) in "/._-~" else f"%{byte:02X}"
         for byte in path.replace("\\", "/").encode()

@@ -65,7 +65,7 @@ def charts(result: SoakResult) -> list[Block]:
 
 
 def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
-    """Return the chart of the unchanged model's processes over the time of their calls, with the phases shaded."""
+    """Return the chart of memory over the time of calls, a line for each process of the unchanged model."""
     end_ns = float(max(point.active_ns for points in own for point in points)) or 1.0
     edge_ns = EDGE_SHARE * end_ns
     before, after = result.base_bytes, result.released_bytes
