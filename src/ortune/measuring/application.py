@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import onnx_ir as ir
 
-from ortune import files
-from ortune.catalogue.providers import CPU, REMOTE
+from ortune import files, targets
+from ortune.catalogue.providers import CPU, REMOTE, find
 from ortune.errors import InputError
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import recorded, recording_file
@@ -297,7 +297,7 @@ class Application:
         # As the hook does: requests with equal arguments share a session on the CPU.
         asked = (session.model, sorted(own.items()), [each.name for each in providers])
         if session.model in variant.providers:
-            providers = recorded_settings.on_provider(variant.providers[session.model])
+            providers = targets.find(find(variant.providers[session.model]).target).providers
         on_cpu = {each.name for each in providers} <= {CPU.name, REMOTE.name}
         return PlayedSession(
             model=str(Path(variant.models.get(session.model, self.paths[session.model])).absolute()),

@@ -12,14 +12,7 @@ from ortune import monotonic
 from ortune.inputs.fresh import fresh_inputs
 from ortune.inputs.played import Played, Script
 from ortune.measuring.application import RECORDED, Application, Variant
-from ortune.measuring.soaking import (
-    HANG_TIMES,
-    LONGEST_TURN_S,
-    POINTS,
-    SHORTEST_TURN_S,
-    Followed,
-    long_enough,
-)
+from ortune.measuring.soaking import Followed, long_enough, turn_limits, turn_s
 from ortune.records import (
     FreshInput,
     Loaded,
@@ -28,7 +21,6 @@ from ortune.records import (
     TrialError,
 )
 from ortune.targets.soaking import SoakingPlayer
-from ortune.targets.task import Limits
 from ortune.targets.worker import POLL_LOADING_S
 
 
@@ -64,14 +56,14 @@ class ApplicationSoak:
             for number in range(len(played.scripts))
             for copy in range(copies)
         ]
-        self.turn_s = min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (len(self.soaked) * POINTS)))
+        self.turn_s = turn_s(len(self.soaked), total_s)
         self.rounds = 0
         bases = application.bases
         self._fresh = [
             [fresh_inputs(bases[feed.model].work) if feed.model in bases else () for feed in script.feeds]
             for script in played.scripts
         ]
-        self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
+        self._limits = turn_limits(total_s)
         self._workers: list[SoakingPlayer] = []
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from ortune.catalogue import knobs
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.catalogue.providers import CPU, find
+from ortune.catalogue.providers import CPU
 from ortune.records import Applied, ProviderSpec, RecordedProcess, RecordedSession, Value
 
 _CHANNELS = ("session_option", "session_config")
@@ -50,11 +50,6 @@ def providers_of(session: RecordedSession, available: Collection[str]) -> tuple[
     """Return the session's execution providers that are available here; () for only the CPU's."""
     names = [name for name in session.providers_used if name in available]
     return () if names == [CPU.name] else tuple(ProviderSpec(name=name) for name in names)
-
-
-def on_provider(name: str) -> tuple[ProviderSpec, ...]:
-    """Return an execution provider with its required options; () for the CPU's."""
-    return () if name == CPU.name else (ProviderSpec(name=name, options=dict(find(name).needs)),)
 
 
 def variables_of(process: RecordedProcess, changed: Mapping[str, str]) -> tuple[Applied, ...]:

@@ -104,12 +104,12 @@ class Soak:
         self.opened, self.measuring = opened, measuring
         self.soaked = [Soaked(wanted=arm) for arm in arms]
         self.schedule = schedule
-        self.turn_s = min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (len(arms) * POINTS)))
+        self.turn_s = turn_s(len(arms), total_s)
         self.calls = 0
         self.goes_on = False
         self._rounds = self._most = 0
         self._next = 1
-        self._limits = Limits(run_s=60 + HANG_TIMES * total_s)
+        self._limits = turn_limits(total_s)
         self._rng = random.Random(measuring.work.seed)
         self._live: list[tuple[Soaked, Soaking]] = []
         self._group: list[Soaking] = []
@@ -220,6 +220,16 @@ class Soak:
             trim=wanted.trim,
             nodes=wanted.nodes,
         )
+
+
+def turn_s(n: int, total_s: float) -> float:
+    """Return the preferred seconds of a turn of each of ``n`` processes that soak for ``total_s`` together."""
+    return min(LONGEST_TURN_S, max(SHORTEST_TURN_S, total_s / (n * POINTS)))
+
+
+def turn_limits(total_s: float) -> Limits:
+    """Return the limits of a process in a soak of ``total_s`` seconds."""
+    return Limits(run_s=60 + HANG_TIMES * total_s)
 
 
 def long_enough(soaked: Sequence[Followed], turn_s: float, took_s: float) -> bool:

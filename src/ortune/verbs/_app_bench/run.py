@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -59,6 +59,30 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
         return keep(opened, options, envelope)
 
 
+def extended(
+    application: Application,
+    most_ns: float,
+    whole: Played,
+    is_enough: Callable[[Played], bool],
+    *,
+    open_loop: bool = False,
+) -> Played:
+    """Return the part of a recording that plays in ``most_ns``, extended until it is enough or has all calls.
+
+    Args:
+        application: The application.
+        most_ns: Preferred nanoseconds of the part.
+        whole: All of the recording.
+        is_enough: Whether a part is long enough.
+        open_loop: Whether calls start at their recorded times.
+    """
+    while True:
+        played = application.script(most_ns, open_loop=open_loop)
+        if is_enough(played) or played.calls == whole.calls:
+            return played
+        most_ns *= LONGER
+
+
 class _Run:
     """One bench of a recording."""
 
@@ -70,11 +94,9 @@ class _Run:
         opened, watch = self.opened, self.opened.watch
         open_loop = self.options.arrival == RECORDED
         most_ns = 1e9 * opened.budget.left_s / PLAYS
-        played = self.application.script(most_ns, open_loop=open_loop)
         whole = self.application.script(math.inf, open_loop=open_loop)
-        while not played.calls and whole.calls:  # the first creation alone may take as long
-            most_ns *= LONGER
-            played = self.application.script(most_ns, open_loop=open_loop)
+        # The first creation alone may take as long.
+        played = extended(self.application, most_ns, whole, lambda part: part.calls > 0, open_loop=open_loop)
         if not played.calls:
             raise MeasurementError(
                 "no call can be played", where=str(self.options.model), do="record it for longer"

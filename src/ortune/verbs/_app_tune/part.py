@@ -13,7 +13,7 @@ from ortune.measuring.application import Application
 from ortune.measuring.recorded_settings import settings_of
 from ortune.records import Recording, Value
 from ortune.search import application as search
-from ortune.verbs._app_bench.run import LONGER
+from ortune.verbs._app_bench.run import extended
 from ortune.verbs._app_tune import figures
 
 LEAST_CALLS = 5
@@ -29,12 +29,12 @@ def long_enough(application: Application, most_ns: float) -> Played:
     """
     whole = application.script(math.inf)
     sharing = is_shareable(application.recording, whole)
-    while True:
-        played = application.script(most_ns)
+
+    def is_enough(played: Played) -> bool:
         shown = not sharing or is_shareable(application.recording, played)
-        if (played.calls >= LEAST_CALLS and shown) or played.calls == whole.calls:
-            return played
-        most_ns *= LONGER
+        return played.calls >= LEAST_CALLS and shown
+
+    return extended(application, most_ns, whole, is_enough)
 
 
 def is_shareable(recording: Recording, played: Played) -> bool:

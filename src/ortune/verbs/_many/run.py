@@ -45,10 +45,10 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
         StoreError: The store that was named cannot be written.
     """
     watch = watcher or Watcher()
-    batch.template()
     if batch.on_cluster:
         from ortune.verbs._many.on_ray import fleet  # imports Ray
 
+        batch.template()  # wrong options are named before the cluster is joined
         with fleet(batch, watch) as (placed, there):
             return _answered(placed, watch, there)
     return _answered(batch, watch, execute)
