@@ -66,3 +66,13 @@ def test_on_a_disk_that_machines_may_share_each_commit_waits(
     with Store(tmp_path) as store:
         store.begin("look", "key", {}).add("event", {})
         assert [path.name for path in tmp_path.iterdir()] == [DATABASE]
+
+
+def test_of_sessions_begun_in_the_same_millisecond_the_later_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "_now", lambda: "2026-01-01T00:00:00.000+00:00")
+    with Store(tmp_path) as opened:
+        begun = [opened.begin("bench", "a model", {}).id for _ in range(20)]
+        assert [head.id for head in opened.sessions()] == begun[::-1]
+        assert [head.id for head in opened.sessions("a model")] == begun[::-1]
