@@ -172,8 +172,9 @@ class Store:
         """Return the stored sessions, newest first; with ``key``, only those of that subject."""
         where, values = ("WHERE key = ?", (key,)) if key is not None else ("", ())
         # Sessions begun within one millisecond have the same time; the row's number tells which came later.
-        order = "ORDER BY at DESC, rowid DESC"
-        rows = self._read(f"SELECT id, at, verb, key, header FROM session {where} {order}", *values)
+        rows = self._read(
+            f"SELECT id, at, verb, key, header FROM session {where} ORDER BY at DESC, rowid DESC", *values
+        )
         return [SessionHead(id=r[0], at=r[1], verb=r[2], key=r[3], header=r[4].encode()) for r in rows]
 
     def events(self, session: str, but: str = "") -> list[Event]:
