@@ -71,6 +71,7 @@ from ortune.records import (
     ClippedActivation,
     NonFiniteOutput,
     OutputDifference,
+    PageOutput,
     PageSeen,
     Plan,
     SoakChange,
@@ -453,6 +454,11 @@ EXAMPLES = {
     "WEB020": Example(
         bad=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "true"}),
         good=lambda folder: replace(watched_page("wasm"), asked={"enableProfiling": "false"}),
+    ),
+    "WEB021": Example(
+        bad=lambda _: Facts(on_gpu=[PageOutput(name="logits", made=60, disposed=2, size_bytes=4 << 20)]),
+        where=("logits",),
+        good=lambda _: Facts(on_gpu=[PageOutput(name="logits", made=60, disposed=59, size_bytes=4 << 20)]),
     ),
     "SHP008": Example(
         bad=lambda folder: at_two_lengths(folder, 1.0, 12.0),

@@ -47,7 +47,7 @@ class Asked:
             lambda lines: None,
             lambda about, size: size <= MOST_OUTPUT,
             self.output,
-            {"cpu": lambda: 0.25},
+            {"cpu": lambda: 250_000_000},
         )
         self.where = urlsplit(self.server.url)
         self.token = self.where.path.strip("/")

@@ -101,6 +101,25 @@ await fetch("/over", { method: "POST", body: JSON.stringify(held) });
 </script>"""
 
 
+KEPT_ON_GPU = """<!doctype html>
+<script type="module">
+import * as ort from "/ort/ort.webgpu.min.mjs";
+ort.env.wasm.wasmPaths = "/ort/";
+const options = { executionProviders: ["webgpu"], preferredOutputLocation: "gpu-buffer" };
+const input = () => ({ x: new ort.Tensor("float32", new Float32Array(8 * 16 * 16), [1, 8, 16, 16]) });
+const model = new Uint8Array(await (await fetch("/m/m.onnx")).arrayBuffer());
+try {
+  const leaks = await ort.InferenceSession.create(model, options);
+  const clean = await ort.InferenceSession.create(model, options);
+  for (let i = 0; i < 12; i++) {
+    await leaks.run(input());
+    for (const value of Object.values(await clean.run(input()))) await (i % 2 ? value.dispose() : value.getData(true));
+  }
+} catch (error) { console.warn(error); }
+await fetch("/over", { method: "POST", body: "1" });
+</script>"""
+
+
 SERVED_WRONG = """<!doctype html><script type="module">
 import * as ort from "/ort/ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = "/ort/";
@@ -190,6 +209,32 @@ def test_rules_are_asked_of_what_the_page_does(answer: ortune.Answer[DiagnoseRes
         "enableProfiling",
     ):
         assert words in told, told
+
+
+def test_outputs_that_stay_on_the_gpu_are_named(tmp_path: Path) -> None:
+    if CHROMIUM is None:
+        pytest.skip("NOT TESTED HERE: there is no Chromium")
+    web_net(tmp_path / "m.onnx")
+    dist = web_modules() / "onnxruntime-web" / "dist"
+    files: dict[str, Path | str] = {"/ort/": dist, "/m/": tmp_path, "/": KEPT_ON_GPU}
+    with serving(Site(files=files, headers=HEADERS)) as site:
+        answer = watched(site, tmp_path / "store")
+    leaks, clean = sessions(answer)
+    if not leaks.runs.n:
+        pytest.skip(f"NOT TESTED HERE: WebGPU: {leaks.error}")
+    (kept,), (given,) = leaks.runs.on_gpu, clean.runs.on_gpu
+    assert (kept.name, kept.made, kept.disposed, kept.size_bytes) == ("y", 12, 0, 4 * 8 * 16 * 16)
+    assert given.made == 12 and given.disposed == 11  # the last one after its run
+    first, last = leaks.runs.memory
+    assert last.gpu_buffers >= first.gpu_buffers + 10 and last.gpu_bytes > first.gpu_bytes
+    assert last.wasm_bytes >= 16 << 20
+    (found,) = (finding for finding in leaks.findings if finding.code == "WEB021")
+    facts(found.what, "y (12 of 12)")
+    assert "WEB021" not in {finding.code for finding in clean.findings}
+    page = answer.result.page
+    assert page is not None and len(page.heap_bytes) == 2 and min(page.heap_bytes) > 1 << 20
+    text = markdown.render(diagnose_words.document(answer))
+    facts(text, "WEB021", "y: 12 tensors", "GPU memory", "JavaScript heap")
 
 
 def test_a_script_with_a_digest_and_a_model_given_to_a_worker(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -14,6 +14,7 @@ from ortune.inputs.played import Played, Script
 from ortune.measuring.application import RECORDED, Application, Variant
 from ortune.measuring.soaking import Followed, long_enough, turn_limits, turn_s
 from ortune.records import (
+    Applied,
     FreshInput,
     Loaded,
     PlaySoakRequest,
@@ -23,20 +24,55 @@ from ortune.records import (
 from ortune.targets.soaking import SoakingPlayer
 from ortune.targets.worker import POLL_LOADING_S
 
+RECORDED_AS_IS = Variant(name=RECORDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayedArm:
+    """The configuration of one process of a soak.
+
+    Attributes:
+        name: Name of the process in the answer.
+        number: Index of the recorded process's script.
+        script: The steps, without times.
+        seed: Seed of the values; equal seeds give equal calls.
+        variant: Changes to the recorded sessions.
+        fresh: Whether inputs have new values in each call.
+        trim: Whether to return the allocator's free pages after each turn.
+        variables: Further settings of the process.
+    """
+
+    name: str
+    number: int
+    script: Script
+    seed: int
+    variant: Variant = RECORDED_AS_IS
+    fresh: bool = True
+    trim: bool = False
+    variables: tuple[Applied, ...] = ()
+
 
 @dataclass(slots=True, kw_only=True)
 class SoakedScript(Followed):
     """The results of one process of a soak.
 
     Attributes:
-        name: Name of the process in the answer.
-        script: Index of the script that it plays.
+        arm: Its configuration.
         failure: The error that ended it early; None if there was none.
     """
 
-    name: str
-    script: int
+    arm: PlayedArm
     failure: TrialError | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the process in the answer."""
+        return self.arm.name
+
+    @property
+    def script(self) -> int:
+        """Index of the recorded process's script."""
+        return self.arm.number
 
 
 class ApplicationSoak:
@@ -44,49 +80,49 @@ class ApplicationSoak:
 
     Args:
         application: The application, with its models opened.
-        played: The part to play, without the times between steps.
-        copies: Number of processes for each recorded one.
+        arms: The processes.
         total_s: Seconds for all processes together, which determine the length of a turn.
+
+    Attributes:
+        goes_on: Whether the soak continues without processes that failed, as long as the first one lives.
     """
 
-    def __init__(self, application: Application, played: Played, copies: int, total_s: float) -> None:
-        self.application, self.played = application, played
-        self.soaked = [
-            SoakedScript(name=f"as-is-{number + 1}-{copy + 1}", script=number)
-            for number in range(len(played.scripts))
-            for copy in range(copies)
-        ]
+    def __init__(self, application: Application, arms: Sequence[PlayedArm], total_s: float) -> None:
+        self.application = application
+        self.soaked = [SoakedScript(arm=arm) for arm in arms]
         self.turn_s = turn_s(len(self.soaked), total_s)
         self.rounds = 0
+        self.goes_on = False
+        self._most, self._next = 0, 1
         bases = application.bases
         self._fresh = [
-            [fresh_inputs(bases[feed.model].work) if feed.model in bases else () for feed in script.feeds]
-            for script in played.scripts
+            [fresh_inputs(bases[feed.model].work) if feed.model in bases else () for feed in arm.script.feeds]
+            for arm in arms
         ]
         self._limits = turn_limits(total_s)
         self._workers: list[SoakingPlayer] = []
 
     @property
     def fresh(self) -> list[tuple[FreshInput, ...]]:
-        """Inputs with new values in each call, one tuple for each feed of a script."""
+        """Inputs with new values in each call, one tuple for each feed of a process."""
         return [inputs for script in self._fresh for inputs in script]
 
     def start(self) -> bool:
         """Start all processes; return False after a stop."""
         application, opened = self.application, self.application.opened
-        variant = Variant(name=RECORDED)
-        for number, soaked in enumerate(self.soaked):
-            script = without_times(self.played.scripts[soaked.script])
+        for soaked, fresh in zip(self.soaked, self._fresh, strict=True):
+            arm = soaked.arm
             request = PlaySoakRequest(
-                play=application.request(script, variant),
-                fresh=tuple(self._fresh[soaked.script]),
-                seed=opened.terms.feeds.seed + number,
+                play=application.request(arm.script, arm.variant),
+                fresh=tuple(fresh) if arm.fresh else tuple(() for _ in fresh),
+                seed=arm.seed,
+                trim=arm.trim,
             )
             folder = opened.scratch / f"soak-{soaked.name}"
             folder.mkdir()
             worker = SoakingPlayer(application.runtime, folder, opened.scratch, self._limits)
             self._workers.append(worker)
-            worker.begin(application.variables(script, variant), request)
+            worker.begin((*application.variables(arm.script, arm.variant), *arm.variables), request)
         loading = list(self._workers)
         while loading:
             loading = [each for each in loading if each.live and not each.follow(Loaded, POLL_LOADING_S)]
@@ -103,26 +139,34 @@ class ApplicationSoak:
             progress: Called with the calls of all processes, and the memory of the largest in bytes.
         """
         watch, budget = self.application.opened.watch, self.application.opened.budget.running
-        rounds, most, round_s = 1, 0, 0.0
-        while all(worker.live for worker in self._workers) and budget.spent_s + round_s < until_s:
+        round_s = 0.0
+        while self.whole and budget.spent_s + round_s < until_s:
             if watch.stop():
                 return False
-            took_s = self._round(most or rounds)
+            rounds = self._most or self._next
+            took_s = self._round(rounds)
             first = not self.rounds  # in which all sessions are created
-            self.rounds += most or rounds
-            if not most and not first and long_enough(self.soaked, self.turn_s, took_s):
-                most = rounds
-            more = 1 if most or first else 2
-            round_s, rounds = more * took_s, more * rounds
+            self.rounds += rounds
+            if not self._most and not first and long_enough(self.soaked, self.turn_s, took_s):
+                self._most = rounds
+            more = 1 if self._most or first else 2
+            round_s, self._next = more * took_s, more * rounds
             last = [soaked.points[-1] for soaked in self.soaked if soaked.points]
             held = max((point.held_bytes or 0 for point in last), default=0)
             progress(sum(point.calls for point in last), float(held))
         return True
 
+    @property
+    def whole(self) -> bool:
+        """Whether all processes are alive; with ``goes_on``, whether the first one is."""
+        return self._workers[0].live if self.goes_on else all(worker.live for worker in self._workers)
+
     def _round(self, rounds: int) -> float:
         """Run one turn of each process; return the duration in seconds."""
         began_s = monotonic.now_s()
         for soaked, worker in zip(self.soaked, self._workers, strict=True):
+            if not worker.live:
+                continue
             worker.turn(rounds)
             soaked.points = worker.points
             if worker.live:
@@ -142,6 +186,21 @@ class ApplicationSoak:
             soaked.failure = worker.end if isinstance(worker.end, TrialError) else None
             shutil.rmtree(worker.folder, ignore_errors=True)
         return self.soaked
+
+
+def as_is(played: Played, copies: int, seed: int) -> list[PlayedArm]:
+    """Return the arms of an unchanged application, `copies` for each recorded process."""
+    scripts = [without_times(script) for script in played.scripts]
+    return [
+        PlayedArm(
+            name=f"as-is-{number + 1}-{copy + 1}",
+            number=number,
+            script=script,
+            seed=seed + copies * number + copy,
+        )
+        for number, script in enumerate(scripts)
+        for copy in range(copies)
+    ]
 
 
 def without_times(script: Script) -> Script:

@@ -9,11 +9,13 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from ortune import targets
 from ortune.catalogue import named
 from ortune.catalogue.knob import Knob
+from ortune.measuring.application_soak import SoakedScript
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.soaked import as_series
-from ortune.measuring.soaking import SoakArm, Soaked
+from ortune.measuring.soaking import Followed, SoakArm, Soaked
 from ortune.records import FreshInput, Plan, SoakChange, SoakExperiment, Value
 from ortune.search.plan_edits import changed
 from ortune.stats import soak as soaks
@@ -61,7 +63,8 @@ def arms(
         add("one-size", replace(as_is, arm=replace(base, feeds=(base.feeds[largest],))))
     if recreate:
         add("kept-sessions", replace(as_is, recreate=0))
-    add("trim", replace(as_is, trim=True))
+    if not base.plan.is_web:
+        add("trim", replace(as_is, trim=True))
     settings: list[tuple[SoakChange, Knob, Value]] = [
         (change, knob, value)
         for change, (knob, value) in SETTINGS.items()
@@ -70,7 +73,10 @@ def arms(
     allocator = next((name for name in ALLOCATORS if name in measuring.machine.allocators), None)
     if allocator is not None:
         settings.append(("allocator", named.ALLOCATOR, allocator))
+    channels = targets.of(base.plan).channels
     for change, knob, value in settings:
+        if knob.channel not in channels:
+            continue
         delta = Plan(settings={knob.name: value})
         plan = changed(base.plan, delta, Plan())
         # A value that the plan already has is no change.
@@ -103,7 +109,10 @@ def groups(
 
 
 def experiments(
-    soaked: Sequence[Soaked], changes: Sequence[tuple[SoakChange, Plan | None]], *, growing: bool
+    soaked: Sequence[Soaked | SoakedScript],
+    changes: Sequence[tuple[SoakChange, Plan | None]],
+    *,
+    growing: bool,
 ) -> list[SoakExperiment]:
     """Return the result of each change of a group, compared with the unchanged model, which is first.
 
@@ -142,11 +151,11 @@ def experiments(
     return found
 
 
-def _has_points(soaked: Soaked) -> bool:
+def _has_points(soaked: Followed) -> bool:
     return sum(point.calls > 0 for point in soaked.points) > 1
 
 
-def _with_latency(made: SoakExperiment, as_is: Soaked, changed_: Soaked) -> SoakExperiment:
+def _with_latency(made: SoakExperiment, as_is: Followed, changed_: Followed) -> SoakExperiment:
     """Return the experiment with the latency ratio over the second half of the turns, if there are enough."""
     pairs = [
         (one.latency_ns, other.latency_ns)

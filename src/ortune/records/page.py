@@ -56,6 +56,34 @@ class PageModel(Record, frozen=True, kw_only=True):
     weights: tuple[PageWeights, ...] = ()
 
 
+class PageOutput(Record, frozen=True, kw_only=True):
+    """Tensors of one output that ``run()`` returned on the GPU, until the last observed run.
+
+    Attributes:
+        made: Number of tensors, without those that the page passed to ``run()`` for the output.
+        disposed: Number of them that the page disposed of.
+        size_bytes: Size of the last one.
+    """
+
+    name: str
+    made: int = 0
+    disposed: int = 0
+    size_bytes: int = 0
+
+
+class PageMemory(Record, frozen=True, kw_only=True):
+    """Memory of a page or worker outside of JavaScript's heap.
+
+    Attributes:
+        wasm_bytes: WebAssembly memory.
+        gpu_bytes: Buffers of the GPU; ``gpu_buffers`` is their number.
+    """
+
+    wasm_bytes: int = 0
+    gpu_bytes: int = 0
+    gpu_buffers: int = 0
+
+
 class PageRuns(Record, frozen=True, kw_only=True):
     """The calls of ``run()``: single observations in a page that also does other work.
 
@@ -66,6 +94,8 @@ class PageRuns(Record, frozen=True, kw_only=True):
             first run.
         read_back_bytes: Bytes of outputs copied from the GPU, in all runs.
         n_reads: Outputs that the page fetched from the GPU with ``getData()``.
+        on_gpu: Outputs on the GPU, and how many of them were disposed of.
+        memory: Memory of the whole page after the first run of this session, and after its last one.
         error: Message of the first failure.
     """
 
@@ -77,6 +107,8 @@ class PageRuns(Record, frozen=True, kw_only=True):
     total_ns: int = 0
     read_back_bytes: int = 0
     n_reads: int = 0
+    on_gpu: tuple[PageOutput, ...] = ()
+    memory: tuple[PageMemory, ...] = ()
     error: str = ""
 
 
@@ -132,6 +164,7 @@ class WatchedPage(Record, frozen=True, kw_only=True):
         model_thread_ns: The part of it in WebAssembly, or called from it.
         sessions: In the order of the calls.
         files: WebAssembly files that were loaded.
+        heap_bytes: JavaScript's heap without garbage, after the first run and at the end; () without a run.
         trouble: Uncaught errors and files that failed to load.
     """
 
@@ -142,4 +175,5 @@ class WatchedPage(Record, frozen=True, kw_only=True):
     model_thread_ns: int = 0
     sessions: tuple[PageSession, ...] = ()
     files: tuple[PageFile, ...] = ()
+    heap_bytes: tuple[int, ...] = ()
     trouble: tuple[str, ...] = ()

@@ -105,6 +105,8 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
         resident_bytes: Resident memory of the process, pages of files included.
         used_bytes: Memory in use according to the allocator; None if it does not report it.
         group_bytes: Memory of its control group; ``group_cache_bytes`` is the part of the file cache.
+        heap_bytes, wasm_bytes, gpu_bytes: The parts of a page's memory: JavaScript's heap without garbage, WebAssembly
+            memory, and buffers of the GPU, ``gpu_buffers`` in number; None for a process.
     """
 
     calls: int
@@ -117,6 +119,10 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
     used_bytes: int | None = None
     group_bytes: int | None = None
     group_cache_bytes: int | None = None
+    heap_bytes: int | None = None
+    wasm_bytes: int | None = None
+    gpu_bytes: int | None = None
+    gpu_buffers: int | None = None
 
 
 class SizeStep(Record, frozen=True, kw_only=True):

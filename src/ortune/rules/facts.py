@@ -22,6 +22,7 @@ from ortune.records import (
     NotFinite,
     OperatorProfile,
     OutputDifference,
+    PageOutput,
     PageSeen,
     Plan,
     ProfiledNode,
@@ -53,6 +54,7 @@ class Facts:
         page: The browser page that it ran in.
         emulated: Provider whose device the CPU emulated; "" if none.
         asked: Session options that a program was observed to set, by their names in onnxruntime-web.
+        on_gpu: Outputs that a page was observed to keep on the GPU.
         native: Difference between a browser's outputs and those of the CPU outside of it.
         level_check: Comparison of the outputs with those of the model without optimization.
         exact: Comparison of the outputs with the model evaluated in float64.
@@ -87,6 +89,7 @@ class Facts:
     page: PageSeen | None = None
     emulated: str = ""
     asked: Mapping[str, str] = field(default_factory=dict)
+    on_gpu: Sequence[PageOutput] = ()
     native: OutputDifference | None = None
     level_check: LevelCheck | None = None
     broken_level: BrokenLevel | None = None

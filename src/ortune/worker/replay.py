@@ -49,6 +49,7 @@ class Player:
         self.steps: List[List[Any]] = request["steps"]
         self.feeds = [self._feed(feed) for feed in request["feeds"]]
         self.sessions: Dict[int, Any] = {}
+        self.options: Dict[int, Any] = {}  # of each session's runs
         self.shared: Dict[str, Any] = {}
         self.kept: Dict[int, Any] = {}  # by the inputs: what the first call gave, and its session
         self.lock = threading.Lock()
@@ -168,20 +169,21 @@ class Player:
             with self.lock:  # a second one that asks meanwhile waits for the first
                 if asked["shared"] not in self.shared:
                     self.shared[asked["shared"]] = self._created(asked)
-            self.sessions[number] = self.shared[asked["shared"]]
+            created = self.shared[asked["shared"]]
         else:
-            self.sessions[number] = self._created(asked)
+            created = self._created(asked)
+        self.sessions[number], self.options[number] = created
         self.exist[number].set()
 
     def _created(self, asked: Dict[str, Any]) -> Any:
         settings = channels.apply(self.ort, asked["applied"])
         arguments = channels.session_arguments(self.ort, settings, asked["providers"])
-        return self.ort.InferenceSession(asked["model"], settings.session, **arguments)
+        return self.ort.InferenceSession(asked["model"], settings.session, **arguments), settings.run
 
     def call(self, number: int, feed: int) -> None:
         """Call a session."""
         session = self.sessions[number]
-        outputs = session.run(None, self.feeds[feed])
+        outputs = session.run(None, self.feeds[feed], self.options[number])
         if feed not in self.kept and self.request["outputs_path"]:
             self.kept[feed] = session, outputs
 

@@ -127,15 +127,16 @@ class Soak(Player):
         fresh, base = self.fresh[self.thread.number][feed], self.feeds[feed]
         feeds = dict(base)
         fresh.fill(feeds, base)
+        options = self.options[number]
         try:
-            self.sessions[number].run(None, feeds)
+            self.sessions[number].run(None, feeds, options)
         except Exception as error:  # whatever a model raises for values that it cannot take
             if not fresh.inputs or failures.reason(error, "running") == "out-of-memory":
                 raise
             with self.lock:
                 self.fixed += fresh.inputs
             fresh.inputs = {}
-            self.sessions[number].run(None, base)
+            self.sessions[number].run(None, base, options)
         with self.lock:
             self.calls += 1
             self.level.called(feed, self.calls)

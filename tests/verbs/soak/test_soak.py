@@ -74,7 +74,7 @@ def test_a_stop_gives_the_verdict_of_what_is_there(model: Path, tmp_path: Path) 
     "options",
     [
         {"recreate": -1},
-        {"target": "web-wasm"},
+        {"target": "web-wasm", "rate": "5/s"},
         {"rate": "5/s", "gap": "30ms"},
         {"arrival": "poisson"},
         {"arrival": "recorded"},

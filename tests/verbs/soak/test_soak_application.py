@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import onnx
@@ -28,8 +29,8 @@ from ortune.records import (
     RecordedWorkload,
     Recording,
 )
-from ortune.verbs.soak import words
-from ortune.verbs.soak.result import SoakResult
+from ortune.verbs.soak import judging, words
+from ortune.verbs.soak.result import SoakResult, SoakVerdict
 from within import program
 
 MS = 1_000_000
@@ -124,3 +125,36 @@ def test_the_end_of_a_program_is_not_played() -> None:
 def test_options_of_one_model_are_refused(workload: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="recording"):
         ortune.soak(workload, recreate=3, store=tmp_path)
+
+
+@pytest.mark.long
+def test_causes_are_tested_on_the_process_that_rises(workload: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All changes run for real; only that memory rises is assumed, which takes a leak."""
+    monkeypatch.setattr(judging, "rises", lambda soaked: True)
+    monkeypatch.setattr(judging, "RISES", get_args(SoakVerdict))
+    result = ortune.soak(workload, budget="90s", store=workload.parent / "causes").result
+    assert result.application is not None
+    found = {each.change: each for each in result.experiments}
+    assert not [each.failed for each in result.experiments if each.failed]
+    assert all(each.calls > 0 for each in found.values())
+    assert {
+        "same-values",
+        "trim",
+        "no-arena",
+        "arena-shrinkage",
+        "no-pattern",
+        "no-prepacking",
+    } <= found.keys()
+    worst = next(row for row in result.application.processes if row.verdict == result.verdict)
+    assert ("kept-sessions" in found and "one-size" in found) == (worst.process == 1)
+    if worst.process == 1:
+        kept = [point for point in result.points if point.arm == "experiment-kept-sessions"]
+        as_is = [point for point in result.points if point.arm.startswith("experiment-as-is")]
+        assert kept[-1].sessions == 2 < as_is[-1].sessions
+        assert found["one-size"].calls < max(point.calls for point in as_is)
+    assert any("next to an unchanged one" in table.title for table in words._experiments(result))
+    assert not words._untested(document_of(result))
+
+
+def document_of(result: SoakResult) -> Envelope[SoakResult]:
+    return Envelope(schema="ortune/soak/1", ortune="0", status="ok", result=result)

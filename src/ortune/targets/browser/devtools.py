@@ -116,6 +116,15 @@ class DevTools:
         if crashed:
             self._page_crashed()
 
+    def connect(self, limit_s: float = CALL_S) -> None:
+        """Make the shown page's own methods callable, without observing it.
+
+        Raises:
+            DevToolsError: The browser ended, or did not answer in time.
+        """
+        attached = {"targetId": self._target, "flatten": True}
+        self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
+
     @property
     def contexts(self) -> list[str]:
         """Sessions of the page and of the workers that it started."""
@@ -151,8 +160,7 @@ class DevTools:
         """
         self._scripts = None if rewrite is None else WaitingScripts(self._call, self._send, rewrite)
         self.show("about:blank", limit_s)
-        attached = {"targetId": self._target, "flatten": True}
-        self._session = self._call("Target.attachToTarget", "", limit_s, attached)["sessionId"]
+        self.connect(limit_s)
         for domain in ("Runtime", "Log", "Page"):
             self.call(f"{domain}.enable", limit_s)
         # A worker waits until its console is listened to, so that nothing of it is missed.
@@ -183,6 +191,16 @@ class DevTools:
         if "exceptionDetails" in answer:
             raise DevToolsError(thrown(answer["exceptionDetails"]))
         return answer["result"].get("value")
+
+    def heap_bytes(self, limit_s: float = CALL_S) -> int:
+        """Return the bytes of the page's JavaScript heap and its arrays, after a collection of garbage.
+
+        Raises:
+            DevToolsError: The browser does not answer in time, or ended.
+        """
+        self.call("HeapProfiler.collectGarbage", limit_s)
+        used = self.call("Runtime.getHeapUsage", limit_s)
+        return int(used["usedSize"]) + int(used.get("backingStorageSize", 0))
 
     def close(self) -> None:
         """Close the browser and end all of its processes."""

@@ -1,9 +1,10 @@
 // Put into the class InferenceSession of onnxruntime-web as it is defined, in a page that is watched: what is asked of
-// it goes to the console behind a mark. KEPT, MARK and MOST are put in before it is used.
+// it goes to the console behind a mark. KEPT, MARK, MOST and COUNTERS are put in before it is used.
 (InferenceSession) => {
   const kept = KEPT, most = MOST, say = console.debug.bind(console), clock = () => performance.now();
   const tell = (message) => say(MARK + JSON.stringify(message));
   const numbers = new WeakMap();
+  kept.memory ??= (COUNTERS)();
   kept.files ??= new Set(); // of WebAssembly, by the copies that they were named for
   // Several copies may be in one page, each with an environment of its own, which lies before its class.
   const own = { wasm: kept.wasm, webgpu: kept.webgpu, versions: kept.versions };
@@ -107,7 +108,7 @@
       const session = await create.apply(this, given);
       const took = clock() - start;
       file ||= loadedSince(start);
-      numbers.set(session, { number, runs: 0 });
+      numbers.set(session, { number, runs: 0, device: new Map() });
       tell({ kind: "created", number, ms: took, inputs: declared(() => session.inputMetadata), outputs: declared(() => session.outputMetadata), environment: environment(), version: String(part("versions")?.web ?? part("versions")?.common ?? ""), file });
       return session;
     } catch (error) {
@@ -130,14 +131,27 @@
     }
     const ms = clock() - start;
     safely(() => {
-      const values = Object.values(outputs);
-      for (const value of values) {
+      const values = Object.values(outputs), passed = new Set(Object.values(given[1] ?? {}));
+      for (const [name, value] of Object.entries(outputs)) {
         if (value.location !== "gpu-buffer" && value.location !== "ml-tensor") continue;
-        const { getData } = value;
-        value.getData = function (...rest) { tell({ kind: "read", number, bytes: bytes(value) }); return getData.apply(this, rest); };
+        const { getData, dispose } = value;
+        let ended = () => {};
+        if (!passed.has(value)) { // a tensor that the page passed for an output is its own
+          const held = known.device.get(name) ?? { made: 0, disposed: 0, size_bytes: 0 };
+          held.made++;
+          held.size_bytes = bytes(value);
+          known.device.set(name, held);
+          ended = () => { held.disposed++; ended = () => {}; };
+        }
+        value.getData = function (...rest) {
+          tell({ kind: "read", number, bytes: bytes(value) });
+          if (rest[0]) ended(); // it also disposes of the tensor
+          return getData.apply(this, rest);
+        };
+        value.dispose = function (...rest) { ended(); return dispose.apply(this, rest); };
       }
       const there = values.filter((value) => value.location === "cpu" || value.location === "cpu-pinned");
-      tell({ kind: "run", number, ms, back: there.reduce((sum, value) => sum + bytes(value), 0), inputs, outputs: first ? tensors(outputs) : [] });
+      tell({ kind: "run", number, ms, back: there.reduce((sum, value) => sum + bytes(value), 0), inputs, outputs: first ? tensors(outputs) : [], device: [...known.device].slice(0, 500).map(([name, held]) => ({ name, ...held })), memory: kept.memory() });
     });
     return outputs;
   };

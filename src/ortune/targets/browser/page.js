@@ -92,6 +92,7 @@ const next = async () => {
 // About the whole browser, which the page itself cannot measure.
 const cpu = async () => Number((await ask("cpu", "text")).body);
 const compiling = async () => Number((await ask("compiling", "text")).body) / 1e6;
+const heap = async () => Number((await ask("heap", "text")).body); // without garbage
 
 const ns = (ms) => Math.round(ms * 1e6);
 const clock = () => performance.now();
@@ -230,6 +231,7 @@ const inSight = (limit_ms) => new Promise((done, fail) => {
 const trial = async () => {
   const request = await next();
   const { build, env, session: options, provider, profile } = request;
+  const soak = request.soak && new (await import(`${here}soaking.js`)).Soak(request.soak, heap);
   const builds = new URL(request.builds, here).href, about = {};
   let repeated = 0;
   // Repeat if the page was hidden in the meantime.
@@ -292,7 +294,8 @@ const trial = async () => {
   if (profile) all.enableProfiling = true;
   if (request.placement) all.logSeverityLevel = 0;
   let load_ns = 0;
-  const session = await once("it loaded the model", () => gotten(async (again) => {
+  await soak?.start();
+  let session = await once("it loaded the model", () => gotten(async (again) => {
     if (again) ort = await instance(`#session-${again}`);
     const began = clock(), found = await ort.InferenceSession.create(model, all);
     load_ns = ns(clock() - began);
@@ -452,9 +455,32 @@ const trial = async () => {
     cpuNs += found.cpuNs;
   };
 
+  const soaks = async () => {
+    for (const feed of request.feeds) cases.push({ weight: feed.weight, given: await tensorsOf(ort, feed) });
+    soak.begin(cases, {
+      make: (given) => (request.inputs_on_gpu && device ? onGpu(given) : feeds(ort, given, fresh)),
+      run: (given) => run(given),
+      release: (given, outputs) => {
+        for (const value of Object.values(given)) if (value.location === "gpu-buffer") value.gpuBuffer.destroy();
+        release(outputs);
+      },
+      refused: (error) => reasonOf(error, phase) !== "out-of-memory",
+      rest: async () => { if (gap) await rest(gap); },
+      again: async () => {
+        await session.release();
+        session = await ort.InferenceSession.create(model, all);
+      },
+    });
+  };
+  if (soak) await soaks();
   for (;;) {
     const told = await next();
     if (told.do === "finish") break;
+    if (told.do === "soak") {
+      await inSight(request.hidden_ms);
+      await say({ message: "soak-point", ...(await soak.turn(told.calls)) });
+      continue;
+    }
     if (told.do === "warm") await warm();
     else if (told.do === "run") await turn(told.runs, told.unmeasured);
     else throw new Stop("protocol", `unknown command ${JSON.stringify(told.do)}`);
@@ -473,6 +499,11 @@ const trial = async () => {
   try { inputs = session.inputMetadata?.map(({ name, shape }) => ({ name, shape })) ?? []; } catch { /* webgl tells none */ }
   await rest(profile ? 300 : 0); // what the GPU records arrives later
   await flush();
+  if (soak) {
+    const ended = await soak.finish(() => session.release());
+    await say({ message: "soak-done", ort_version: version, ...ended, about: { ...about, env: read, inputs, repeated_turns: repeated } });
+    return;
+  }
   if (request.graph) {
     const graph = await graphOf(builds, build, env, model, all);
     if (graph) await post("output", graph, { "x-about": encodeURIComponent(request.graph) });

@@ -11,7 +11,7 @@ import json
 import queue
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -175,7 +175,7 @@ class Page(Process):
             self._printed,
             self._expected,
             self._output,
-            {"cpu": self._cpu_s, "compiling": self._compiling_s},
+            self._figures(),
             site,
             token,
         )
@@ -319,6 +319,10 @@ class Page(Process):
         """End the trial with this error."""
         self._refused = self._refused or self.error(reason, self._without_tokens(what))
         self._lines.put(None)
+
+    def _figures(self) -> dict[str, Callable[[], int]]:
+        """Return the figures that the page may request: CPU times of the browser in nanoseconds."""
+        return {"cpu": lambda: int(1e9 * self._cpu_s()), "compiling": lambda: int(1e9 * self._compiling_s())}
 
     def _cpu_s(self) -> float:
         return platform.group_cpu_s(self.child.pid) if self.child else 0.0

@@ -15,6 +15,8 @@ from ortune.targets.browser.site import BEAT_S, KEEPS, Request, Site, build_of
 POLL_S = 20.0  # a page asks again after so long without a message
 MOST_SAID = 1 << 26  # the times of a trial's runs are in it
 UNASKED = 3  # messages of a page that are no answer to one
+OWN = ("", "page.js", "soaking.js", "counters.js")
+"""Files of this package that a page may request; "" is the page itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +47,7 @@ class PageServer:
         printed: Called with the lines that the page printed, from another thread.
         expected: Called with the description and size of an output; returns whether it may be sent.
         output: Called with the description and bytes of an output; returns False if it is not stored.
-        used_s: CPU seconds that the browser has used so far, by requested file.
+        figures: Figures about the browser that its page cannot measure, by requested file.
         site: The site; None opens one on loopback for this page only. Pages of a shared site are observed by its owner,
             because browsers limit the connections to one site.
         token: Token of the address; pages with equal tokens share the browser's cache of onnxruntime-web.
@@ -64,12 +66,12 @@ class PageServer:
         printed: Callable[[Sequence[str]], None],
         expected: Callable[[str, int], bool],
         output: Callable[[str, bytes], bool],
-        used_s: Mapping[str, Callable[[], float]],
+        figures: Mapping[str, Callable[[], int]],
         site: Site | None = None,
         token: str = "",
     ) -> None:
         self._served, self._said, self._printed = served, said, printed
-        self._expected, self._output, self._used_s = expected, output, used_s
+        self._expected, self._output, self._figures = expected, output, figures
         self._outbox: list[bytes] = []
         self._posted = threading.Condition()
         self._posting = threading.Lock()  # what is sent twice waits for the first
@@ -113,12 +115,12 @@ class PageServer:
         """Answer a request, by its path below the token."""
         kind, _, rest = path.partition("/")
         served = self._served
-        if path in ("", "page.js"):
+        if path in OWN:
             request.own(path or "page.html")
         elif kind == "next" and rest.isdecimal():
             self._next(request, int(rest))
-        elif path in self._used_s:
-            request.answer(200, str(int(1e9 * self._used_s[path]())).encode(), "application/json")
+        elif path in self._figures:
+            request.answer(200, str(self._figures[path]()).encode(), "application/json")
         elif path == "alive":
             self._alive(request)
         elif path == "model":

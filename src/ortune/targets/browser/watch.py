@@ -144,6 +144,7 @@ class _Watch:
         self.log: list[str] = []
         self.trouble: list[str] = []
         self.over = False
+        self.heaps: tuple[int, ...] = ()
         kept = f'(globalThis[Symbol.for("{self.mark}")]??={{models:[]}})'
         # The hook is a file of plain JavaScript; its three constants are set here.
         source = files(__package__).joinpath("hook.js").read_text(encoding="utf-8").rstrip()
@@ -151,6 +152,8 @@ class _Watch:
         hook = hook.replace("say(MARK", f'say("{self.mark}"', 1).replace(
             "= MOST,", f"= {watched_model.MOST_MODEL},", 1
         )
+        counters = files(__package__).joinpath("counters.js").read_text(encoding="utf-8").rstrip().rstrip(";")
+        hook = hook.replace("(COUNTERS)", f"({counters[counters.index('() =>') :]})", 1)
         # A static block runs while the class is defined, before anybody can use it.
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
@@ -190,8 +193,12 @@ class _Watch:
                 self.trouble.append(f"it did not load within {monotonic.now_s() - began:.0f} s")
             tools.deadline = self.until
             end = min(monotonic.now_s() + watch_s, self.until)
+            heaps: list[int] = []
             while monotonic.now_s() < end and not stop() and not self.over:
                 time.sleep(_BEAT_S)
+                if not heaps and any(session.n_runs for session in self.sessions):
+                    heaps.append(_heap_bytes(tools))
+            self.heaps = (*heaps, _heap_bytes(tools)) if heaps else ()
             return self._watched(tools, shown, monotonic.now_s() - began)
         finally:
             tools.close()
@@ -263,6 +270,7 @@ class _Watch:
                 session.error, session.log, self.log = said.what or "it failed", self.log, []
             case "run":
                 session.first = session.first or said
+                session.last = said
                 session.ran(said.ms)
                 session.back_bytes = min(MOST_NS, session.back_bytes + said.back)
             case "run-failed":
@@ -309,6 +317,7 @@ class _Watch:
             model_thread_ns=int(1e9 * model_s),
             sessions=tuple(sessions),
             files=tuple(loaded),
+            heap_bytes=self.heaps,
             trouble=tuple(self.trouble),
         )
         return Watched(page=page, models=models)
@@ -333,6 +342,14 @@ class _Watch:
                     if name in sizes or len(sizes) < MOST_FILES:
                         sizes[name] = max(size, sizes.get(name, 0))
         return [PageFile(url=without_password(name), size_bytes=size) for name, size in sizes.items()]
+
+
+def _heap_bytes(tools: DevTools) -> int:
+    """Return the bytes of the page's JavaScript heap and its arrays, after a collection of garbage; 0 if unknown."""
+    try:
+        return tools.heap_bytes(_ASKED_S)
+    except DevToolsError:
+        return 0
 
 
 def _is_trouble(event: PageEvent) -> bool:

@@ -16,7 +16,9 @@ from ortune.catalogue.computed.web_build import build_of_file
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.records import (
+    PageMemory,
     PageModel,
+    PageOutput,
     PageRuns,
     PageSession,
     PageTensor,
@@ -42,6 +44,25 @@ class _Weights(PageWeights, frozen=True, kw_only=True):
     size_bytes: _Bytes = 0
 
 
+class _Held(PageOutput, frozen=True, kw_only=True):
+    """Tensors of one output on the GPU, as a page reports them."""
+
+    made: _Bytes = 0
+    disposed: _Bytes = 0
+    size_bytes: _Bytes = 0
+
+
+class _Memory(msgspec.Struct, kw_only=True):
+    """A page's report on its memory."""
+
+    wasm: _Bytes = 0
+    gpu: _Bytes = 0
+    buffers: _Bytes = 0
+
+    def record(self) -> PageMemory:
+        return PageMemory(wasm_bytes=self.wasm, gpu_bytes=self.gpu, gpu_buffers=self.buffers)
+
+
 class HookMessage(msgspec.Struct, kw_only=True):
     """A report of the hook; it is untrusted, since the page can forge it."""
 
@@ -59,6 +80,8 @@ class HookMessage(msgspec.Struct, kw_only=True):
     external: Annotated[list[_Weights], _MANY] = []
     inputs: Annotated[list[PageTensor], _MANY] = []
     outputs: Annotated[list[PageTensor], _MANY] = []
+    device: Annotated[list[_Held], _MANY] = []
+    memory: _Memory | None = None
 
 
 class BrowserFacts(msgspec.Struct, kw_only=True):
@@ -94,6 +117,7 @@ class WatchedSession:
     total_ms: float = 0.0
     longest_ms: float = 0.0
     first: HookMessage | None = None
+    last: HookMessage | None = None
     n_failed: int = 0
     run_error: str = ""
     back_bytes: int = 0
@@ -160,6 +184,7 @@ def session_record(
     if created and not file and len(ours) == 1:  # its worker loaded it
         (file,) = ours
     placement = placement_of(session.log)
+    memories = [said.memory.record() for said in (first, session.last) if said and said.memory]
     return PageSession(
         worker=session.worker,
         version=created.version if created else "",
@@ -188,6 +213,10 @@ def session_record(
             total_ns=_ns(session.total_ms),
             read_back_bytes=session.back_bytes if any("CPU" not in p.provider for p in placement) else 0,
             n_reads=session.n_reads,
+            on_gpu=tuple(PageOutput(**msgspec.structs.asdict(held)) for held in session.last.device)
+            if session.last
+            else (),
+            memory=tuple(memories),
             error=session.run_error,
         ),
         error=session.error or ("" if created else "still running when the observation ended"),

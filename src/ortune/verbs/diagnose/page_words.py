@@ -134,9 +134,25 @@ def _runs(session: PageSession, page: PageSeen) -> Iterator[tuple[str, str]]:
         )
     if runs.n_failed:
         yield "runs that failed", f"{runs.n_failed}: {runs.error}"
+    for output in runs.on_gpu:
+        each = f" of {size(output.size_bytes)}" if output.size_bytes else ""
+        yield (
+            "output on the GPU",
+            f"{output.name}: {output.made} tensors{each}, {output.disposed} disposed of",
+        )
+    if runs.memory:
+        first, last = runs.memory[0], runs.memory[-1]
+        yield "WebAssembly memory", _from(first.wasm_bytes, last.wasm_bytes)
+        if last.gpu_bytes:
+            buffers = f"{last.gpu_buffers} buffers, {first.gpu_buffers} after the first run"
+            yield "GPU memory", f"{_from(first.gpu_bytes, last.gpu_bytes)}; {buffers}"
     if runs.read_back_bytes:
         fetched = f"; {runs.n_reads} by getData()" if runs.n_reads else ""
         yield "read back from the GPU", f"{size(runs.read_back_bytes)} in all{fetched}"
+
+
+def _from(first: int, last: int) -> str:
+    return f"{size(last)}, {size(first)} after the first run"
 
 
 def _doubt(session: PageSession, page: PageSeen) -> str:
@@ -192,6 +208,8 @@ def _page(page: WatchedPage) -> Iterator[tuple[str, str]]:
                 " (one observation, sampled)"
             ),
         )
+    if page.heap_bytes:
+        yield "JavaScript heap", f"{_from(page.heap_bytes[0], page.heap_bytes[-1])}, without garbage"
     for file in page.files:
         file_size = f" ({size(file.size_bytes)})" if file.size_bytes else ""
         yield "loaded", f"{shorten(file.url, LONGEST_URL)}{file_size}"

@@ -76,6 +76,7 @@ def _judged(session: PageSession, opened: OpenModel | None, page: PageSeen) -> P
         target=provider.target,
         page=page if gpu else msgspec.structs.replace(page, adapter="", software=False),
         asked={**session.environment, **session.options},
+        on_gpu=session.runs.on_gpu,
     )
     findings = rules.findings(facts)
     name = session.model.url.partition("?")[0].rpartition("/")[2] or "MODEL.onnx"

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from ortune.errors import Interrupted, MeasurementError
+from ortune.inputs.played import Played, Script
 from ortune.inputs.recording_file import case_name
+from ortune.measuring import application_experiments
 from ortune.measuring.application import Application
-from ortune.measuring.application_soak import ApplicationSoak, SoakedScript
+from ortune.measuring.application_soak import ApplicationSoak, SoakedScript, as_is
+from ortune.measuring.budget import Budget
 from ortune.measuring.opening import Experiment
+from ortune.measuring.soak_experiments import experiments
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, Recording
+from ortune.records import Envelope, Recording, SoakExperiment
+from ortune.rules import rule_of
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
@@ -23,11 +30,14 @@ from ortune.verbs._shared.applications import require_taken
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs.soak import judging, words
+from ortune.verbs.soak.causes import CAUSES
 from ortune.verbs.soak.options import Options
-from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
+from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, PointRow, SoakKill, SoakResult, SoakVerdict
 
 PROCESSES = 3
 """Number of processes to run, over the copies of all recorded processes."""
+LEAST_ALIVE = 2
+"""Minimum number of processes alive at once to compare a change with the unchanged process."""
 FIRST_SHARE = 0.3
 """Maximum share of the remaining time for the first run of a model."""
 WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
@@ -60,22 +70,25 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
         MeasurementError: The calls cannot be played.
         Interrupted: The user stopped before the first call.
     """
-    left_s = opened.budget.left_s
-    played = application.script(1e9 * SOAK_SHARE * left_s / PROCESSES)
+    played = application.script(1e9 * SOAK_SHARE * opened.budget.left_s / PROCESSES)
     if not played.calls:
         raise MeasurementError("no call can be played", where=str(options.model), do="record it for longer")
     n = len(played.scripts)
     alive = min(base.executor.most_alive for base in application.bases.values())
     copies = max(1, min(PROCESSES, alive) // n)
-    run = ApplicationSoak(application, played, copies, left_s)
     budget = opened.budget.running.reserve(opened.answer_s)
-
-    def progress(calls: int, held_bytes: float) -> None:
-        text = f"{calls:,} calls, {memory(held_bytes, 4)}"
-        opened.watch.progress(text, opened.budget.running.spent_s, opened.budget.total_s)
-
+    look_s = budget.spent_s + SOAK_SHARE * budget.left_s
+    run = ApplicationSoak(
+        application, as_is(played, copies, opened.terms.feeds.seed), SOAK_SHARE * budget.left_s
+    )
+    progress = partial(_progress, opened)
     try:
-        going = run.start() and run.run(budget.end_s, progress)
+        going = run.start() and run.run(look_s, progress)
+        # If the memory of no process rises so far, the soak continues for the rest of the time.
+        parts = [[each for each in run.soaked if each.script == number] for number in range(n)]
+        rises = going and run.whole and any(map(judging.rises, parts))
+        if going and not rises:
+            going = run.run(budget.end_s, progress)
     finally:
         soaked = run.close()
     failed = next((each.failure for each in soaked if each.failure is not None), None)
@@ -87,17 +100,73 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
         )
     if failed is None and not any(map(was_called, soaked)):
         raise Interrupted(words.STOPPED)
-    result = _result(options, opened, application, run)
+    result = _result(options, opened, application, run, played)
+    if rises and result.verdict in judging.RISES:
+        result, going = _with_causes(opened, application, run, result, budget, alive)
     return opened.document(result, status="ok" if going else "interrupted", verdict=result.verdict)
 
 
+def _progress(opened: Experiment, calls: int, held_bytes: float) -> None:
+    text = f"{calls:,} calls, {memory(held_bytes, 4)}"
+    opened.watch.progress(text, opened.budget.running.spent_s, opened.budget.total_s)
+
+
+def _with_causes(
+    opened: Experiment,
+    application: Application,
+    run: ApplicationSoak,
+    result: SoakResult,
+    budget: Budget,
+    alive: int,
+) -> tuple[SoakResult, bool]:
+    """Soak changes of the process with the worst verdict; return the result with them, and False after a stop."""
+    if alive < LEAST_ALIVE:
+        return msgspec.structs.replace(result, notes=(*result.notes, words.NO_EXPERIMENTS)), True
+    rows = result.application.processes if result.application is not None else ()
+    worst = next(number for number, row in enumerate(rows) if row.verdict == result.verdict)
+    unchanged = next(each.arm for each in run.soaked if each.script == worst)
+    names = [row.size for row in rows[worst].sizes]
+    largest = (
+        _feeds(application, unchanged.script).index(result.raised_by) if result.raised_by in names else 0
+    )
+    wanted = application_experiments.arms(application, unchanged, largest)
+    opened.watch.say(words.causes(len(wanted) - 1))
+    parts = application_experiments.groups(wanted, alive)
+    found: list[SoakExperiment] = []
+    points: list[PointRow] = []
+    going = True
+    for number, part in enumerate(parts):
+        left = budget.share(1 / (len(parts) - number))
+        soak = ApplicationSoak(application, [arm for arm, _, _ in part], left.left_s)
+        soak.goes_on = True
+        try:
+            going = soak.start() and soak.run(left.end_s, partial(_progress, opened))
+        finally:
+            soaked = soak.close()
+        changes = [(change, plan) for _, change, plan in part]
+        found += experiments(soaked, changes, growing=result.verdict == "growing")
+        points += [judging.row(each.name, point) for each in soaked for point in each.points]
+        if not going:
+            break
+    base = next(iter(application.bases.values()))
+    facts = replace(base.facts(), soak=found)
+    findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
+    changed = msgspec.structs.replace(
+        result,
+        experiments=tuple(found),
+        points=(*result.points, *points),
+        findings=(*result.findings, *findings),
+        elapsed_s=opened.elapsed_s,
+    )
+    return changed, going
+
+
 def _result(
-    options: Options, opened: Experiment, application: Application, run: ApplicationSoak
+    options: Options, opened: Experiment, application: Application, run: ApplicationSoak, played: Played
 ) -> SoakResult:
-    scripts = run.played.scripts
     rows = [
-        _row(opened, application, run, number, [each for each in run.soaked if each.script == number])
-        for number in range(len(scripts))
+        _row(opened, application, script, [each for each in run.soaked if each.script == number])
+        for number, script in enumerate(played.scripts)
     ]
     worst = min(rows, key=lambda row: (WORST.index(row.verdict), -(row.held_bytes - row.first_bytes)))
     base = next(iter(application.bases.values()))
@@ -127,8 +196,8 @@ def _result(
         points=tuple(judging.row(each.name, point) for each in run.soaked for point in each.points),
         application=PlayedSoak(
             rounds=run.rounds,
-            calls=run.played.calls,
-            of_calls=run.played.of_calls,
+            calls=played.calls,
+            of_calls=played.of_calls,
             processes=tuple(rows),
         ),
         notes=tuple(missing(application.missing)),
@@ -142,24 +211,16 @@ def _result(
 def _row(
     opened: Experiment,
     application: Application,
-    run: ApplicationSoak,
-    number: int,
+    script: Script,
     own: Sequence[SoakedScript],
 ) -> AppProcessRow:
     """Return the row of one recorded process, judged over its copies."""
-    script = run.played.scripts[number]
     soaked = [each for each in own if was_called(each)]
     judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
     verdict: SoakVerdict = judged.verdict if judged is not None else "undecided"
     if any(each.failure is not None for each in own):
         verdict = "killed"
-    names = [
-        f"{application.paths[feed.model].name} {case_name(feed.shapes)}"
-        if feed.model in application.paths
-        else ""
-        for feed in script.feeds
-    ]
-    sizes = tuple(size for size in judging.sizes_of(soaked, names) if size.calls)
+    sizes = tuple(size for size in judging.sizes_of(soaked, _feeds(application, script)) if size.calls)
     per_s = judging.median([judging.rate(each) for each in soaked]) or 0.0
     base = next(iter(application.bases.values()))
     undecided = judged is not None and verdict == "undecided"
@@ -184,3 +245,13 @@ def _row(
         enough_budget_s=judged.growth.longer * opened.elapsed_s if undecided and judged is not None else None,
         sizes=sizes,
     )
+
+
+def _feeds(application: Application, script: Script) -> list[str]:
+    """Return the names of the inputs of a script's calls: the model's file and the shapes; "" without the model."""
+    return [
+        f"{application.paths[feed.model].name} {case_name(feed.shapes)}"
+        if feed.model in application.paths
+        else ""
+        for feed in script.feeds
+    ]

@@ -101,7 +101,7 @@ RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
 """Verdicts that have a cause."""
 
 
-def rises(soaked: Sequence[Soaked]) -> bool:
+def rises(soaked: Sequence[Followed]) -> bool:
     """Return whether the memory of processes that still run rises, by the verdict so far."""
     called = [each for each in soaked if was_called(each)]
     return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
@@ -200,4 +200,8 @@ def row(arm: str, point: SoakPoint) -> PointRow:
         used_bytes=point.used_bytes,
         group_bytes=point.group_bytes,
         group_cache_bytes=point.group_cache_bytes,
+        heap_bytes=point.heap_bytes,
+        wasm_bytes=point.wasm_bytes,
+        gpu_bytes=point.gpu_bytes,
+        gpu_buffers=point.gpu_buffers,
     )

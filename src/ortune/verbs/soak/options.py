@@ -80,12 +80,6 @@ class Options(Load, Budgeted, OnePlan):
 
         if self.recreate < 0:
             raise UsageError(f"{self.recreate} is not a number of calls", where="--recreate", do="e.g. 200")
-        if of_target(self.target).in_page:
-            raise UsageError(
-                "the memory of a browser's page cannot be followed over time",
-                where=f"--target {self.target}",
-                do="omit --target",
-            )
         if self.arrival == RECORDED:
             raise UsageError(
                 "recorded times are of one run, and a soak goes on",
@@ -99,4 +93,5 @@ class Options(Load, Budgeted, OnePlan):
                 where="--fail-on",
                 do=f"never, or some of {', '.join(get_args(SoakVerdict))}",
             )
-        check(self.rate, self.arrival, gap=bool(self.feeds.gap_ns), in_page=False, workload=False)
+        in_page = of_target(self.target).in_page
+        check(self.rate, self.arrival, gap=bool(self.feeds.gap_ns), in_page=in_page, workload=False)

@@ -78,12 +78,15 @@ class PointRow(Record, frozen=True, kw_only=True):
         sessions: Sessions created so far, each set of ``--sessions`` once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
-        held_bytes: Memory of the process and its children without pages of files, swapped pages included.
+        held_bytes: Memory of the process and its children without pages of files, swapped pages included; of a page the
+            sum of its parts.
         children_bytes: The part of its children.
-        resident_bytes: Resident memory of the process, pages of files included.
+        resident_bytes: Resident memory of the process, pages of files included; of a page that of its whole browser.
         used_bytes: Memory in use according to the allocator; None if it does not report it.
         group_bytes: Memory of its control group, including all other processes in it; ``group_cache_bytes`` is the part
             of the file cache. None without a control group.
+        heap_bytes, wasm_bytes, gpu_bytes, gpu_buffers: The parts of a page's memory: JavaScript's heap without garbage,
+            WebAssembly memory, and buffers of the GPU with their number. None for a process.
     """
 
     arm: str
@@ -97,6 +100,10 @@ class PointRow(Record, frozen=True, kw_only=True):
     used_bytes: int | None = None
     group_bytes: int | None = None
     group_cache_bytes: int | None = None
+    heap_bytes: int | None = None
+    wasm_bytes: int | None = None
+    gpu_bytes: int | None = None
+    gpu_buffers: int | None = None
 
 
 class AppProcessRow(Record, frozen=True, kw_only=True):

@@ -19,15 +19,6 @@ from ortune.measuring.soaking import Schedule, Soak, Soaked, as_is
 from ortune.measuring.watcher import Watcher
 from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, SoakExperiment
 from ortune.rules import rule_of
-from ortune.rules.memory import (
-    arena_keeps_largest_size,
-    free_memory_kept_by_allocator,
-    memory_kept_per_input,
-    memory_kept_per_session,
-    memory_kept_per_thread,
-    memory_pattern_per_shape,
-    prepacked_weights,
-)
 from ortune.runtimes import runtimes
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
@@ -37,22 +28,13 @@ from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, keep
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.soak import app, judging, words
+from ortune.verbs.soak.causes import CAUSES
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
 
 PROCESSES = 3
 """Processes of the unchanged model; several, so the verdict does not depend on a single one."""
-CAUSES = (
-    memory_kept_per_input,
-    memory_kept_per_session,
-    arena_keeps_largest_size,
-    memory_pattern_per_shape,
-    memory_kept_per_thread,
-    free_memory_kept_by_allocator,
-    prepacked_weights,
-)
-"""Rules on the results of the experiments."""
 NODES_S = 1.0
 """Seconds of the process that records the memory of each node."""
 MOST_NODES = 10
@@ -92,12 +74,12 @@ def exit_code(envelope: Envelope[SoakResult]) -> int:
 
 
 def _require_here(side: Resolved) -> None:
-    """Raise UsageError for a side that does not run in processes of ONNX Runtime on this machine."""
-    if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_web:
+    """Raise UsageError for a side that does not run in processes or pages of ONNX Runtime on this machine."""
+    if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_node:
         raise UsageError(
             "its memory cannot be followed over time",
             where=side.label,
-            do="soak an ONNX model with an onnxruntime of this machine",
+            do="soak an ONNX model with an onnxruntime or a browser of this machine",
         )
 
 
@@ -137,7 +119,7 @@ class _Run:
             findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
             result = msgspec.structs.replace(
                 result,
-                nodes=self._nodes(fresh, budget) if going else (),
+                nodes=self._nodes(fresh, budget) if going and not self.side.plan.is_web else (),
                 notes=(*baseline.work.notes, *baseline.notes),
                 experiments=tuple(found),
                 points=(*result.points, *points),

@@ -24,7 +24,7 @@ PAGE_NOTE = (
     "and after the sessions are deleted."
 )
 CHANGES_NOTE = (
-    "Memory between turns of calls: one process for each change, and the unchanged model next to them."
+    "Memory between turns of calls: one process for each change, and an unchanged one next to them."
 )
 TONES: dict[str, Tone] = {"flat": "good", "bounded": "good", "undecided": "unsure"}
 CHANGES: dict[SoakChange, str] = {
@@ -100,7 +100,7 @@ def calls(n: int) -> str:
 
 def causes(n: int) -> str:
     """Return the sentence that `n` changes are being tested."""
-    return f"memory rises; testing {counted(n, 'change')} next to the unchanged model"
+    return f"memory rises; testing {counted(n, 'change')} next to an unchanged process"
 
 
 def headline(result: SoakResult) -> str:
@@ -151,7 +151,7 @@ def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
     """Return a line on why causes were not tested; [] if memory does not rise, or they were tested or not planned."""
     result = envelope.result
     rises = result.verdict in ("growing", "bounded", "fragmented")
-    if not rises or result.experiments or envelope.status != "ok" or result.application is not None:
+    if not rises or result.experiments or envelope.status != "ok":
         return []
     if NO_EXPERIMENTS in result.notes:
         return [Line(NO_EXPERIMENTS, "look")]
@@ -245,9 +245,7 @@ def _experiments(result: SoakResult) -> list[Block]:
         share = f"{100 * min(1.0, max(0.0, each.explained)):.0f} %"
         rows.append((name, Cell(added), Cell(share), Cell(cost)))
     since = "after the first calls" if result.verdict == "growing" else "since the first call"
-    title = (
-        f"memory added {since}, each change in one process, next to the unchanged model with the same calls"
-    )
+    title = f"memory added {since}, each change in one process, next to an unchanged one with the same calls"
     return [table(columns, rows, title=title, notes=["intervals: 95 %, over turns of one process"])]
 
 
@@ -279,10 +277,32 @@ def _figures(result: SoakResult) -> Iterator[tuple[str, str]]:
     children = result.children_bytes
     of_them = f", {memory(children)} of it in child processes" if children else ""
     yield "after the last call", f"{memory(result.held_bytes)}{of_them}"
+    yield from _page_parts(result)
     if result.returned_bytes is not None:
         yield "malloc_trim returns", size(max(0.0, result.returned_bytes))
     if result.released_bytes is not None:
         yield "after release", memory(result.released_bytes)
+
+
+def _page_parts(result: SoakResult) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a page's memory after the last call of its first process, with those after the first call."""
+    points = [point for point in result.points if point.arm.startswith(AS_IS) and point.calls]
+    own = [point for point in points if point.arm == points[0].arm]
+    if not own or own[-1].heap_bytes is None:
+        return
+    first, last = own[0], own[-1]
+    yield "JavaScript heap", f"{_from(first.heap_bytes, last.heap_bytes)}, without garbage"
+    yield "WebAssembly memory", _from(first.wasm_bytes, last.wasm_bytes)
+    if last.gpu_bytes:
+        buffers = counted(last.gpu_buffers or 0, "buffer")
+        yield (
+            "GPU buffers",
+            f"{_from(first.gpu_bytes, last.gpu_bytes)}; {buffers}, {first.gpu_buffers or 0} after the first call",
+        )
+
+
+def _from(first: int | None, last: int | None) -> str:
+    return f"{size(last or 0)}, {size(first or 0)} after the first call"
 
 
 def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
@@ -313,7 +333,7 @@ def _next(envelope: Envelope[SoakResult]) -> list[str]:
     assert result is not None
     plan = next((found.plan for found in result.findings if found.plan is not None), None)
     confirm: list[str] = []
-    if plan is not None:
+    if plan is not None and result.application is None:
         changed = msgspec.structs.replace(result.side, plan=merge(result.side.plan, plan))
         confirm = compare_line(result.side, changed, envelope.workload, "idle memory", result.notes)
     return lines(confirm, told_line(result.session, envelope.store))

@@ -1,0 +1,83 @@
+"""Experiments that find causes of rising memory in a recorded application, whose processes repeat their steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ortune.catalogue import named
+from ortune.inputs.played import Script
+from ortune.measuring.application import RECORDED, Application, Variant
+from ortune.measuring.application_soak import PlayedArm
+from ortune.measuring.recorded_settings import settings_of
+from ortune.measuring.soak_experiments import ALLOCATORS, ARM, SETTINGS
+from ortune.records import Plan, SoakChange
+
+CHANNELS = ("session_option", "session_config", "run_config")
+"""Channels of the settings that a replayed session takes."""
+
+Change = tuple[PlayedArm, SoakChange, Plan | None]
+
+
+def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Change]:
+    """Return the arms of one unchanged process and of each change that applies to it.
+
+    Args:
+        application: The application.
+        as_is: The unchanged process.
+        largest: Index of the inputs that added the most memory.
+    """
+    found: list[Change] = []
+
+    def add(change: SoakChange, arm: PlayedArm, delta: Plan | None = None) -> None:
+        found.append((replace(arm, name=f"experiment-{change}"), change, delta))
+
+    script = as_is.script
+    add("as-is", as_is)
+    add("same-values", replace(as_is, fresh=False))
+    if len({step.feed for step in script.steps if step.do == "call"}) > 1:
+        add("one-size", replace(as_is, script=_with_calls_of(script, largest)))
+    if any(step.do == "close" for step in script.steps):
+        add("kept-sessions", replace(as_is, script=_without_closing(script)))
+    add("trim", replace(as_is, trim=True))
+    recorded = [settings_of(application.recording.sessions[index]) for index in script.sessions]
+    for change, (knob, value) in SETTINGS.items():
+        if knob.channel not in CHANNELS or (
+            change == "no-kleidiai" and application.opened.machine.seen.machine not in ARM
+        ):
+            continue
+        if any(name in own for own in recorded for name in knob.conflicts):
+            continue
+        if not all(own.get(knob.name) == value for own in recorded):
+            settings = {knob.name: value}
+            arm = replace(as_is, variant=Variant(name=RECORDED, settings=settings))
+            add(change, arm, Plan(settings=settings))
+    libraries = application.opened.machine.allocators
+    allocator = next((name for name in ALLOCATORS if name in libraries), None)
+    if allocator is not None:
+        knob = named.ALLOCATOR
+        preload = (knob.applied(str(libraries[allocator])),)
+        add("allocator", replace(as_is, variables=preload), Plan(settings={knob.name: allocator}))
+    return found
+
+
+def groups(found: Sequence[Change], most_alive: int) -> list[list[Change]]:
+    """Return the changes in groups that fit in memory, each with a copy of the unchanged process."""
+    (as_is, change, delta), others = found[0], found[1:]
+    n = max(1, math.ceil(len(others) / max(1, most_alive - 1)))
+    return [
+        [(replace(as_is, name=f"experiment-as-is-{part + 1}"), change, delta), *others[part::n]]
+        for part in range(n)
+    ]
+
+
+def _with_calls_of(script: Script, feed: int) -> Script:
+    """Return a script with the calls of one input size only."""
+    same = tuple(step for step in script.steps if step.do != "call" or step.feed == feed)
+    return replace(script, steps=same)
+
+
+def _without_closing(script: Script) -> Script:
+    """Return a script that keeps its sessions: created once, they stay for all rounds."""
+    return replace(script, steps=tuple(step for step in script.steps if step.do != "close"))

@@ -1,0 +1,149 @@
+// A soak in a page: calls with new values each time, and the memory after each turn. Loaded by page.js.
+import { counters } from "./counters.js";
+
+const LATENCIES = 4096; // of a turn, for its median
+const STEP_BYTES = 64 << 10; // from which on a rise of the level is a step
+
+// Numbers from 0 to 1 that a seed determines (mulberry32).
+const numbers = (seed) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+};
+
+// New values of an input, of its type and in its range, in an array of its own.
+const changed = (kind, low, high, data, draw, count) => {
+  if (kind === "text") return data.map((text) => `${text} ${count}`);
+  const made = new data.constructor(data.length);
+  if (kind === "integers" && low !== null) {
+    const wide = high - low + 1, big = typeof data[0] === "bigint";
+    for (let i = 0; i < made.length; i++) {
+      const value = low + Math.floor(draw() * wide);
+      made[i] = big ? BigInt(value) : value;
+    }
+    return made;
+  }
+  const from = Math.floor(draw() * data.length);
+  made.set(data.subarray(from));
+  made.set(data.subarray(0, from), data.length - from);
+  // Down to half of what they were, to stay within their range. Bits of float16 cannot be multiplied.
+  if (kind === "floats" && !(data instanceof Uint16Array)) {
+    const by = 1 - 0.5 * draw();
+    for (let i = 0; i < made.length; i++) made[i] *= by;
+  }
+  return made;
+};
+
+export class Soak {
+  // asked: the inputs with new values, the seed, and after how many calls sessions are created again. heap: returns the
+  // bytes of JavaScript's heap, without garbage.
+  constructor(asked, heap) {
+    Object.assign(this, { asked, heap, draw: numbers(asked.seed), look: counters() });
+    this.fresh = new Map(asked.fresh.map((one) => [one.name, one]));
+    this.fixed = new Set();
+    Object.assign(this, { calls: 0, sessions: 1, active: 0, high: 0, steps: [] });
+  }
+
+  async memory() {
+    const heap = await this.heap(), { wasm, gpu, buffers } = this.look();
+    return { held_bytes: heap + wasm + gpu, heap_bytes: heap, wasm_bytes: wasm, gpu_bytes: gpu, gpu_buffers: buffers };
+  }
+
+  // Memory before the session is created.
+  async start() { this.base = (await this.memory()).held_bytes; }
+
+  // cases: their weights and the tensors' parts; make: tensors of them; run; release: of inputs and outputs; again:
+  // creates the session again; refused: whether an error is one of values, not of memory; rest: the pause after a call.
+  begin(cases, acts) {
+    Object.assign(this, { cases, acts });
+    this.steps = cases.map((_, number) => ({ case: number, calls: 0, first_call: 0, last_step_call: 0, bytes: 0 }));
+    this.high = this.level();
+  }
+
+  // That a call can raise and that is known without a collection of garbage.
+  level() {
+    const { wasm, gpu } = this.look();
+    return wasm + gpu;
+  }
+
+  pick() {
+    const size = ({ given }) => given.reduce((sum, [, , data]) => sum + data.length, 0);
+    const sizes = this.cases.map(size);
+    // The first call has the smallest size: what a larger one adds comes after it.
+    if (!this.calls) return sizes.indexOf(Math.min(...sizes));
+    let left = this.draw() * this.cases.reduce((sum, { weight }) => sum + weight, 0);
+    const found = this.cases.findIndex(({ weight }) => (left -= weight) < 0);
+    return found < 0 ? this.cases.length - 1 : found;
+  }
+
+  values(given) {
+    return given.map(([name, type, data, dims]) => {
+      const one = this.fresh.get(name);
+      return [name, type, one && data.length ? changed(one.kind, one.low, one.high, data, this.draw, this.calls) : data, dims];
+    });
+  }
+
+  // Stops changing integers, or everything, after an error; whether there was anything to stop.
+  keep() {
+    const integers = [...this.fresh.values()].filter(({ kind }) => kind === "integers");
+    const kept = (integers.length ? integers : [...this.fresh.values()]).map(({ name }) => name);
+    for (const name of kept) { this.fresh.delete(name); this.fixed.add(name); }
+    return kept.length > 0;
+  }
+
+  async call() {
+    const number = this.pick(), { given } = this.cases[number], { make, run, release, refused } = this.acts;
+    this.calls++;
+    let inputs = make(this.values(given)), start = performance.now(), outputs;
+    try {
+      outputs = await run(inputs);
+    } catch (error) {
+      if (!refused(error) || !this.keep()) throw error;
+      inputs = make(given);
+      start = performance.now();
+      outputs = await run(inputs);
+    }
+    const took = performance.now() - start, now = this.level(), step = this.steps[number];
+    release(inputs, outputs);
+    step.first_call ||= this.calls;
+    step.calls++;
+    if (now > this.high + STEP_BYTES) {
+      step.bytes += now - this.high;
+      step.last_step_call = this.calls;
+      this.high = now;
+    }
+    return took;
+  }
+
+  async turn(n) {
+    const taken = [], began = performance.now(), { recreate } = this.asked;
+    for (let i = 0; i < n; i++) {
+      const took = await this.call();
+      if (taken.length < LATENCIES) taken.push(took);
+      await this.acts.rest();
+      if (recreate && this.calls % recreate === 0) {
+        await this.acts.again();
+        this.sessions++;
+      }
+    }
+    this.active += performance.now() - began;
+    taken.sort((a, b) => a - b);
+    const latency = taken.length ? taken[(taken.length - 1) >> 1] : 0;
+    return {
+      calls: this.calls, sessions: this.sessions, active_ns: Math.round(1e6 * this.active), latency_ns: Math.round(1e6 * latency),
+      ...(await this.memory()),
+    };
+  }
+
+  // gone: releases the session.
+  async finish(gone) {
+    const idle = await this.memory();
+    await gone();
+    const released = await this.memory();
+    return { base_bytes: this.base, idle_bytes: idle.held_bytes, released_bytes: released.held_bytes, steps: this.steps, fixed: [...this.fixed] };
+  }
+}
