@@ -13,7 +13,8 @@ from ortune.records import FeedRef, FreshInput, Plan, PodSize, SoakDone, SoakPoi
 from ortune.stats.growth import Series
 from ortune.stats.soak import Judged, Soaked, judge
 from ortune.targets.machine import Machine
-from ortune.targets.soaking import Soaking, SoakTask, prepared
+from ortune.targets.soak_runner import prepared
+from ortune.targets.soaking import Soaking, SoakTask
 from ortune.targets.task import Task
 from ortune.targets.turns import load
 from targets_here import runtimes_here

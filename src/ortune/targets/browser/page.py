@@ -144,12 +144,8 @@ class Page(Process):
             self._kept = CompiledCode(self.task.scratch, same)
             self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
         self.server = self._serving(job.served, token=_TOKEN)
-        flags = setup.flags(
-            self.traits.browser_flags,
-            headful=self.machine.browser.headful,
-            profile=profile,
-            port=self.server.port,
-        )
+        headful, port = self.machine.browser.headful, self.server.port
+        flags = setup.flags(self.traits.browser_flags, headful=headful, profile=profile, port=port)
         with (self.folder / LOG).open("wb") as log:
             try:
                 tools = DevTools(
@@ -322,10 +318,10 @@ class Page(Process):
 
     def _figures(self) -> dict[str, Callable[[], int]]:
         """Return the figures that the page may request: CPU times of the browser in nanoseconds."""
-        return {"cpu": lambda: int(1e9 * self._cpu_s()), "compiling": lambda: int(1e9 * self._compiling_s())}
+        return {"cpu": self._cpu_ns, "compiling": lambda: int(1e9 * self._compiling_s())}
 
-    def _cpu_s(self) -> float:
-        return platform.group_cpu_s(self.child.pid) if self.child else 0.0
+    def _cpu_ns(self) -> int:
+        return int(1e9 * platform.group_cpu_s(self.child.pid)) if self.child else 0
 
     def _leaves_code(self) -> bool:
         """Return whether the browser leaves compiled code that later trials can use."""
