@@ -1,21 +1,26 @@
 """Does precision layer by layer pay, on real inputs? Run by hand, on a quiet machine: one command, two hours in all.
 
-    python benchmarks/precision.py [--minutes 120] [--no-page] [magika ppocrv4-rec ...]
+    python benchmarks/precision.py [--minutes 120] [--models magika,ppocrv4-rec] [--campaign NAME] [--no-page]
+    python benchmarks/precision.py --fetch [--models ...]
 
-With names, only these models are measured; the page has the newest row of each model on each kind of processor.
+Models are measured in order of worth; the page has the newest row of each model on each kind of processor. Each row is
+written as soon as it is measured, with the page. A model that has a row of the same campaign on this kind of processor
+is not measured again, so a command that was interrupted, or whose time was over, continues when it is run once more.
+The campaign's name is the date by default. `--fetch` gets models, inputs, OpenVINO and NNCF, and measures nothing.
 
 `ortune quantize` makes two models of each: the best one in the user's own onnxruntime, and the best one with another
 package. Everything else is other code than its own: inputs are made here (files of this machine, rendered text, speech,
 sentences, photos, digits), of which a part is never shown to it. The peers are ONNX Runtime's own quantizers with each
 standard configuration of theirs, OpenVINO as it comes, and NNCF's model on the CPU provider and on OpenVINO. Each model
 runs in a process of its own, in turns of random order, and is compared with the float model by numpy alone. The time is
-divided among the models still to come. What cannot be measured (a package is missing, the time is over) has a row that
-says so. The table, its date and what it says of the goals are written into docs/precision.md; rows are added to
+divided among the models still to come. What cannot be measured (a package is missing) has a row with the reason. The
+table, its date and what it says of the goals are written into docs/precision.md; rows are added to
 benchmarks/rows/precision.jsonl.
 
 The goals: at least 2x within 1 % in the geometric mean over models of 1 ms and more with real inputs, given with and
 without another package; no row slower than OpenVINO as it comes, than NNCF's model, or than ONNX Runtime's own best
-standard configuration, where these are accurate; no model slower than float. A row that misses says why.
+standard configuration, where these are accurate; no model slower than float. The best model of a row that misses is
+profiled, and the row has its slowest layers with number type and time.
 """
 
 from __future__ import annotations
@@ -55,8 +60,10 @@ FEW = 8, 4
 ROUNDS, TURN_S, SETTLE_S = 8, 0.25, 0.05
 OWN_S = 90.0
 """What a model takes beside ortune: the peers' quantizers, and all runs."""
-LEAST_S, MOST_S = 60.0, 400.0
+LEAST_S, MOST_S = 240.0, 400.0
 """Budgets of ortune, for both of its models."""
+PROFILE, LEAST_SHARE, MOST_LAYERS = "25s", 0.01, 3
+"""Budget of a profile, the least share of the time of a layer in a row, and the layers that the page names."""
 WITHIN, AGREES, LEAST_NS = 0.01, 0.99, 1e6
 GOAL, ALIKE = 2.0, 1.02
 OWN, OTHER = "ortune", "ortune, another package"
@@ -293,87 +300,150 @@ TASKS: dict[str, Callable[[Pairs], float]] = {
 }
 
 
-def begun(name: str) -> dict[str, Any]:
+def begun(name: str, campaign: str) -> dict[str, Any]:
     """What each row has."""
     return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}", "model": name, "ort": ort.__version__, "processor": processor(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}", "campaign": campaign, "model": name, "ort": ort.__version__,
+        "processor": processor(),
     }  # fmt: skip
 
 
-def one(name: str, budget_s: float) -> dict[str, Any]:
+def ortune(*words: str) -> tuple[dict[str, Any] | None, str]:
+    """The result of a command, and ""; None and its last line where it fails."""
+    command = [sys.executable, "-m", "ortune", *words, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None, (done.stderr.strip().splitlines() or ["ortune said nothing"])[-1]
+    return json.loads(done.stdout)["result"], ""
+
+
+def shown_and_held(name: str) -> tuple[Path, list[Feeds], list[Feeds]]:
+    """A model, the inputs that ortune gets, and those that it never gets."""
+    case = CASES[name]
+    n_shown, n_held = FEW if case.kind == "time" else (SHOWN, HELD_OUT)
+    model, feeds = case.model(), list(case.feeds(n_shown + n_held))
+    rng.shuffle(feeds)
+    return model, feeds[:n_shown], feeds[n_shown:]
+
+
+def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
     """A model's row; why there is none, where it cannot be."""
     case = CASES[name]
-    row = begun(name)
-    n_shown, n_held = FEW if case.kind == "time" else (SHOWN, HELD_OUT)
+    row = begun(name, campaign)
     try:
-        model, feeds = case.model(), list(case.feeds(n_shown + n_held))
+        model, shown, held_out = shown_and_held(name)
     except (Missing, ZooError) as error:
         return row | {"failed": str(error)}
-    rng.shuffle(feeds)
-    shown, held_out = feeds[:n_shown], feeds[n_shown:]
     with tempfile.TemporaryDirectory(prefix="ortune-precision-") as text:
         folder = Path(text)
-        (folder / "data").mkdir()
-        for number, values in enumerate(shown):
-            np.savez(folder / "data" / f"{number:03d}.npz", **values)
-        words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind]]
-        words += ["--budget", f"{budget_s / 2:.0f}s", "--output", text, "--json"]
+        data, held = saved(shown, folder / "data"), saved(held_out, folder / "held")
         models = {"float": Runs(path=model), **peers(model, shown, folder / "data", folder)}
+        # One store for both, as a user has: the second search skips what the first has shown to be worse.
+        words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind]]
+        words += ["--budget", f"{budget_s / 2:.0f}s", "--store", str(folder / "store")]
         results: dict[str, Any] = {}
-        for label, more in {OWN: ["--targets", "cpu"], OTHER: ["--targets", "openvino"]}.items():
+        row["not_made"] = {}
+        for label, target in {OWN: "cpu", OTHER: "openvino"}.items():
             if label == OTHER and "OpenVINO as it comes" not in models:
+                row["not_made"][label] = "OpenVINO is missing"
                 continue
-            command = [
-                sys.executable,
-                "-m",
-                "ortune",
-                *words,
-                *more,
-                "--store",
-                str(folder / f"store-{label}"),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                return row | {"failed": (done.stderr.strip().splitlines() or ["ortune said nothing"])[-1]}
-            result = results[label] = json.loads(done.stdout)["result"]
+            print(f"{name}: {label}", file=sys.stderr, flush=True)
+            result, why = ortune(*words, "--targets", target, "--output", str(folder / target))
+            if result is None:
+                row["not_made"][label] = why
+                continue
+            results[label] = result
             if result["bundle"]:
-                on_other = any(result["winner"].get("providers", ()))
+                on_other = bool(result["winner"].get("providers"))
                 python = models["OpenVINO as it comes"].python if on_other else sys.executable
                 models[label] = Runs(path=Path(result["bundle"]), python=python)
-        feeds_of = [folder / f"held-{number}.npz" for number in range(len(held_out))]
-        for path, values in zip(feeds_of, held_out, strict=True):
-            np.savez(path, **values)
-        processes: dict[str, Process] = {}
-        try:
-            for label, runs in models.items():
-                with contextlib.suppress(OSError):  # what does not run has no figures
-                    processes[label] = Process(runs, feeds_of)
-            given = {label: each.outputs(folder / "outputs.npz") for label, each in processes.items()}
-            times = timed(processes)
-        finally:
-            for process in processes.values():
-                process.end()
+        if OWN not in results:
+            return row | {"failed": row["not_made"][OWN]}
+        given, times = raced(models, held, folder)
+        row["not_made"] |= {label: "it does not run" for label in models if label not in times}
         row |= {"budget_s": round(budget_s / 2), "kind": case.kind, "threads": "default"}
         row["headline"] = {label: result["headline"] for label, result in results.items()}
         row["command"] = f"ortune quantize {name}.onnx --data data " + " ".join(
             f"'{word}'" if "=" in word else word for word in TOLERANCES[case.kind]
         )
-        result = results[OWN]
-        row["inputs"], row["checked"] = result["calibration"]["inputs"], result["calibration"]["checked"]
-        row["kept"] = [
-            {key: layer[key] for key in ("name", "error_ratio", "time_ratio", "reason")}
-            for layer in result["layers"]
-            if layer["n_kept"]
-        ]
+        calibration = results[OWN]["calibration"]
+        row["inputs"], row["checked"] = calibration["inputs"], calibration["checked"]
+        kept = {label: kept_in_float(result) for label, result in results.items()}
+        row["kept"], row["kept_with_another_package"] = kept[OWN], kept.get(OTHER, [])
         row["models"] = {
             label: {
-                "ns": 1e9 * statistics.median(times[label]),
-                "ratio": statistics.median(a / b for a, b in zip(times[label], times["float"], strict=True)),
+                "ns": 1e9 * statistics.median(seen),
+                "ratio": statistics.median(ratios := [a / b for a, b in zip(seen, times["float"], strict=True)]),
+                "lowest": min(ratios), "highest": max(ratios),
                 **judged(case.kind, given["float"], given[label]),
             }
-            for label in processes
-        }
+            for label, seen in times.items()
+        }  # fmt: skip
+        if misses(row):
+            best = best_label(row["models"], OTHER)
+            row["best"], row["layers"] = best, slowest_layers(models[best].path, data[0], folder)
     return row
+
+
+def saved(feeds: list[Feeds], folder: Path) -> list[Path]:
+    """The inputs as files."""
+    folder.mkdir()
+    paths = [folder / f"{number:03d}.npz" for number in range(len(feeds))]
+    for path, values in zip(paths, feeds, strict=True):
+        np.savez(path, **values)
+    return paths
+
+
+def raced(
+    models: dict[str, Runs], feeds: list[Path], folder: Path
+) -> tuple[dict[str, list[list[np.ndarray]]], dict[str, list[float]]]:
+    """The outputs and the times of each model that runs."""
+    processes: dict[str, Process] = {}
+    try:
+        for label, runs in models.items():
+            try:
+                processes[label] = Process(runs, feeds)
+            except OSError as error:
+                print_error(f"{label}: {error}")
+        given = {label: each.outputs(folder / "outputs.npz") for label, each in processes.items()}
+        return given, timed(processes)
+    finally:
+        for process in processes.values():
+            process.end()
+
+
+def kept_in_float(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """The groups of layers that a winner keeps in float."""
+    return [
+        {key: layer.get(key) for key in ("name", "error_ratio", "time_ratio", "reason")}
+        for layer in result["layers"]
+        if layer.get("n_kept")
+    ]
+
+
+def slowest_layers(model: Path, feed: Path, folder: Path) -> list[dict[str, Any]]:
+    """The layers of a model with their number types and shares of the time, slowest first; [] without a profile."""
+    words = ["profile", str(model), "--inputs", str(feed), "--budget", PROFILE, "--no-peak"]
+    result, why = ortune(*words, "--store", str(folder / "store"))
+    if result is None:
+        print_error(f"no profile: {why}")
+        return []
+    compiled = result.get("compiled")
+    rows = (
+        [(layer["name"], layer["kind"], layer["precision"], layer["time_ns"]) for layer in compiled["layers"]]
+        if compiled
+        else [
+            (node["name"], node["op_type"], node.get("precision", ""), node["time_ns"])
+            for node in result["nodes"]
+        ]
+    )
+    whole = sum(ns for *_, ns in rows) or 1.0
+    rows.sort(key=lambda row: -row[3])
+    return [
+        {"name": name, "kind": kind, "type": precision, "share": ns / whole}
+        for name, kind, precision, ns in rows
+        if ns >= LEAST_SHARE * whole
+    ]
 
 
 def processor() -> str:
@@ -479,10 +549,16 @@ def mean(of: list[float]) -> str:
     return f"{statistics.geometric_mean(of):.2f}x over {len(of)} models" if of else "no model"
 
 
+def best_label(models: dict[str, Any], label: str) -> str:
+    """What ortune made, or float: with another package, the faster one of both."""
+    own = OWN if OWN in models else "float"
+    others = [each for each in (label,) if each in models]
+    return min((own, *others), key=lambda each: models[each]["ratio"])
+
+
 def best_made(models: dict[str, Any], label: str) -> dict[str, float]:
-    """What ortune made: with another package, the faster one of both."""
-    mine = models.get(OWN, models["float"])
-    return min(mine, models.get(OTHER, mine), key=lambda seen: seen["ratio"]) if label == OTHER else mine
+    """The figures of it."""
+    return models[best_label(models, label) if label == OTHER else OWN if OWN in models else "float"]
 
 
 def behind(row: dict[str, Any]) -> str:
@@ -496,22 +572,44 @@ def behind(row: dict[str, Any]) -> str:
     return f"{row['model']} ({'; '.join(faster)})" if faster else ""
 
 
-def missed(row: dict[str, Any]) -> str:
-    """Why a model with real inputs stays below the goal: the time of the layers in float, by reason."""
+def misses(row: dict[str, Any]) -> bool:
+    """Whether a model with real inputs stays below the goal."""
     models = row["models"]
-    mine = best_made(models, OTHER)
-    if row["kind"] == "time" or models["float"]["ns"] < LEAST_NS or 1 / mine["ratio"] >= GOAL:
+    slow = models["float"]["ns"] >= LEAST_NS and 1 / best_made(models, OTHER)["ratio"] < GOAL
+    return slow and row["kind"] != "time"
+
+
+def missed(row: dict[str, Any]) -> str:
+    """Why a model stays below the goal: its layers with number types and times, and why layers are in float."""
+    if not misses(row):
         return ""
-    shares: dict[str, float] = {}
-    for layer in row["kept"]:
-        shares[layer["reason"]] = shares.get(layer["reason"], 0.0) + (layer["time_ratio"] or 0.0)
-    parts = [
-        f"{100 * share:.0f} % of the time in layers where it {WORDS[reason]}"
-        for reason, share in shares.items()
+    parts = []
+    if row.get("layers"):
+        shares: dict[str, float] = {}
+        for layer in row["layers"]:
+            shares[layer["type"] or "no type"] = shares.get(layer["type"] or "no type", 0.0) + layer["share"]
+        types = ", ".join(
+            f"{100 * share:.0f} % in {name}"
+            for name, share in sorted(shares.items(), key=lambda pair: -pair[1])
+        )
+        slowest = ", ".join(
+            f"`{layer['name']}` ({layer['kind']} in {layer['type'] or 'no type'}, {100 * layer['share']:.0f} %)"
+            for layer in row["layers"][:MOST_LAYERS]
+        )
+        parts.append(f"its time is {types}; the slowest layers are {slowest}")
+    reasons: dict[str, float] = {}
+    best = row.get("best", OWN)
+    for layer in row["kept_with_another_package"] if best == OTHER else row["kept"]:
+        reasons[layer["reason"]] = reasons.get(layer["reason"], 0.0) + (layer["time_ratio"] or 0.0)
+    parts += [
+        f"{100 * share:.0f} % of the time of float is in layers that stay in float because it {WORDS[reason]}"
+        if share
+        else f"layers stay in float because it {WORDS[reason]}"
+        for reason, share in reasons.items()
         if reason in WORDS
     ]
     why = "; ".join(parts) or "no layer was kept in float, so the kernels themselves gain no more"
-    return f"{row['model']} is below the goal at {1 / mine['ratio']:.2f}x: {why}."
+    return f"{row['model']} is below the goal at {1 / best_made(row['models'], OTHER)['ratio']:.2f}x: {why}."
 
 
 WORDS = {
@@ -624,14 +722,56 @@ def newest(file: Path) -> list[list[dict[str, Any]]]:
     return [[rows[name] for name in CASES if name in rows] for rows in reversed(groups.values())]
 
 
+def wanted(text: str) -> list[str]:
+    """The names of models in a list."""
+    names = text.split(",")
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no model {', '.join(unknown)}; there are {', '.join(CASES)}")
+    return names
+
+
+def fetch(names: Sequence[str]) -> int:
+    """Gets everything that measuring needs."""
+    missing = 0
+    for name in names:
+        try:
+            model, shown, held_out = shown_and_held(name)
+            print(f"{name}: {model}, {len(shown) + len(held_out)} inputs", flush=True)
+        except (Missing, ZooError) as error:
+            print(f"{name} is MISSING: {error}", flush=True)
+            missing += 1
+    for name in ("openvino", "nncf"):
+        try:
+            print(f"{name}: {made.require(name, print_error).runtime.python}", flush=True)
+        except OrtuneError as error:
+            print(f"{name} is MISSING: {error}", flush=True)
+            missing += 1
+    return 1 if missing else 0
+
+
+def rows_of(file: Path, campaign: str) -> list[dict[str, Any]]:
+    """The rows with figures of a campaign on this kind of processor."""
+    if not file.is_file():
+        return []
+    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return [
+        row
+        for row in rows
+        if row.get("campaign") == campaign and row["processor"] == processor() and "models" in row
+    ]
+
+
 def main() -> int:
     """Measures each model, and prints all rows as Markdown."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("models", nargs="*", default=list(CASES))
+    parser.add_argument("--models", type=wanted, default=list(CASES), help="names, joined by commas")
     parser.add_argument("--minutes", type=float, default=120.0, help="for everything")
+    parser.add_argument("--campaign", default=f"{datetime.now(UTC):%Y-%m-%d}", help="rows of it are kept")
     parser.add_argument("--rows", type=Path, default=KEPT)
+    parser.add_argument("--fetch", action="store_true", help="get models and packages; measure nothing")
     parser.add_argument(
         "--page-again",
         action="store_true",
@@ -642,26 +782,30 @@ def main() -> int:
     if asked.page_again:
         write_page(page(newest(asked.rows)))
         return 0
-    # The last model may take longer than its part.
-    end, rows = time.monotonic() + 60 * asked.minutes - OWN_S, []
-    for number, name in enumerate(asked.models):
-        weights = [CASES[other].weight for other in asked.models[number:]]
+    if asked.fetch:
+        return fetch(asked.models)
+    end = time.monotonic() + 60 * asked.minutes
+    there = {row["model"] for row in rows_of(asked.rows, asked.campaign)}
+    names = [name for name in asked.models if name not in there]
+    for number, name in enumerate(names):
+        weights = [CASES[other].weight for other in names[number:]]
         left_s = (end - time.monotonic()) * weights[0] / sum(weights)
-        budget_s = min(MOST_S, left_s - OWN_S)
+        # A model with too short a part takes that of those after it, which are less worth.
+        budget_s = min(MOST_S, max(left_s, min(LEAST_S + OWN_S, end - time.monotonic())) - OWN_S)
         if budget_s < LEAST_S:
-            row = begun(name) | {"failed": "the time was over"}
-        else:
-            print(f"{name}: {budget_s:.0f} s for ortune", file=sys.stderr, flush=True)
-            row = one(name, budget_s)
+            print_error(f"the time is over; not measured: {', '.join(names[number:])}")
+            break
+        print_error(f"{name}: {budget_s:.0f} s for ortune")
+        row = one(name, budget_s, asked.campaign)
         if "failed" in row:
-            print(f"{name} HAS NO ROW: {row['failed']}", file=sys.stderr, flush=True)
-        rows.append(row)
+            print_error(f"{name} HAS NO ROW: {row['failed']}")
         asked.rows.parent.mkdir(parents=True, exist_ok=True)
         with asked.rows.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+        if not asked.no_page:
+            write_page(page(newest(asked.rows)))
+    rows = rows_of(asked.rows, asked.campaign)
     print("\n".join([*table(rows), "", *goals(rows)]))
-    if not asked.no_page:
-        write_page(page(newest(asked.rows)))
     return 0
 
 
