@@ -220,6 +220,21 @@ def takes_effect(knob: Knob, value: str, features: Collection[str]) -> bool:
     return not needed or any(name in features for name in needed)
 
 
+def without_instructions(settings: Mapping[str, Value], features: Collection[str]) -> str:
+    """Return the first setting with a value that has no effect on a processor, with the reason; "" if all have one.
+
+    Args:
+        settings: Settings of a plan.
+        features: Instruction sets of the processor; empty if they are unknown.
+    """
+    for name, value in settings.items():
+        knob = find(name)
+        if features and not takes_effect(knob, str(value), features):
+            needed = " or ".join(knob.instructions[str(value)])
+            return f"{name}={value} has no effect: it needs {needed}, which this processor lacks"
+    return ""
+
+
 def strict_settings(provider: str) -> dict[str, Value]:
     """Return the settings with which a provider computes in the model's own types; empty if it always does."""
     strict = (knob for knob in all_knobs().values() if knob.strict and knob.provider == provider)

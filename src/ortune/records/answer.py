@@ -21,6 +21,7 @@ class Answer(Record, frozen=True, kw_only=True):
         alone: Final check with one process at a time: the winner against the plan that it replaces. None if there was
             no time for it.
         outputs: The winner's outputs compared with the default's; None if they were not compared.
+        made_by: The package and version of the other tool that made the winner's file; "" for ONNX Runtime or ortune.
     """
 
     side: Side
@@ -33,6 +34,7 @@ class Answer(Record, frozen=True, kw_only=True):
     against_default: Comparison | None = None
     alone: Comparison | None = None
     outputs: OutputDifference | None = None
+    made_by: str = ""
     controls: tuple[Control, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()

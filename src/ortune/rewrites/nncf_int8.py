@@ -7,8 +7,8 @@ Why it costs: a pair that the execution provider does not fuse is a conversion a
     patterns than the CPU provider.
 Evidence: the number types of the layers inside OpenVINO (``ortune profile``), the output error, and the time of the
     quantized model on each execution provider.
-Fix and its safety: numerics: outputs change as with ``static-int8``. ``ortune quantize`` tries it if the environment
-    exists, and checks its model like any other.
+Fix and its safety: numerics: outputs change as with ``static-int8``. ``ortune quantize``, and ``ortune tune`` with a
+    tolerance, try it if the environment exists, and check its model like any other.
 Example: ``ortune quantize model.onnx --data samples``, which tries it, or ``--rewrite nncf-int8``
 References: github.com/openvinotoolkit/nncf, "Post-training quantization".
 """

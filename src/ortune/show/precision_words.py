@@ -53,6 +53,11 @@ def model(plan: Plan) -> str:
     return f"{last}{after}{'' if rest == 'default' else f' with {rest}'}"
 
 
+def made_by(tool: str) -> str:
+    """Return the sentence on the other tool that made the winner's file; "" if none did."""
+    return f"the file of the winner was made by {tool}" if tool else ""
+
+
 def error(outputs: OutputDifference) -> str:
     """Return the error of a quantized model's outputs, relative to those of the original."""
     parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]

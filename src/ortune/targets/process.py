@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune.catalogue import providers
+from ortune.catalogue import knobs, providers
 from ortune.catalogue.captured_graph import captures
 from ortune.platform import Snapshot, between
 from ortune.records import (
@@ -73,6 +73,9 @@ class Process(Worker):
         """Start the process, which then loads the model."""
         self._started_at = datetime.now(UTC).isoformat(timespec="milliseconds")
         task, pod, settings = self.task, self.machine.pod, self.settings
+        if lacking := knobs.without_instructions(task.plan.settings, self.machine.host.features):
+            self.end = self.error("not-applied", lacking)
+            return
         if pod is not None and pod.affinity:
             affinity = Applied(knob="cpus", channel="process", key="affinity", value=pod.affinity)
             settings = (*settings, affinity)

@@ -183,3 +183,24 @@ def test_every_proposal_is_a_plan_that_can_be_sent() -> None:
     for proposal in found:
         sent = requests.applied(Plan(settings=proposal.settings), runtime)
         assert {item.knob for item in sent} == set(proposal.settings)
+
+
+def test_a_number_type_without_instructions_is_left_out_with_the_reason() -> None:
+    def types(features: list[str]) -> tuple[set[object], list[str]]:
+        found, left_out = proposals(
+            BLOCK,
+            4,
+            "1.32.0",
+            [],
+            allow=["numerics"],
+            providers=["OpenVINOExecutionProvider"],
+            features=features,
+        )
+        return {
+            p.settings["openvino_precision"] for p in found if "openvino_precision" in p.settings
+        }, left_out
+
+    bf16, lacking = types(["avx2", "avx512_bf16"])
+    assert bf16 == {"bf16"} and [text for text in lacking if text.startswith("openvino_precision=f16")]
+    both, _ = types([])  # unknown
+    assert both == {"bf16", "f16"}

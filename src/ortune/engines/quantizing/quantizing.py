@@ -214,10 +214,17 @@ class Quantising:
         own = [row for row in self.rows if not row.plan.providers]
         right = sorted((row for row in own if not row.why), key=lambda row: row.ratio or 1.0)
         files = [row.plan for row in right[:MOST_GIVEN]]
+        # Files of other quantizers may suit the provider better than the CPU, so their time there does not matter.
+        of_tools = (
+            row.plan
+            for row in own
+            if is_of_other_tool(row.plan) and row.outputs is not None and row.outputs.ok
+        )
         static = next((row.plan for row in own if row.plan.rewrites[-1].name == STATIC), None)
         for params in targets.of(base).provider.static_int8 if static is not None else ():
             assert static is not None
             files.append(changed(static, **rewrites.parse(f"{STATIC}:{params}").params))
+        files += [file for file in of_tools if file not in files]
         kept: list[PlanProposal] = []
         for file in files:
             plan = msgspec.structs.replace(
@@ -320,14 +327,22 @@ def without_operator(plan: Plan, kind: str) -> Plan | None:
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
-    """Return the plans in rounds of one per rewrite, so a budget that ends early has tried every kind."""
+    """Return the plans in rounds of one per rewrite, so a budget that ends early has tried every kind.
+
+    Quantizers of other packages take longer than ONNX Runtime's, so they come last in their round.
+    """
     counts: dict[str, int] = {}
     places = []
     for plan in plans:
         name = plan.rewrites[-1].name
         counts[name] = counts.get(name, 0) + 1
-        places.append(counts[name])
+        places.append((counts[name], is_of_other_tool(plan)))
     return [plan for _, plan in sorted(zip(places, plans, strict=True), key=lambda pair: pair[0])]
+
+
+def is_of_other_tool(plan: Plan) -> bool:
+    """Return whether a quantizer of another package makes a plan's model."""
+    return any(rewrites.find(spec.name).needs for spec in plan.rewrites[-1:])
 
 
 def _proposed_widest_first(proposed: Sequence[PlanProposal]) -> list[PlanProposal]:

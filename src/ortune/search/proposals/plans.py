@@ -51,6 +51,7 @@ class Scope:
         providers: Execution providers of all plans; empty for the CPU provider.
         channels: Channels by which settings reach the process; empty for all but those of a page.
         asked: Settings that all plans have.
+        features: Instruction sets of the processor; empty if they are unknown.
     """
 
     ort_version: str
@@ -60,6 +61,7 @@ class Scope:
     providers: Collection[str] = ()
     channels: Collection[Channel] = ()
     asked: Mapping[str, Value] = field(default_factory=dict)
+    features: Collection[str] = ()
 
     def settings(
         self, model: ModelFacts, cpus: int, latency_ns: float | None = None
@@ -75,6 +77,7 @@ class Scope:
             providers=self.providers,
             channels=self.channels,
             asked=self.asked,
+            features=self.features,
             latency_ns=latency_ns,
         )
 

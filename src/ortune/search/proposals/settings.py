@@ -54,6 +54,7 @@ def proposals(
     providers: Collection[str] = (),
     channels: Collection[Channel] = (),
     asked: Mapping[str, Value] | None = None,
+    features: Collection[str] = (),
     latency_ns: float | None = None,
 ) -> tuple[list[SettingProposal], list[str]]:
     """Return the changes of one setting to try.
@@ -69,6 +70,7 @@ def proposals(
         providers: Execution providers of the plan, empty for the CPU provider; settings of others are not proposed.
         channels: Channels that exist where the plan runs; empty for all but those of a page.
         asked: Settings that every plan has.
+        features: Instruction sets of the processor; empty if they are unknown.
         latency_ns: Latency with the default settings; None if unknown.
 
     Returns:
@@ -80,7 +82,7 @@ def proposals(
         if not _belongs(knob, text, providers, channels):
             continue
         reason = refusal(knob, text, ort_version, allocators, allow)
-        if reason:
+        if reason := reason or knobs.without_instructions({knob.name: text}, features):
             left_out.append(reason)
             continue
         idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))

@@ -121,6 +121,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         against_current=against_current,
         alone=search.comparison_alone(),
         outputs=winner.outputs if winner else None,
+        made_by=_made_by(shipped, run.side),
         within_memory=within,
         settings=settings(search, shipped, won) if winner else (),
         candidates=rows,
@@ -174,6 +175,14 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         conditions=_conditions(search),
         smallest_effect_ratio=search.smallest_effect_ratio(),
     )
+
+
+def _made_by(plan: Plan, side: Resolved) -> str:
+    """Return the package and version of the other tool that made a plan's model; "" if none did."""
+    needed = {find_rewrite(spec.name).needs for spec in plan.rewrites} - {""}
+    installed = {package.name: package.version for each in made.made() for package in each.packages}
+    versions = {**installed, **side.runtime.packages} if needed else {}
+    return ", ".join(f"{name} {versions.get(name, '')}".strip() for name in sorted(needed))
 
 
 def _wrong_default(run: Tuning) -> Figures | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ortune import rewrites, targets
-from ortune.catalogue.knobs import lower_precisions, strict_settings
-from ortune.engines.quantizing.quantizing import STATIC, changed
+from ortune.catalogue.knobs import lower_precisions, strict_settings, without_instructions
+from ortune.engines.quantizing.quantizing import STATIC, changed, is_of_other_tool
 from ortune.records import Measured, Plan, Value
 from ortune.verbs.quantize.precision import Model, Precision
 from ortune.verbs.quantize.race import is_right
@@ -97,7 +97,7 @@ class Elsewhere:
             provider.plan(plan)
             for provider in self._providers
             for plan in methods
-            if rewrites.find(plan.rewrites[-1].name).needs and _file(plan) not in tested
+            if is_of_other_tool(plan) and _file(plan) not in tested
         ]
         given = [model for model in right if _file(model.plan) not in tested][:MOST_MORE]
         known = {provider.plan(model.plan).id for model in given for provider in self._providers}
@@ -115,7 +115,12 @@ class Elsewhere:
         settings = precision.baseline.side.plan.settings
         provider = target.provider.name
         strict = strict_settings(provider)
-        types = _number_types(provider, precision.baseline.host.features)
+        features = precision.baseline.host.features
+        types = _number_types(provider, features)
+        for own in lower_precisions(provider, None):
+            if lacking := without_instructions(own, features):
+                plan = Plan(providers=target.providers, settings={**settings, **own})
+                precision.refuse(plan, lacking)
         plans = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
         if targets.find(name).provider.hardware == "gpu" and self._is_emulated(plans[-1], name):
             return None

@@ -14,6 +14,7 @@ from ortune.engines.quantizing.quantizing import (
     STATIC,
     WEIGHTS,
     changed,
+    is_of_other_tool,
     may_saturate,
     unsaturated,
     widest_first,
@@ -59,7 +60,7 @@ def means(
     # Methods that quantize most of the weights may gain most; ties keep the order of the proposals.
     proposed.sort(key=lambda plan: -round(4 * _reached(model, plan) / max(1, _weights(model))))
     # Other quantizers take longer than ONNX Runtime's, so they come after one method of each kind.
-    others = [plan for plan in proposed if rewrites.find(plan.rewrites[-1].name).needs]
+    others = [plan for plan in proposed if is_of_other_tool(plan)]
     proposed = [plan for plan in proposed if plan not in others]
     forms = _forms(proposed, model, host)
     singles = [_with(plan, unsaturated(plan.rewrites[-1], model, host)) for plan in _singles(proposed)]

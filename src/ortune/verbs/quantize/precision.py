@@ -33,6 +33,7 @@ from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Start
 from ortune.show import rewrite_words
+from ortune.verbs.quantize.result import NO_TIME
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
 """Tolerance of the outputs by a metric that was chosen automatically."""
@@ -219,12 +220,17 @@ class Precision:
 
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
         """Add a row for each method without time left, and set the budget that is enough for all."""
-        began_s, n_tried, each_s = self._began_s, len(self.rows), self._each_s(whole_s)
+        n_tried = sum(row.tested for row in self.rows)
+        each_s = (self.budget.spent_s - self._began_s) / n_tried if n_tried else whole_s
         self.late = self.late or not n_tried
         self.untested += untried
-        needed_s = began_s + (n_tried + len(untried)) * each_s / WHOLE_MODELS_SHARE
-        self.enough_s = max(needed_s, self.budget.total_s + len(untried) * each_s)
-        self.rows += [_untested(plan, "no time left") for plan in untried]
+        needed_s = self._began_s + (n_tried + len(self.untested)) * each_s / WHOLE_MODELS_SHARE
+        self.enough_s = max(needed_s, self.budget.total_s + len(self.untested) * each_s)
+        self.rows += [_untested(plan, NO_TIME) for plan in untried]
+
+    def refuse(self, plan: Plan, why: str) -> None:
+        """Add the row of a method that cannot run on this machine."""
+        self.rows.append(_untested(plan, why))
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
         """Add rows of methods that were not tested because they were worse in an earlier model."""

@@ -27,6 +27,10 @@ it), or only on others; "" if the winner has no such products or 7-bit weights. 
 Runtime makes them unsigned there."""
 
 
+NO_TIME = "no time left"
+"""Reason of methods that were not tested because their share of the budget was over."""
+
+
 class LayerRow(Record, frozen=True, kw_only=True):
     """One layer of the sensitivity analysis, or several that are equal or adjacent.
 
@@ -116,6 +120,7 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
         checked_needed: Held-out inputs on which the winner's error must be measured for a final answer; 0 if it was
             measured on as many.
         no_time: What the budget was too small for, in words.
+        all_methods_s: A sufficient budget for the methods without time left; 0 if there were none.
         enough_s: A sufficient budget for the race and for measuring the error on all held-out inputs; 0 if this one
             was.
         metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
@@ -128,7 +133,6 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
             faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
         elsewhere_needs: What running it takes; None if it needs no package.
         adoption: What running the winner takes; None if it runs in the user's own runtime.
-        made_by: The package and version of the quantizer that made the winner, if it is not ONNX Runtime's.
         planned: Requested targets that cannot be measured here.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.
@@ -151,8 +155,8 @@ class QuantizeResult(Answer, frozen=True, kw_only=True):
     elsewhere: FrontRow | None = None
     elsewhere_needs: Adoption | None = None
     adoption: Adoption | None = None
-    made_by: str = ""
     planned: tuple[PlannedTarget, ...] = ()
     budget_s: float = 0.0
     no_time: str = ""
+    all_methods_s: float = 0.0
     enough_s: float = 0.0

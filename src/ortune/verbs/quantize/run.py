@@ -82,7 +82,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         side, absent = options.elsewhere(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
-        plans, model = means(side.model.ir, side.plan, opened.machine.host, _packages(side))
+        packages = made.usable_packages(side.runtime)
+        plans, model = means(side.model.ir, side.plan, opened.machine.host, packages)
         if not plans:
             raise _nothing_to_quantize(side, opened.machine.host)
         said = _memory(side, plans, opened.machine)
@@ -93,21 +94,6 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
             session = _Quantization(options, opened, side, plans, model, absent)
             envelope = session.go()
         return keep(opened, options, envelope)
-
-
-def _packages(side: Resolved) -> set[str]:
-    """Return the packages of the user's own runtime, and the names of the runtimes that ortune installed."""
-    return {*side.runtime.packages, *(runtime.name for runtime in made.made())}
-
-
-def _made_by(plan: Plan, side: Resolved) -> str:
-    """Return the package and version of the other quantizer that made a plan's model; "" for ONNX Runtime's own."""
-    needed = {rewrites.find(spec.name).needs for spec in plan.rewrites} - {""}
-    versions = {
-        **{package.name: package.version for each in made.made() for package in each.packages},
-        **side.runtime.packages,
-    }
-    return ", ".join(f"{name} {versions.get(name, '')}".strip() for name in sorted(needed))
 
 
 def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
@@ -235,6 +221,7 @@ class _Quantization:
             planned=planned(elsewhere.absent, self.plans, baseline.side.plan.settings),
             budget_s=self.options.budget_s,
             no_time=no_time,
+            all_methods_s=self.budget.enough_s(precision.enough_s) if precision.untested else 0,
             enough_s=enough_s,
             reproduce=command("quantize", self.options),
         )
@@ -266,7 +253,7 @@ class _Quantization:
         front = [
             msgspec.structs.replace(row, adoption=tuned.adoption_of(side, row.plan)) for row in result.front
         ]
-        result = msgspec.structs.replace(result, front=tuple(front), made_by=_made_by(result.winner, side))
+        result = msgspec.structs.replace(result, front=tuple(front))
         claim = result.against_default
         now, least = (claim.ratio, claim.ratio_low) if claim is not None and result.changes else (1.0, 1.0)
         rows = [

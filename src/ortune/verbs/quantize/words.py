@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ortune.catalogue.providers import find as of_provider
 from ortune.catalogue.providers import short
 from ortune.durations import as_option
 from ortune.records import Envelope, Plan, PrecisionRow, VerdictName
-from ortune.show import finding_words, others_words, sides
+from ortune.show import finding_words, others_words, precision_words, sides
 from ortune.show import headline as heads
 from ortune.show.answer_commands import lines, told_line, with_budget, words_of
 from ortune.show.checks import checks, control_words
@@ -30,7 +32,7 @@ from ortune.show.stored_kind import StoredKind
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, rests_on, saturation
-from ortune.verbs.quantize.result import FrontRow, LayerRow, PlannedTarget, QuantizeResult
+from ortune.verbs.quantize.result import NO_TIME, FrontRow, LayerRow, PlannedTarget, QuantizeResult
 
 MOST_NAMED = 12
 """Maximum number of layers in float that are named; the JSON has all."""
@@ -193,7 +195,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     raced, whole = any(row.comparison is not None for row in result.front), sections.whole_models(result)
     unfinished = [
         Points(title="failed", items=_by_reason([row for row in result.methods if row.tested and row.why])),
-        Points(title="not tested", items=_by_reason([row for row in result.methods if not row.tested])),
+        Points(title="not tested", items=_not_tested(result)),
     ]
     named = [*kept[:MOST_NAMED], *([f"{more} more (--json has all)"] if more > 0 else [])]
     blocks: list[Block] = [
@@ -203,7 +205,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
         *others_words.lines([("", result.against_default)]),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
-        Line(f"its file was made by {result.made_by}" if result.made_by else ""),
+        Line(precision_words.made_by(result.made_by)),
         Line(saturation(result)),
         Line(_silent_outputs(result), "look"),
         Points(title="kept in float", items=named if result.changes else ()),
@@ -225,6 +227,15 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     ]
     return Document(
         title=f"ortune quantize: {result.side.label}", blocks=blocks, support=support, head=_head(result)
+    )
+
+
+def _not_tested(result: QuantizeResult) -> list[str]:
+    """Return a line for each reason why methods were not tested, with the budget that is enough for all."""
+    rows = [row for row in result.methods if not row.tested]
+    enough = f" (--budget {as_option(result.all_methods_s)} is enough)" if result.all_methods_s else ""
+    return _by_reason(
+        [msgspec.structs.replace(row, why=row.why + enough) if row.why == NO_TIME else row for row in rows]
     )
 
 

@@ -34,6 +34,7 @@ def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequenc
         providers=on.provider_names,
         channels=targets.of(on).channels,
         asked=on.settings,
+        features=baseline.host.features,
     )
 
 

@@ -149,6 +149,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             *stopped(envelope),
             Line(said, _tone(result)),
             Line(other_package(result), "good"),
+            Line(precision_words.made_by(result.made_by)),
             *(Line(text, "look") for text in limits(result)),
             figures_table(result),
             within_memory_words.tried(result),
