@@ -106,7 +106,9 @@ def file_for(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         text = ":".join(["static-int8", *targets.find(target).provider.static_int8[:1]])
         if text not in made:
             spec = rewrites.parse(text)
-            made[text] = rewrites.rewrite_model(open_model(path), [spec], folder / f"made-{len(made)}", tool).path
+            made[text] = rewrites.rewrite_model(
+                open_model(path), [spec], folder / f"made-{len(made)}", tool
+            ).path
         return made[text]
 
     return file

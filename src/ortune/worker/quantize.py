@@ -66,6 +66,10 @@ def dynamic(ort: Any, request: Dict[str, Any]) -> str:
     )
 
 
+_NO_RANGE = ("scale issue", "not finite")
+"""Words of the errors of ONNX Runtime's quantizer and of NumPy for a range that is not finite."""
+
+
 def static(ort: Any, request: Dict[str, Any]) -> str:
     """Write a prepared model in 8 bits, with ranges from the given inputs; return what was done."""
     feeds = request["feeds"]
@@ -78,25 +82,33 @@ def static(ort: Any, request: Dict[str, Any]) -> str:
     large, params = is_large(model), request["params"]
     if large and params["bias"] == "corrected":
         raise Stop("unsupported", "biases of a model above 1 GB are not corrected; omit bias=corrected")
-    quantization.quantize_static(
-        copied(request["model"], model),
-        request["output"],
-        _reader(quantization, feeds),
-        quant_format=quantization.QuantFormat.QDQ,
-        op_types_to_quantize=list(PRODUCTS) if params["operators"] == "products" else None,
-        per_channel=params["scales"] == "channel",
-        activation_type=_type(quantization, params["activations"]),
-        weight_type=quantization.QuantType.QInt8,
-        reduce_range=params["range"] == "7",
-        nodes_to_exclude=left_out(model, params["leave"], PRODUCTS),
-        use_external_data_format=large,
-        calibrate_method=getattr(
-            quantization.CalibrationMethod,
-            {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}[params["calibration"]],
-        ),
-        # One input at a time: what all of them leave inside a network is more than memory holds.
-        extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
-    )
+    try:
+        quantization.quantize_static(
+            copied(request["model"], model),
+            request["output"],
+            _reader(quantization, feeds),
+            quant_format=quantization.QuantFormat.QDQ,
+            op_types_to_quantize=list(PRODUCTS) if params["operators"] == "products" else None,
+            per_channel=params["scales"] == "channel",
+            activation_type=_type(quantization, params["activations"]),
+            weight_type=quantization.QuantType.QInt8,
+            reduce_range=params["range"] == "7",
+            nodes_to_exclude=left_out(model, params["leave"], PRODUCTS),
+            use_external_data_format=large,
+            calibrate_method=getattr(
+                quantization.CalibrationMethod,
+                {"minmax": "MinMax", "percentile": "Percentile", "entropy": "Entropy"}[params["calibration"]],
+            ),
+            # One input at a time: what all of them leave inside a network is more than memory holds.
+            extra_options={"ActivationSymmetric": params["activations"] == "s8", "CalibStridedMinMax": 1},
+        )
+    except (AssertionError, ValueError) as error:
+        if not any(words in str(error) for words in _NO_RANGE):
+            raise
+        what = (
+            "values inside the model are infinite or NaN for these inputs, so they have no range to calibrate"
+        )
+        raise Stop("unsupported", what) from error
     _require_quantized(onnx, request["output"], PRODUCTS)
     corrected = ""
     if params["bias"] == "corrected":

@@ -33,8 +33,8 @@ OPENVINO = "OpenVINOExecutionProvider"
 ON_OPENVINO = (ProviderSpec(name=OPENVINO),)
 
 
-def saved(folder: Path) -> Path:
-    """Two products, and inputs for them."""
+def saved(folder: Path, *, infinite: bool = False) -> Path:
+    """Two products, and inputs for them; between them, if wanted, values that are infinite and masked later."""
     rng = np.random.default_rng(5)
     weights = [
         numpy_helper.from_array((rng.standard_normal((64, 64)) * 0.12).astype(np.float32), name)
@@ -45,6 +45,16 @@ def saved(folder: Path) -> Path:
         helper.make_node("Relu", ["m"], ["r"]),
         helper.make_node("MatMul", ["r", "b"], ["y"], name="second"),
     ]
+    if infinite:
+        # The first product is computed from minus infinity, and only where it is no number is known of it.
+        nodes = [
+            helper.make_node("Relu", ["x"], ["positive"]),
+            helper.make_node("Log", ["positive"], ["logarithm"]),
+            helper.make_node("MatMul", ["logarithm", "a"], ["m"], name="first"),
+            helper.make_node("IsNaN", ["m"], ["lost"]),
+            helper.make_node("MatMul", ["x", "b"], ["second_out"], name="second"),
+            helper.make_node("Where", ["lost", "second_out", "x"], ["y"]),
+        ]
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [8, 64])
     onnx.save(assemble(nodes, "float[8,64] x", [y], weights, name="products"), folder / "m.onnx")
     (folder / "data").mkdir()
@@ -59,13 +69,13 @@ def float_row(result: QuantizeResult) -> FrontRow:
 
 
 def quantized(
-    folder: Path, *options: str, faults: Faults | None = None, tolerance: str = "0.05"
+    folder: Path, *options: str, faults: Faults | None = None, tolerance: str = "0.05", infinite: bool = False
 ) -> QuantizeResult:
     made_runtimes.require("openvino")
     lab = Lab(1, faults=faults or Faults(), faster_rewrite="static-int8", faster_target="openvino")
     with measuring_on(lab):
         code, out, said = program([
-            "quantize", str(saved(folder)), "--data", str(folder / "data"), "--tolerance", tolerance,
+            "quantize", str(saved(folder, infinite=infinite)), "--data", str(folder / "data"), "--tolerance", tolerance,
             "--budget", "100s", "--store", str(folder / "store"), "--output", str(folder), "--json", *options,
         ])  # fmt: skip
     assert code == 0, said
@@ -137,9 +147,34 @@ def test_a_provider_that_fails_on_quantized_files_or_computes_them_wrong_wins_no
     assert result.against_default.verdict == "faster"
 
 
+def test_a_calibration_that_fails_has_a_row_with_the_reason_and_the_race_goes_on(tmp_path: Path) -> None:
+    """Values of minus infinity have no range; dynamic int8 reads none of them."""
+    result = quantized(tmp_path, "--no-bundle", "--targets", "openvino", infinite=True)
+    whole = [
+        row for row in result.methods if row.plan.rewrites and row.plan.rewrites[-1].name == "static-int8"
+    ]
+    failed = [row for row in whole if row.tested and "no range to calibrate" in row.why]
+    assert failed and all(row.outputs is None for row in failed)
+    # The processor of this machine has neither bfloat16 nor float16.
+    lacking = {row.plan.settings["openvino_precision"]: row for row in result.methods if "lacks" in row.why}
+    assert set(lacking) == {"bf16", "f16"} and not any(row.tested for row in lacking.values())
+    facts(lacking["bf16"].why, "openvino_precision=bf16", "avx512_bf16")
+    # The float model in its own number type was compared, and is the answer.
+    assert result.winner.provider_names == (OPENVINO,) and not result.winner.rewrites
+    assert result.winner.settings["openvino_precision"] == "f32" and result.changes
+    tested = [row.plan for row in result.methods if row.tested and not row.why]
+    assert any(plan.rewrites and plan.rewrites[-1].name == "dynamic-int8" for plan in tested)
+
+
 @pytest.mark.parametrize(
     ("features", "types"),
-    [((), []), (("avx512_vnni",), []), (("amx_bf16",), ["bf16"]), (("avx512_bf16",), ["bf16"])],
+    [
+        ((), []),
+        (("avx512_vnni",), []),
+        (("amx_bf16",), ["bf16"]),
+        (("avx512_bf16",), ["bf16"]),
+        (("amx_bf16", "avx512_fp16"), ["bf16", "f16"]),
+    ],
 )
 def test_a_number_type_is_tried_where_the_processor_has_instructions_for_it(
     features: tuple[str, ...], types: list[str]
@@ -186,4 +221,4 @@ def test_number_types_of_another_machine_are_planned() -> None:
     plans = {each.target: each.plans for each in planned({"cuda": "no GPU", "openvino": "none"}, [], {})}
     assert [plan.settings for plan in plans["cuda"] if not plan.rewrites] == [{}, {"cuda_tf32": "0"}]
     types = [plan.settings["openvino_precision"] for plan in plans["openvino"]]
-    assert types == ["bf16", "f32"]
+    assert types == ["bf16", "f16", "f32"]

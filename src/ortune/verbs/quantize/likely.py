@@ -47,6 +47,8 @@ class LikelyMethods:
     def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
         """Store the best methods of this session, and those that later sessions need not test.
 
+        If the winner runs on another provider, the fastest model within the tolerance on the CPU provider counts too.
+
         Args:
             plans: Plans of all methods.
             models: Models of the tested ones; those of other providers are ignored.
@@ -54,9 +56,12 @@ class LikelyMethods:
         """
         models = [model for model in models if not model.plan.providers]
         right = [model for model in models if is_right(model) and model.time_ns is not None]
-        best_ns = next((model.time_ns or 0.0 for model in right if model.plan.id == winner.id), 0.0)
+        times_ns = {model.plan.id: model.time_ns or 0.0 for model in right}
+        if winner.providers and not right:
+            return  # which of the methods is best on the CPU provider is unknown
+        best_ns = min(times_ns.values()) if winner.providers else times_ns.get(winner.id, 0.0)
         near = [model.plan for model in right if (model.time_ns or 0.0) <= ALIKE * best_ns]
-        best = {_method(plan) for plan in (winner, *near)}
+        best = {_method(plan) for plan in (winner, *near) if plan.rewrites}
         untested = {_method(plan) for plan in self._precision.untested}
         worse = {_method(plan) for plan in plans} - best - untested
         if self._folder:
