@@ -12,9 +12,11 @@ from target_trials import FEED, WEIGHT, Trials, measured, model
 
 from facts import facts
 from ortune import targets
+from ortune.catalogue import knobs
 from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.measuring import failures
+from ortune.platform import host
 from ortune.records import Failed, FeedRef, Plan, ProviderSpec, Value
 from ortune.targets.ignored import ignored
 from targets_here import discovered, usable
@@ -75,6 +77,23 @@ def test_an_option_that_the_log_says_is_ignored_is_a_failure_before_anything_is_
     facts(failed.what, "num_streams=2 was not applied", "ignored", "NUM_STREAMS")
     facts(failures.remedy(failed), "another value")
     measured(other)
+
+
+@pytest.mark.xdist_group("target openvino")
+def test_a_number_type_that_the_processor_lacks_is_a_failure(tmp_path: Path) -> None:
+    """OpenVINO would compute in another one without a word."""
+    target = targets.find("openvino")
+    trials = Trials(tmp_path, target, usable(target))
+    path = model(tmp_path / "m.onnx")
+    if not knobs.without_instructions({"openvino_precision": "f16"}, host().features):
+        pytest.skip("this processor computes in float16")
+    failed, good = trials.run(
+        trials.task("f16", path, {"openvino_precision": "f16"}),
+        trials.task("f32", path, {"openvino_precision": "f32"}),
+    )
+    assert isinstance(failed, Failed) and failed.reason == "not-applied"
+    facts(failed.what, "openvino_precision=f16", "avx512_fp16", "this processor lacks")
+    measured(good)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,13 @@ import onnxruntime as ort
 import pytest
 
 import made_runtimes
+from onnx_text import model_of, saved
+from ortune.catalogue import knobs
 from ortune.errors import OrtuneError
 from ortune.inputs.feed_files import write_feeds
-from ortune.records import FeedRef, Plan, ProviderSpec
+from ortune.platform import host
+from ortune.records import FeedRef, Plan, ProviderSpec, Runtime, Value
+from ortune.runtimes import environment
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from qdq_placements import LAYERS, SIZE, Graph, placements
@@ -47,6 +51,46 @@ def test_openvino_reports_the_number_type_of_each_placement(tmp_path: Path, feed
     # A weight behind DequantizeLinear is decompressed; pairs around operators without a weight round and convert.
     assert set(computed.values()) == {"float32"} and "sum" in computed
     assert [precision for name, *_, precision, _ in rows if name == "twice"] == ["float32"]
+
+
+FLOATS = """g (float[1,16,24,24] x) => (float[1,16,24,24] y) {
+    [layer] c = Conv <pads = [1,1,1,1]> (x, w)  y = Relu (c)
+}"""
+
+
+def types_of(runtime: Runtime, folder: Path, settings: dict[str, Value]) -> set[str]:
+    """The number types of a float convolution in OpenVINO, by its own report."""
+    draw = np.random.default_rng(4)
+    weights = {"w": draw.standard_normal((16, 16, 3, 3)).astype(np.float32)}
+    saved(folder / "m.onnx", model_of(FLOATS, weights=weights))
+    write_feeds(folder / "x", {"x": draw.standard_normal((1, 16, 24, 24)).astype(np.float32)})
+    plan, feeds = Plan(providers=OPENVINO, settings=settings), (FeedRef(name="x", path=str(folder / "x")),)
+    tool = ToolProcess(runtime=runtime, folder=folder, plan=plan, feeds=feeds, limits=Limits(load_s=60))
+    tool("openvino-layers", folder / "m.onnx", folder / "layers.json", {})
+    rows = json.loads((folder / "layers.json").read_text(encoding="utf-8"))["layers"]
+    return {precision for _, kind, _, precision, _ in rows if kind.startswith("Convolution")}
+
+
+def test_number_types_that_a_processor_lacks_are_not_computed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenVINO reads the limit of instruction sets of oneDNN; its number types are those that settings expect."""
+    runtime = made_runtimes.require(BUILD).runtime
+    features = host().features
+    if host().machine != "x86_64":
+        pytest.skip("oneDNN's limit is one of x86-64")
+    bf16: dict[str, Value] = {"openvino_precision": "bf16"}
+    f16: dict[str, Value] = {"openvino_precision": "f16"}
+    lacks_bf16, lacks_f16 = (knobs.without_instructions(each, features) for each in (bf16, f16))
+    assert types_of(runtime, tmp_path, bf16) == {"float32" if lacks_bf16 else "bfloat16"}
+    # Another type than the one that was set is computed in, without a word.
+    assert (types_of(runtime, tmp_path, f16) == {"float16"}) is not bool(lacks_f16)
+    assert types_of(runtime, tmp_path, {}) == {"float32"}
+    # A processor without bfloat16, as far as OpenVINO sees.
+    monkeypatch.setattr(environment, "_PASSED_PREFIXES", ("ONEDNN_",))
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")
+    assert types_of(runtime, tmp_path, bf16) == {"float32"}
+    assert knobs.without_instructions(bf16, ("avx2", "fma"))
 
 
 def test_an_input_that_openvino_cannot_take_is_an_error_with_its_words(

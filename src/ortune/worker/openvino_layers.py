@@ -55,7 +55,9 @@ def ask(ort: Any, request: Dict[str, Any]) -> str:
     for custom in request["custom_ops"]:
         settings.session.register_custom_ops_library(custom)
     options = settings.provider_options.get(request["providers"][0]["name"], {})
-    properties = json.loads(options.get("load_config", "{}")).get("CPU", {})
+    # The builds with the library compute in float32 unless told otherwise; OpenVINO alone would in bfloat16.
+    properties = {"INFERENCE_PRECISION_HINT": "f32"}
+    properties.update(json.loads(options.get("load_config", "{}")).get("CPU", {}))
     feeds, _ = values.read_feeds(request["feeds"][0]["path"])
     library = _library(ort)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(request["output"])) as folder:
