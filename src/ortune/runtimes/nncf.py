@@ -6,7 +6,7 @@ Packages are installed without what they ask for: ``nncf`` asks for ``openvino-t
 from __future__ import annotations
 
 NNCF = "nncf"
-WHAT = "NNCF, OpenVINO's quantizer, whose models ortune quantize then tests too"
+WHAT = "NNCF, OpenVINO's quantizer, as one more method of quantize and of tune --tolerance"
 ORT = "1.32.0"
 REQUIREMENTS = (
     "nncf==3.4.0", "onnx==1.23.2", f"onnxruntime=={ORT}", "numpy<2.5", "protobuf==7.36.2", "ml_dtypes==0.6.0",
