@@ -89,6 +89,14 @@ def _link(source: Path, goal: Path) -> None:
         shutil.copyfile(source, goal)
 
 
+def usable_packages(runtime: Runtime) -> set[str]:
+    """Return the names of packages that rewrites of this machine may use: a runtime's, and the made environments'.
+
+    On another host only the packages of the runtime are usable.
+    """
+    return {*runtime.packages, *(each.name for each in made.made() if runtime.host is None)}
+
+
 def runtime_with(runtime: Runtime, specs: Sequence[RewriteSpec]) -> Runtime:
     """Return the user's runtime, or the installed one with the package that one of the rewrites needs."""
     needed = {rewrites.find(spec.name).needs for spec in specs} - set(runtime.packages)

@@ -71,14 +71,6 @@ def made() -> list[MadeRuntime]:
     return [runtime for runtime in runtimes if runtime is not None]
 
 
-def usable_packages(runtime: Runtime) -> set[str]:
-    """Return the names of packages that rewrites of this machine may use: a runtime's, and the made environments'.
-
-    On another host only the packages of the runtime are usable.
-    """
-    return {*runtime.packages, *(each.name for each in made() if runtime.host is None)}
-
-
 def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
     """Return the environment of that name, installing it if necessary.
 

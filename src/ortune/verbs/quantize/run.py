@@ -21,13 +21,12 @@ from ortune.measuring import output_check
 from ortune.measuring.first_run import settle
 from ortune.measuring.fixed_blocks import holds
 from ortune.measuring.opening import Experiment
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import Models, usable_packages
 from ortune.measuring.right_outputs import most_s, question_right
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import Resolved, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.records import Adoption, Envelope, Host, Plan
-from ortune.runtimes import made
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
@@ -82,7 +81,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         side, absent = options.elsewhere(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
-        packages = made.usable_packages(side.runtime)
+        packages = usable_packages(side.runtime)
         plans, model = means(side.model.ir, side.plan, opened.machine.host, packages)
         if not plans:
             raise _nothing_to_quantize(side, opened.machine.host)

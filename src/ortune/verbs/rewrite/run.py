@@ -18,12 +18,12 @@ from ortune.inputs import calibrating
 from ortune.inputs.feed_files import read_feeds
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.rewriting import runtime_with
+from ortune.measuring.rewriting import runtime_with, usable_packages
 from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, FeedRef, OutputDifference, Plan
 from ortune.rewrites import Rewritten
-from ortune.runtimes import made, runtimes
+from ortune.runtimes import runtimes
 from ortune.targets.tool import ToolProcess
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
@@ -72,7 +72,7 @@ def _listed(baseline: Measuring) -> RewritingResult:
     target = targets.of(baseline.side.plan).name
     row = rewrites.pipeline(model, workload=work, target=target)
     called = []
-    packages = made.usable_packages(baseline.side.runtime)
+    packages = usable_packages(baseline.side.runtime)
     for spec, reason in rewrites.proposals(
         model, ("numerics", "behaviour"), workload=work, target=target, packages=packages
     ):

@@ -15,9 +15,9 @@ from ortune.engines.racing.tuning import Tuning
 from ortune.measuring import questions
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Places
+from ortune.measuring.rewriting import usable_packages
 from ortune.objectives import OF_MEMORY, Objective
 from ortune.records import BrowserPlace, Failed, Finding, Plan, ProfileResult, RewriteSpec
-from ortune.runtimes import made
 from ortune.search.figures import FROM_START, TIMES, figure
 from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
@@ -114,7 +114,7 @@ def _proposed(
                     workload=baseline.work,
                     objective=objective,
                     target=target,
-                    packages=made.usable_packages(baseline.side.runtime),
+                    packages=usable_packages(baseline.side.runtime),
                     features=gpu_features(first),
                     begins=pace.begins,
                 )
