@@ -115,7 +115,7 @@ class Lab:
             log units.
         faster_rewrite: Name of a rewrite whose models take a third less than others.
         faster_target: Target on which plans take half as long as elsewhere.
-        memory: Times as much peak memory as the default's, for plans that have a setting.
+        memory: Times as much peak memory as the default's, for plans that have a setting or a rewrite.
         allocators: Whether plans may have the allocators of this machine.
         profiles: Whether there is a profiler: its runs are real, in no time.
         now_s: The clock.

@@ -104,8 +104,9 @@ class Trial:
 
     def _memory(self) -> float:
         """Times as much peak memory as the default's."""
-        settings = self.task.plan.settings
-        return math.prod(times for name, times in self.lab.memory.items() if name in settings)
+        plan = self.task.plan
+        names = {*plan.settings, *(spec.name for spec in plan.rewrites)}
+        return math.prod(times for name, times in self.lab.memory.items() if name in names)
 
     def outcome(self, sensors: Sensors) -> Outcome:
         """What became of it."""

@@ -269,3 +269,29 @@ def test_no_p95_is_below_the_p50_of_its_side(ratio: float, p95_ratio: float | No
     for p50, p95 in zip(cells["p50"], cells["p95"], strict=True):
         assert p95 == sides.UNKNOWN or _ns(p95) >= 0.99 * _ns(p50)
     assert (ratio < 1.7 or p95_ratio == 1.8) or DRIFTED in table.notes
+
+
+@pytest.mark.parametrize(
+    ("verdict", "statistic", "named"),
+    [
+        ("faster", "idle memory", True),
+        ("slower", "idle memory", False),
+        ("faster", "p50 latency (median over rounds of the ratio of p50s within a round)", False),
+    ],
+)
+def test_a_side_with_less_memory_names_the_memory_that_is_more(
+    verdict: str, statistic: str, named: bool
+) -> None:
+    found = golden.comparison(
+        statistic=statistic,
+        verdict=verdict,
+        beside=(
+            FigureChange(figure="released", ratio=1.02, ratio_low=0.99, ratio_high=1.05),
+            FigureChange(figure="load", ratio=1.2, ratio_low=1.1, ratio_high=1.3),
+        ),
+        guards=(
+            Guard(figure="memory", ratio=1.27, ratio_low=1.25, ratio_high=1.3, limit_ratio=1.1, failed=False),
+        ),
+    )
+    said = sides.more_memory(found)
+    assert said == (["MORE peak memory +27.0 % (+25.0 % to +30.0 %)"] if named else [])

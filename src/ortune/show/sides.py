@@ -60,6 +60,8 @@ class Changed:
         return (low or 0.0) / off <= b / a <= (high or math.inf) * off
 
 
+MORE_MEMORY = 1.01
+"""Ratio from which on a whole interval of a memory figure is named as an increase."""
 MEMORY = {"peak memory": "peak_bytes", "idle memory": "idle_bytes", "memory after release": "released_bytes"}
 """Fields of memory figures, by name."""
 
@@ -290,6 +292,19 @@ def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
         if guard.figure in rows:
             yield rows[guard.figure], _guarded(guard)
     yield statistic_name(comparison.statistic), _changed(comparison)
+
+
+def more_memory(comparison: Comparison) -> list[str]:
+    """Return the other memory figures that a side with less of the compared one increases, with their intervals."""
+    if kind(comparison.statistic) != "memory" or comparison.verdict != "faster":
+        return []
+    rows = dict(_changes(comparison))
+    names = [name for name in MEMORY if name in rows and name != statistic_name(comparison.statistic)]
+    return [
+        f"MORE {name} {change(row.ratio)} ({span(row.low, row.high)})"
+        for name in names
+        if (row := rows[name]).ratio is not None and row.low is not None and row.low > MORE_MEMORY
+    ]
 
 
 def _guarded(guard: Guard) -> Changed:

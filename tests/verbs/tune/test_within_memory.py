@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import onnx
 import pytest
 
 from facts import facts
@@ -65,6 +66,25 @@ def test_where_nothing_is_within_the_limit_the_least_is_named(model: Path, tmp_p
     assert (code, error["code"]) == (3, "over-memory")
     facts(error["what"], "rows_per_run=", "MiB")
     facts(error["do"], "--max-memory 2")
+
+
+def test_a_rewrite_can_be_what_is_within_the_limit(tmp_path: Path) -> None:
+    text = """g (float[4,64] x) => (float[4,4] y) { y = Einsum <equation = "ij,kj->ik"> (x, x) }"""
+    model = saved(tmp_path / "einsum.onnx", model_of(text))
+    with measuring_on(Lab(3, memory={"einsum-to-matmul": 0.5, "enable_cpu_mem_arena": 0.95})):
+        code, out, said = program([
+            "tune", str(model), "--targets", "cpu", "--budget", "30s", "--json", "--max-memory", "45m",
+            "--output", str(tmp_path), "--store", str(tmp_path / "store"),
+        ])  # fmt: skip
+    assert code == 0, said
+    result = msgspec.convert(json.loads(out)["result"], TuneResult)
+    within = result.within_memory
+    assert within is not None and within.base is not None and within.base == result.default
+    names = [{spec.name for spec in each.plan.rewrites} for each in within.tried]
+    assert [within.holds(each) for each in within.tried] == ["einsum-to-matmul" in mine for mine in names]
+    assert "einsum-to-matmul" in {spec.name for spec in result.winner.rewrites}
+    loaded = onnx.load(next(Path(result.bundle).glob("*.onnx")))
+    assert "MatMul" in {node.op_type for node in loaded.graph.node}
 
 
 @pytest.mark.parametrize(

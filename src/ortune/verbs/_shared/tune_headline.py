@@ -144,7 +144,14 @@ def _gain(result: TuneResult) -> list[str]:
         return [said, with_, _seen(result)]
     default = [] if result.winner == result.default or not now else [_default_takes(result)]
     difference = outputs(result)
-    return [said, with_, *lost_shapes(result), *default, *([difference] if difference else [])]
+    return [
+        said,
+        with_,
+        *lost_shapes(result),
+        *two_sides.more_memory(claim),
+        *default,
+        *([difference] if difference else []),
+    ]
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:

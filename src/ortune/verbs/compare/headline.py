@@ -125,7 +125,7 @@ def claim(result: CompareResult) -> str:
         return f"{_looks(result.name, c)}, but {blocks} cannot confirm it{needed}"
     base, arrow, new = sides.values(result.base_figures, result.new_figures, c).partition(" -> ")
     both = f"A {base} -> {result.name} {new}" if arrow else f"{result.name} against A"
-    return f"{heads.measured(c, blocks)}, {both}"
+    return ", ".join([heads.measured(c, blocks), both, *sides.more_memory(c)])
 
 
 def _looks(name: str, c: Comparison) -> str:

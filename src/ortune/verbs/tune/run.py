@@ -143,6 +143,8 @@ def _tune(
         if (baseline.check.wrong_plan is not None and not mended) or replaced:
             everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
         asked = options.asked(everywhere)
+        if replaced:
+            asked = replace(asked, pinned=(*asked.pinned, *baseline.side.plan.rewrites))
         if mended:
             asked = replace(asked, pinned=(*asked.pinned, *mended), as_asked=True)
         search(run, asked, profile, places)

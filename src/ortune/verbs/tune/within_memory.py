@@ -8,19 +8,23 @@ from pathlib import Path
 
 import msgspec
 
+from ortune import rewrites
 from ortune.catalogue import facts
 from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.providers import CPU
 from ortune.durations import as_option
+from ortune.engines.quantizing.quantizing import unsaturated
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import MeasurementError
 from ortune.graph.rows import batch_axes
 from ortune.measuring import output_check
 from ortune.measuring.measuring import Measuring
+from ortune.measuring.pace import Pace
 from ortune.records import Measured, Outcome, Plan
 from ortune.search.figures import figure
 from ortune.search.phases import WITHIN_MEMORY_SHARE
 from ortune.search.plan_edits import changed
+from ortune.search.proposals.plans import grounded
 from ortune.search.proposals.settings import FIRST
 from ortune.show.numbers import memory
 from ortune.verbs.tune.across import scope_of
@@ -30,6 +34,8 @@ ROWS = (8, 1)
 """Numbers of batch rows in one run that are tried."""
 RUNS = 2
 """Runs of each size after its first one, since memory that grows with a change of sizes shows only then."""
+REWRITING_SHARE = 0.1
+"""Largest share of the remaining time for making one model."""
 LESS = 0.99
 """Ratio of peaks from which on a change is combined with others."""
 
@@ -50,7 +56,10 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
     if found.current is not None and not found.holds(found.current):
         search.current = None
     if found.base is not None:
-        baseline.side = replace(baseline.side, plan=found.base)
+        model, failed = run.plan_runs.model_of(found.base, run.budget.left_s)
+        if model is None:
+            raise MeasurementError(failed, where=baseline.side.label)
+        baseline.side = replace(baseline.side, plan=found.base, runs=model)
         run.side, search.default = baseline.side, found.base
         search.race.default = found.base
     search.race.with_current = search.current not in (None, search.default)
@@ -64,6 +73,33 @@ def proposals(run: Measuring, allow: Sequence[str]) -> list[Plan]:
     changes, _ = scope.settings(facts.facts_of(side.model.ir), run.host.effective_cpus)
     plans = [Plan(settings=change.settings) for change in changes if change.prior >= FIRST]
     return [*in_rows(run), *plans] if side.plan.provider_names == (CPU.name,) else plans
+
+
+def rewritten(run: Tuning, allow: Sequence[str], pace: Pace) -> list[Plan]:
+    """Return all exact rewrites together, and each rewrite with other safety that is allowed and needs no calibration.
+
+    They can reduce the number and the size of the values that are alive at once, or the size of the weights.
+    """
+    baseline = run.baseline
+    model, work = baseline.side.model, baseline.work
+    if model.info.format == "ort" or baseline.side.plan.provider_names != (CPU.name,):
+        return []
+    row = rewrites.pipeline(model.ir, workload=work, objective="memory", begins=pace.begins)
+    proposed = rewrites.proposals(
+        model.ir,
+        [*allow, *(["numerics"] if baseline.options.tolerance is not None else [])],
+        workload=work,
+        objective="memory",
+        packages=baseline.side.runtime.packages,
+        begins=pace.begins,
+    )
+    kinds = ((spec, rewrites.find(spec.name)) for spec, _ in proposed)
+    others = [spec for spec, kind in kinds if kind.safety != "exact" and not kind.calibrated]
+    found = [
+        *([row] if row else []),
+        *(grounded(unsaturated(spec, model.ir, baseline.host), row) for spec in others),
+    ]
+    return [Plan(rewrites=specs, settings=rewrites.settings_for(specs)) for specs in found]
 
 
 def in_rows(run: Measuring) -> list[Plan]:
@@ -120,7 +156,8 @@ def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
     baseline = run.baseline
     plan, pace = baseline.side.plan, run.pace(WITHIN_MEMORY_SHARE)
     tried: list[MemoryTry] = []
-    for change in proposals(baseline, run.search.race.allowed):
+    allow = run.search.race.allowed
+    for change in [*proposals(baseline, allow), *rewritten(run, allow, pace)]:
         whole = changed(plan, change, Plan())
         if whole is not None and whole != plan and pace.begins(change.describe()):
             tried.append(_seen(run, whole, _trial(run, f"less-{len(tried)}", whole)))
@@ -134,21 +171,31 @@ def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
     return tried
 
 
-def _trial(run: Tuning, name: str, plan: Plan) -> Outcome:
+def _trial(run: Tuning, name: str, plan: Plan) -> Outcome | str:
+    """Run a plan once over all sizes; return the reason if its model cannot be made."""
+    model, failed = run.plan_runs.model_of(plan, REWRITING_SHARE * run.budget.left_s)
+    if model is None:
+        return failed
     executor = run.baseline.executor
     last, timing = executor.last, executor.timing
     executor.timing = replace(timing, warmup_runs=0, warmup_ns=0)
-    outcome = executor.trial(run.baseline.arm(name, plan=plan), runs=RUNS, keep_outputs=True, fresh=True)
+    outcome = executor.trial(
+        run.baseline.arm(name, plan=plan, model=model), runs=RUNS, keep_outputs=True, fresh=True
+    )
     executor.last, executor.timing = last, timing
     return outcome
 
 
-def _seen(run: Tuning, plan: Plan, outcome: Outcome) -> MemoryTry:
+def _seen(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
+    if isinstance(outcome, str):
+        return MemoryTry(plan=plan, failed=outcome)
     if not isinstance(outcome, Measured):
         return MemoryTry(plan=plan, failed=f"{outcome.reason}: {outcome.what}")
     baseline = run.baseline
     own, outputs = output_check.own_outputs(baseline), Path(outcome.outputs_path)
-    difference = baseline.comparer.compared(own, outputs, baseline.refs, baseline.options.tolerance, ())
+    gone = output_check.left_out(baseline, plan.rewrites)
+    tolerance = run.plan_runs.tolerance_of(plan)
+    difference = baseline.comparer.compared(own, outputs, baseline.refs, tolerance, gone)
     kept = outcome.done.kept
     return MemoryTry(
         plan=plan,
