@@ -19,7 +19,7 @@ from ortune.catalogue.files import provider_tables, setting_tables
 from ortune.catalogue.knob import OFTEN, SELDOM, Knob
 from ortune.catalogue.versions import too_old, version
 from ortune.errors import UsageError
-from ortune.records import Value
+from ortune.records import Value, assignment
 
 __all__ = [
     "Knob",
@@ -27,6 +27,7 @@ __all__ = [
     "check_conflicts",
     "check_devices",
     "find",
+    "missing_for",
     "parse_settings",
     "parse_value",
     "rows",
@@ -170,6 +171,21 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
                 )
     chosen = {find(name).provider: str(value) for name, value in settings.items() if find(name).key == DEVICE}
     return check_devices(settings, chosen, where)
+
+
+def missing_for(settings: Mapping[str, Value], name: str) -> list[str]:
+    """Return what a setting of a plan needs to have an effect and the plan lacks, as ``knob=value``."""
+    missing = []
+    for needed, least in parse_settings(list(find(name).needs)).items():
+        value = settings.get(needed)
+        if needed != name and value != least and not (find(needed).threads and _reaches(value, least)):
+            missing.append(assignment(needed, least))
+    return missing
+
+
+def _reaches(value: Value | None, least: Value) -> bool:
+    """Return whether a number of threads is as large as one that is more than a single thread."""
+    return isinstance(value, int) and isinstance(least, int) and value >= least > 1
 
 
 def check_devices(

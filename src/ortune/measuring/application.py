@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from ortune import files, targets
 from ortune.catalogue.providers import CPU, REMOTE, find
-from ortune.errors import InputError
+from ortune.errors import InputError, UsageError
 from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import recorded, recording_file
 from ortune.inputs.played import Feed, Played, Script, batched, scripts_of
@@ -39,6 +39,7 @@ from ortune.records import (
     TrialError,
     Value,
 )
+from ortune.runtimes import node
 from ortune.targets.playing import play
 from ortune.targets.task import Limits
 
@@ -47,6 +48,8 @@ MOST_SHAPES = 64
 """Maximum number of input shapes per model; a replay makes and checks inputs for each."""
 MOST_PROCESSES, MOST_THREADS = 64, 512
 """Maximum number of processes and threads of a play, since a recording may be from another machine."""
+FIRST_SHARE = 0.2
+"""Maximum share of the remaining time for loading a model and for its first run."""
 _LONGER = 20
 """Multiple of the recorded duration after which a play is called a hang."""
 _MODEL_FILES = (".onnx", ".ort")
@@ -151,24 +154,42 @@ class Application:
         """The ONNX Runtime that replays the application."""
         return next(iter(self.sides.values())).runtime
 
-    def resolve(self, runtime: str | None) -> None:
+    @property
+    def version(self) -> str:
+        """The version of that ONNX Runtime."""
+        side = next(iter(self.sides.values()))
+        return side.runtime.version_of(side.plan)
+
+    def resolve(self, runtime: str | None, *, in_node: bool = True) -> None:
         """Open each model that was called.
+
+        A recording of Node.js is replayed there if no runtime is named and onnxruntime-node is on this machine.
 
         Args:
             runtime: Value of ``--runtime``.
+            in_node: Whether Node.js may replay the recording.
+
+        Raises:
+            UsageError: The runtime is onnxruntime-node, which cannot replay the recording.
         """
+        release = self.recording.node_release if in_node else ""
+        if node.named(runtime) and not release:
+            raise UsageError(
+                "Node.js does not play this recording",
+                where=f"--runtime {runtime}",
+                do="pass an environment of Python, or omit --runtime",
+            )
+        if runtime is None and release and not has_threads(self.recording):
+            runtime = node.here(release)
         called = {session.model for session in self.recording.sessions if session.n_calls}
         for index, path in sorted(self.paths.items()):
             if index in called:
                 self.sides[index] = self.opened.resolve(SideText(text=str(path), runtime=runtime))
 
-    def settle(self, limit_s: float) -> None:
-        """Find inputs with the recorded shapes that run, for each model.
-
-        Args:
-            limit_s: Seconds that a first run may take.
-        """
+    def settle(self) -> None:
+        """Find inputs with the recorded shapes that run, for each model."""
         opened, seed = self.opened, self.opened.terms.feeds.seed
+        limit_s = FIRST_SHARE * opened.budget.left_s
         values = recording_file.counted_values(self.recording)
         for index, side in self.sides.items():
             work = recorded.of_model(
@@ -306,6 +327,14 @@ class Application:
             shared=repr(asked) if variant.share and on_cpu and not session.inherited else "",
             before=before,
         )
+
+
+def has_threads(recording: Recording) -> bool:
+    """Return whether several threads of a process create or call sessions."""
+    threads = [{call.thread for call in process.arrivals} for process in recording.processes]
+    for session in recording.sessions:
+        threads[session.process].add(session.thread)
+    return any(len(each) > 1 for each in threads)
 
 
 def has_free_batch(model: ir.Model) -> bool:

@@ -272,6 +272,17 @@ class Recording(Record, frozen=True, kw_only=True):
         """Whether all processes are Python; only in Python, sessions can be shared and models replaced."""
         return all(process.python for process in self.processes)
 
+    @property
+    def node_release(self) -> str:
+        """Release of the onnxruntime-node that created all sessions; "" if it is unknown, or another program did."""
+        frames = [self.places[session.place][:1] if session.place >= 0 else () for session in self.sessions]
+        releases = {
+            frame.version if frame.package == "onnxruntime-node" else ""
+            for own in frames
+            for frame in own or (Frame(file="", line=0, function=""),)
+        }
+        return releases.pop() if len(releases) == 1 else ""
+
     def __post_init__(self) -> None:
         """Check the indices of the recording.
 

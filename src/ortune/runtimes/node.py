@@ -98,6 +98,18 @@ def find(
     return _look(node, folder)
 
 
+def here(release: str) -> str | None:
+    """Return the name of a downloaded onnxruntime-node, this release or else the default one; None without any."""
+    for text in (f"{PACKAGE}=={release}", NAME):
+        try:
+            if named(text):
+                find(text, fetch=False)
+                return text
+        except RuntimeNotFound:
+            continue
+    return None
+
+
 def _package_folder(folder: Path) -> Path | None:
     """Return the folder from which the package is resolved; None if neither it nor its ``node_modules`` has one."""
     for place in (folder, folder / "node_modules" / PACKAGE):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ortune.records import Applied, Batch, Loaded, PlayDone, PlayRequest, Runtime, TrialError
+from ortune.targets.node.player import NodePlayer
 from ortune.targets.task import Limits
 from ortune.targets.worker import POLL_LOADING_S, Worker
 
@@ -38,7 +39,8 @@ def play(
         for number, (request, own) in enumerate(zip(requests, variables, strict=True)):
             place = folder / str(number)
             place.mkdir(parents=True)
-            worker = Worker(runtime, place, scratch, limits)
+            kind = Worker if runtime.node is None else NodePlayer
+            worker = kind(runtime, place, scratch, limits)
             workers.append(worker)
             worker.open(own, ("play",))
             if worker.live:

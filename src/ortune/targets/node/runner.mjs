@@ -111,18 +111,23 @@ const writeOutputs = (folder, outputs) => {
 
 const tasks = () => { try { return fs.readdirSync("/proc/self/task"); } catch { return []; } };
 
+const packaged = (folder) => createRequire(path.join(folder, "ortune.js"))("onnxruntime-node");
+// ONNX Runtime's environment is created with the first session, and has a thread of its own.
+const createEnvironment = async (ort) => { try { await ort.InferenceSession.create(new Uint8Array(1)); } catch { /* it is no model */ } };
+const tensorsOf = (ort, feeds) => Object.fromEntries(feeds.map(({ name, type, data, dims }) => [name, new ort.Tensor(type, data, dims)]));
+const outputsOf = (session, found) => session.outputNames.map((name) => ({ name, type: found[name].type, dims: [...found[name].dims], data: found[name].data }));
+
 const opened = async (folder, model, options) => {
-  const ort = createRequire(path.join(folder, "ortune.js"))("onnxruntime-node");
-  // ONNX Runtime's environment is created with the first session, and has a thread of its own.
-  try { await ort.InferenceSession.create(new Uint8Array(1)); } catch { /* it is no model */ }
+  const ort = packaged(folder);
+  await createEnvironment(ort);
   const before = tasks().length, began = clock();
   const session = await ort.InferenceSession.create(model, options);
   return {
     loadMs: clock() - began,
     added: before ? tasks().length - before : null,
-    tensors: (feeds) => Object.fromEntries(feeds.map(({ name, type, data, dims }) => [name, new ort.Tensor(type, data, dims)])),
+    tensors: (feeds) => tensorsOf(ort, feeds),
     run: (tensors) => session.run(tensors),
-    outputs: (found) => session.outputNames.map((name) => ({ name, type: found[name].type, dims: [...found[name].dims], data: found[name].data })),
+    outputs: (found) => outputsOf(session, found),
     profile: () => session.endProfiling(),
     release: () => session.release(),
   };
@@ -294,12 +299,17 @@ const reasonOf = (error) => {
   return /invalid dimensions|unexpected input data type|got invalid|input '[^']*' is missing/i.test(what) ? "input-error" : "run-error";
 };
 
-const trial = async () => {
-  const next = listen(), request = await next(), folder = process.argv[2];
+const begin = async (next) => {
+  const request = await next();
   if (request.version !== VERSION) throw new Stop("protocol", `ortune speaks version ${request.version}, this worker ${VERSION}`);
-  const { applied } = request;
   phase = "importing";
-  const ort = createRequire(path.join(folder, "ortune.js"))("onnxruntime-node"), version = ort.env.versions.node;
+  const ort = packaged(process.argv[2]);
+  return { request, ort, version: ort.env.versions.node };
+};
+
+const trial = async () => {
+  const next = listen(), folder = process.argv[2], { request, version } = await begin(next);
+  const { applied } = request;
   const lacking = [
     ["several sessions or callers", request.sessions > 1 || request.callers > 1], ["calls at given times", request.arrivals],
     ["operator libraries", request.custom_ops.length],
@@ -415,9 +425,61 @@ const trial = async () => {
   send("done", report);
 };
 
+// --- a process of a recorded application: its steps, as its thread of JavaScript made them
+
+const AHEAD_MS = 5; // from the command to the first step
+const still = new Int32Array(new SharedArrayBuffer(4));
+// Without the event loop, whose timers have a resolution of 1 ms; nothing else is due between two steps.
+const sleep = (ms) => { if (ms > 0) Atomics.wait(still, 0, 0, ms); };
+const threadCpuNs = () => { const { user, system } = process.threadCpuUsage?.() ?? { user: 0, system: 0 }; return (user + system) * 1000; };
+
+const play = async () => {
+  const next = listen(), folder = process.argv[2], { request, ort, version } = await begin(next);
+  const { sessions: asked, steps } = request;
+  if (new Set(steps.map(([thread]) => thread)).size > 1) throw new Stop("unsupported", "calls of several threads are not played in Node.js");
+  const options = asked.map(({ applied }) => sessionOptions(applied));
+  requireKnownKeys(folder, asked.flatMap(({ applied }) => applied), version);
+  phase = "loading";
+  send("ready", { version: VERSION, pid: process.pid, ort_version: version });
+  await createEnvironment(ort);
+  const feeds = request.feeds.map(({ path: place }) => (place ? tensorsOf(ort, readFeeds(place)) : null));
+  const sessions = [], kept = new Map(), base = status("VmRSS");
+  const create = async (number) => { sessions[number] = await ort.InferenceSession.create(asked[number].model, options[number]); };
+  for (const [number, { before }] of asked.entries()) if (before) await create(number);
+  send("loaded", { load_ns: 0 });
+  await next();
+  phase = "running";
+  const took = [], waited = [], late = [], ownBefore = threadCpuNs(), cpuBefore = cpuNs(), began = clock(), origin = began + AHEAD_MS;
+  let inside = 0, free = origin, threads = null;
+  for (const [, does, number, feed, at] of steps) {
+    const due = (request.open_loop ? origin : free) + at / 1e6, ready = clock();
+    sleep(due - ready);
+    const cpu = threadCpuNs(), start = clock();
+    if (does === "create") await create(number);
+    else if (does === "close") await sessions[number].release();
+    else {
+      const found = await sessions[number].run(feeds[feed]);
+      if (request.outputs_path && !kept.has(feed)) kept.set(feed, outputsOf(sessions[number], found));
+    }
+    free = clock();
+    inside += threadCpuNs() - cpu;
+    took.push(ns(free - start));
+    waited.push(request.open_loop ? ns(Math.max(0, ready - due)) : 0);
+    late.push(ns(Math.max(0, start - Math.max(due, ready))));
+    if (does === "create" && tasks().length) threads = Math.max(threads ?? 0, tasks().length);
+  }
+  const wall = clock() - began, cpu = cpuNs() - cpuBefore, own = threadCpuNs() - ownBefore - inside;
+  phase = "reporting";
+  for (const [feed, outputs] of kept) writeOutputs(path.join(request.outputs_path, String(feed)), outputs);
+  send("play-done", {
+    took_ns: took, waited_ns: waited, late_ns: late, wall_ns: ns(wall), cpu_ns: cpu, own_cpu_ns: Math.max(0, own),
+    peak_bytes: status("VmHWM"), base_bytes: base, most_threads: threads, ort_version: version,
+  });
+};
+
 if (isMainThread && process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
   console.log = console.info = console.debug = console.error; // stdout is for messages
-  try { await trial(); } catch (error) {
+  try { await (process.argv[3] === "play" ? play : trial)(); } catch (error) {
     send("error", { reason: reasonOf(error), what: String(error?.message ?? error).slice(0, 2000), phase, knob: error.knob ?? "" });
   }
   process.exit(0); // destructors prove nothing

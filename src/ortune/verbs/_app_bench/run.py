@@ -18,16 +18,14 @@ from ortune.records import Envelope, Recording, TrialError
 from ortune.stats.arrivals import LATE_SHARE
 from ortune.verbs._app_bench import words
 from ortune.verbs._app_bench.result import AppBenchResult, AppModelRow, PlayedPart
-from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.applications import application_of, require_taken
 from ortune.verbs._shared.estimates import typical
 from ortune.verbs._shared.session import experiment, keep
-from ortune.verbs._shared.spelling import command, named
+from ortune.verbs._shared.spelling import command
 from ortune.verbs.bench.options import Options
 
 PLAYS = 4
 """Number of plays that should fit in the budget, which limits the part of the recording that is played."""
-FIRST_SHARE = 0.3
-"""Maximum share of the remaining time for the first run of a model."""
 MOST_PLAYS = 100
 LONGER = 1.3
 """Factor by which the played part is extended while it contains too little."""
@@ -48,12 +46,9 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
         )
     where = Path(options.model)
     with experiment("app-bench", options, watch) as opened:
-        application = Application(
-            opened, recording, where=where, models=[Path(path) for path in options.models]
-        )
+        application = application_of(opened, options, recording)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.resolve(named(options.runtime))
-            application.settle(FIRST_SHARE * opened.budget.left_s)
+            application.settle()
             run = _Run(options, opened, application)
             envelope = run.go()
         return keep(opened, options, envelope)

@@ -20,11 +20,15 @@ STOPPED = "stopped before the first play was done; there is no result"
 def played_by(recording: Recording, runtime: Runtime) -> list[str]:
     """Return a note if the replay uses another ONNX Runtime or language than the program; otherwise []."""
     versions = sorted({process.onnxruntime for process in recording.processes if process.onnxruntime})
-    if versions in ([], [runtime.ort_version]) and recording.is_python:
+    version = runtime.ort_version if runtime.node is None else runtime.node.version
+    if versions in ([], [version]) and (recording.is_python or runtime.node is not None):
         return []
     elsewhere = "" if recording.is_python else " in a program that is not Python"
     had = f"ONNX Runtime {', '.join(versions)}{elsewhere}"
-    return [f"recorded with {had}, and played with {runtime.build} in Python"]
+    where = " in Python" if runtime.node is None else ""
+    said = f"recorded with {had}, and played with {runtime.build}{where}"
+    in_node = runtime.node is None and recording.node_release
+    return [said, "--runtime node plays it in Node.js"] if in_node else [said]
 
 
 def missing(models: Sequence[str]) -> Iterator[str]:
@@ -141,7 +145,8 @@ def _details(result: AppBenchResult) -> Iterator[tuple[str, str]]:
     yield "replay", f"{100 * result.own_cpu_share:.1f} % of the CPU time is its own"
     if result.most_threads is not None:
         yield "threads", f"{result.most_threads:,}"
-    yield "runtime", f"{result.runtime.build}, Python {result.runtime.python_version}"
+    runtime = result.runtime
+    yield "runtime", runtime.build if runtime.node else f"{runtime.build}, Python {runtime.python_version}"
     yield "again", result.reproduce
 
 

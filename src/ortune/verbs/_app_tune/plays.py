@@ -32,6 +32,7 @@ class Plays:
         played: The part of the recording that is played.
         used_cpus: CPUs that other programs used during each play, if known.
         took_s: Seconds of each play, including its start.
+        start_s: Seconds of a play in addition to the recorded time of its part, most of them for its start.
         play_s: Expected seconds of a play: the mean of the last ones.
         n_plays: Number of plays.
     """
@@ -42,8 +43,16 @@ class Plays:
         self.played: Played = long_enough(application, PILOT_NS)
         self.used_cpus: list[float] = []
         self.took_s: list[float] = []
-        self.play_s = 0.0
+        self.start_s = self.play_s = 0.0
         self.n_plays = 0
+
+    def take(self, played: Played) -> None:
+        """Play another part from now on."""
+        if self.took_s:
+            self.start_s = max(0.0, self.play_s - self.played.span_ns / 1e9)
+        self.played = played
+        self.play_s = self.start_s + played.span_ns / 1e9
+        self.took_s.clear()
 
     def blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
         """Play `n` blocks of all arms in random order; a failed arm has its error text and is not played again.

@@ -36,14 +36,12 @@ from ortune.verbs._app_tune import words
 from ortune.verbs._app_tune.plays import Stopped
 from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
 from ortune.verbs._app_tune.search import Search
-from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.applications import application_of, require_taken
 from ortune.verbs._shared.session import experiment, go_on, keep
-from ortune.verbs._shared.spelling import command, named
+from ortune.verbs._shared.spelling import command
 from ortune.verbs.tune.options import Options
 
 _CHANNELS = ("session_option", "session_config")
-FIRST_SHARE = 0.2
-"""Maximum share of the remaining time for the first run of a model."""
 
 
 def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppTuneResult]:
@@ -60,14 +58,11 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         if options.force:
             require_replaceable(directory, where)
     with experiment("app-tune", options, watch) as opened:
-        application = Application(
-            opened, recording, where=where, models=[Path(path) for path in options.models]
-        )
-        application.resolve(named(options.runtime))
+        application = application_of(opened, options, recording)
         with opened.measuring(where.name):
             sides = list(application.sides.values())
             go_on(opened, options, sides, options.resume, (where,), model=where.name)
-            application.settle(FIRST_SHARE * opened.budget.left_s)
+            application.settle()
             search = Search(opened, application, where, current)
             if not search.plays.played.calls:
                 raise MeasurementError("no call can be played", where=str(where), do="record it for longer")

@@ -91,13 +91,16 @@ class Search:
             Stopped: The user stopped the search.
         """
         self.plays.required(self.plays.play(self.base))
-        play = self.plays.required(self.plays.play(self.base))
-        start_s = max(0.0, self.plays.took_s[-1] - play.wall_ns / 1e9)
-        each_s = self.opened.budget.left_s / search.n_plays(self.seen())
-        self.plays.played = long_enough(self.application, max(LEAST_NS, 1e9 * (each_s - start_s)))
-        self.plays.play_s = start_s + self.plays.played.span_ns / 1e9
-        self.plays.took_s.clear()  # those were of another part
+        self.plays.took_s.clear()  # Caches were cold.
+        self.plays.required(self.plays.play(self.base))
+        self._take_part(search.n_plays(self.seen()))
         self.plays.mark()
+
+    def _take_part(self, n_plays: int) -> None:
+        """Play a part of the recording so short that a number of plays fits in the rest of the budget, if possible."""
+        each_s = self.opened.budget.left_s / (SPARE * n_plays)
+        most_s = each_s - self.plays.start_s
+        self.plays.take(long_enough(self.application, max(LEAST_NS, 1e9 * most_s)))
 
     def seen(self) -> search.Seen:
         """Return the properties of the recording that determine the stages."""
@@ -153,6 +156,9 @@ class Search:
             self._model_stage(index, sets)
         self._as_variable()
         if self.keeps:
+            if not self._fits(3 * search.LEAST_BLOCKS):
+                # The stages took longer than expected, on a busier machine or to rewrite models.
+                self._take_part(3 * search.LEAST_BLOCKS)
             n_blocks = min(
                 search.MOST_BLOCKS, int(self.opened.budget.left_s / (3 * SPARE * self.plays.play_s))
             )
@@ -311,7 +317,7 @@ class Search:
     def _as_variable(self) -> None:
         """Replace a kept number of threads by its environment variable, if nothing else was kept and it applies."""
         versions = {process.onnxruntime for process in self.application.recording.processes}
-        versions |= {self.application.runtime.ort_version}
+        versions |= {self.application.version}
         own = [settings_of(session) for session in self.application.recording.sessions]
         alone = replace(self.kept, settings={}) == Variant(name="kept") and set(self.kept.settings) == {
             THREADS.name

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ortune import files
 from ortune.errors import UsageError
 from ortune.inputs import recording_file
+from ortune.measuring.application import Application
+from ortune.measuring.opening import Experiment
 from ortune.records import Recording
-from ortune.verbs._shared.spelling import Option, option_fields
+from ortune.verbs._shared.spelling import AnyPath, Option, named, option_fields
 
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 TAKEN = frozenset({
@@ -28,6 +30,42 @@ def recording_of(model: object) -> Recording | None:
         return recording_file.read(Path(text))
     except OSError:
         return None
+
+
+class Replaying(Protocol):
+    """Options of a verb that replays a recording."""
+
+    @property
+    def model(self) -> AnyPath:
+        """The file of the recording."""
+
+    @property
+    def models(self) -> Sequence[AnyPath]:
+        """Files and folders to search for models."""
+
+    @property
+    def runtime(self) -> AnyPath | None:
+        """The runtime that replays it."""
+
+
+def application_of(
+    opened: Experiment, options: Replaying, recording: Recording, *, in_node: bool = True
+) -> Application:
+    """Open the models of a recording with the runtime of the options.
+
+    Args:
+        opened: The experiment.
+        options: Options of the verb.
+        recording: The recording.
+        in_node: Whether Node.js may replay it.
+
+    Raises:
+        OrtuneError: No model was found, or the runtime cannot replay the recording.
+    """
+    models = [Path(path) for path in options.models]
+    application = Application(opened, recording, where=Path(options.model), models=models)
+    application.resolve(named(options.runtime), in_node=in_node)
+    return application
 
 
 def require_taken(options: Any, more: Collection[str]) -> None:

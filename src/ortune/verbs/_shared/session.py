@@ -62,7 +62,7 @@ def go_on(
     """
     feeds = options.feeds
     builds = [
-        (runtime.package, runtime.ort_version, runtime.ort_web)
+        (runtime.package, runtime.ort_version, runtime.ort_web, runtime.node)
         for side in sides
         for runtime in (side.runtime, *side.elsewhere.values())
     ]

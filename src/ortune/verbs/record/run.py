@@ -48,7 +48,6 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
         headline = words.installed(changed, removed=options.install is None)
         return document("record", msgspec.structs.replace(result, headline=headline), host=host)
     duration_s = math.inf if options.duration is None else seconds(options.duration, "--duration")
-    place = path(options.output) or _free(Path(USUAL))
     if options.with_inputs is not None and not 1 <= options.with_inputs <= MOST_INPUTS:
         raise UsageError(
             f"{options.with_inputs} is not a number from 1 to {MOST_INPUTS}",
@@ -65,7 +64,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
     if recording.sessions:
         kept = anonymous(recording) if options.anonymous else recording
         text = msgspec.json.encode(RecordedWorkload(cases=(), recording=kept))
+        place = path(options.output) or Path(USUAL)
         try:
+            if options.output is None:
+                place = _reserved(place)
             files.write(place, text + b"\n", typed=options.output is not None)
         except OSError as error:
             raise UsageError(
@@ -105,10 +107,16 @@ def verdict(result: RecordResult) -> str:
     return "nothing-found" if recording.sessions else "no-sessions"
 
 
-def _free(usual: Path) -> Path:
-    """Return a path that does not exist: the usual name, or one with a number appended."""
+def _reserved(usual: Path) -> Path:
+    """Create an empty file with the usual name, or with a number appended, and return its path.
+
+    It is created because another recording in this folder may end at the same time.
+    """
     place, number = usual, 1
-    while files.exists(place):
-        number += 1
-        place = usual.with_name(f"{usual.stem}-{number}{usual.suffix}")
-    return place
+    while True:
+        try:
+            place.touch(exist_ok=False)
+            return place
+        except FileExistsError:
+            number += 1
+            place = usual.with_name(f"{usual.stem}-{number}{usual.suffix}")

@@ -15,7 +15,6 @@ from ortune.bundle.format import MODELS, is_bundle
 from ortune.catalogue import knobs
 from ortune.catalogue.spinning import spins
 from ortune.errors import OrtuneError, StoreError, UsageError
-from ortune.inputs import recording_file
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
 from ortune.recorder.anonymous import anonymous
@@ -25,6 +24,7 @@ from ortune.store import reading
 from ortune.store.db import SessionHead
 from ortune.store.reading import ReadOnlyStore
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.applications import recording_of
 from ortune.verbs._shared.spelling import path
 from ortune.verbs.record import run as record
 from ortune.verbs.record import words as record_words
@@ -76,7 +76,7 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
     """Write a bug report: the model's skeleton, its comparison with the model, and a text."""
-    recording = _recording(str(options.sessions[0])) if len(options.sessions) == 1 else None
+    recording = recording_of(options.sessions[0]) if len(options.sessions) == 1 else None
     if recording is not None:
         return _issue_of(recording, str(options.sessions[0]), folder)
     if options.brief or len(options.sessions) != 1:
@@ -102,16 +102,6 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
             f"cannot be written: {error.strerror or error}", where=str(folder), do="choose another folder"
         ) from error
     return ReportResult(kind="told", issue=IssueReport(path=str(folder / ISSUE), skeleton=envelope.result))
-
-
-def _recording(text: str) -> Recording | None:
-    """Return the recording in a workload file; None for any other file."""
-    if Path(text).suffix in MODELS or not files.is_file(text):
-        return None
-    try:
-        return recording_file.read(Path(text))
-    except OSError:
-        return None
 
 
 def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
@@ -234,7 +224,7 @@ class _Reader:
         """Return the named session or bundle; with ``answered``, a model's newest session with an answer."""
         if is_bundle(Path(text)):
             return self._bundle(Path(text))
-        recording = _recording(text)
+        recording = recording_of(text)
         if recording is not None:
             return _stored(recording)
         if Path(text).suffix in MODELS:

@@ -26,9 +26,9 @@ from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
 from ortune.verbs._app_bench.words import missing
-from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.applications import application_of, require_taken
 from ortune.verbs._shared.session import experiment, keep
-from ortune.verbs._shared.spelling import command, named
+from ortune.verbs._shared.spelling import command
 from ortune.verbs.soak import judging, words
 from ortune.verbs.soak.causes import CAUSES
 from ortune.verbs.soak.options import Options
@@ -38,8 +38,6 @@ PROCESSES = 3
 """Number of processes to run, over the copies of all recorded processes."""
 LEAST_ALIVE = 2
 """Minimum number of processes alive at once to compare a change with the unchanged process."""
-FIRST_SHARE = 0.3
-"""Maximum share of the remaining time for the first run of a model."""
 WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
 """Verdicts from worst to best; an application has the worst of its processes."""
 
@@ -53,12 +51,9 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
     require_taken(options, {"fail_on"})
     where = Path(options.model)
     with experiment("soak", options, watch) as opened:
-        application = Application(
-            opened, recording, where=where, models=[Path(path) for path in options.models]
-        )
+        application = application_of(opened, options, recording, in_node=False)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.resolve(named(options.runtime))
-            application.settle(FIRST_SHARE * opened.budget.left_s)
+            application.settle()
             envelope = _played(options, opened, application)
         return keep(opened, options, envelope)
 

@@ -1,0 +1,21 @@
+"""A process of a recorded application in Node.js, which plays its steps with onnxruntime-node."""
+
+from __future__ import annotations
+
+import os
+
+from ortune.records import PlayRequest
+from ortune.targets.node.process import InNode
+from ortune.targets.worker import Message, Worker
+
+
+class NodePlayer(InNode, Worker):
+    """Plays the steps of one recorded process in Node.js."""
+
+    def send(self, message: Message) -> None:
+        """Send a message; a request's CPUs are set here, because Node.js cannot bind itself to them."""
+        if isinstance(message, PlayRequest) and self.child is not None:
+            for setting in message.applied:
+                if setting.key == "affinity":
+                    os.sched_setaffinity(self.child.pid, map(int, str(setting.value).split(",")))
+        super().send(message)
