@@ -11,20 +11,23 @@ from typing import Any
 
 import msgspec
 import pytest
-from target_trials import Trials, measured, model
+from target_trials import FEED, Trials, measured, model
 
 from facts import facts
 from ortune import targets
 from ortune.bundle.languages.javascript import LANGUAGE, node_lines
 from ortune.catalogue import knobs
 from ortune.errors import RuntimeNotFound, UsageError
+from ortune.inputs.feed_files import write_feeds
 from ortune.measuring.sides import SideText, resolve
-from ortune.records import Plan, Runtime
+from ortune.records import Plan, PlayedFeed, PlayedSession, PlayedStep, PlayRequest, Runtime, TrialError
 from ortune.runtimes import made, node, runtimes
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
-from ortune.targets.node.trial import RUNNER
+from ortune.targets.node.process import RUNNER
+from ortune.targets.playing import play
 from ortune.targets.runner import run
+from ortune.targets.task import Limits
 from ortune.targets.turns import Turns
 from ortune.verbs._shared import bundling
 from ortune.verbs.compare.run import Options
@@ -205,3 +208,55 @@ def test_what_was_tuned_in_node_is_what_load_mjs_loads(found: Any, tmp_path: Pat
             "extra": {"session": {"intra_op.allow_spinning": "0"}},
         },
     ]
+
+
+def played(
+    path: Path, outputs: Path, steps: list[tuple[int, str, int, int, int]], **more: Any
+) -> PlayRequest:
+    applied = tuple(knobs.find(name).applied(value) for name, value in {"intra_op_num_threads": 3}.items())
+    sessions = (PlayedSession(model=str(path), applied=applied), PlayedSession(model=str(path), before=True))
+    return PlayRequest(
+        sessions=sessions,
+        feeds=(PlayedFeed(path=str(outputs.parent / "feed")),),
+        steps=tuple(
+            PlayedStep(thread=thread, do=do, session=session, feed=feed, at_ns=at_ns)  # type: ignore[arg-type]
+            for thread, do, session, feed, at_ns in steps
+        ),
+        outputs_path=str(outputs),
+        **more,
+    )
+
+
+@pytest.mark.parametrize("open_loop", [False, True])
+def test_the_steps_of_an_application_are_played(
+    found: Any, runtime: Runtime, tmp_path: Path, open_loop: bool
+) -> None:
+    path = model(tmp_path / "m.onnx")
+    write_feeds(tmp_path / "feed", {"x": FEED})
+    ms = 1_000_000
+    steps = [
+        (0, "create", 0, -1, 0), (0, "call", 0, 0, 20 * ms), (0, "call", 1, 0, 40 * ms), (0, "close", 0, -1, 60 * ms),
+    ]  # fmt: skip
+    request = played(path, tmp_path / "outputs", steps, open_loop=open_loop)
+    in_node = msgspec.structs.replace(runtime, node=found)
+    ended = play([request], [()], in_node, tmp_path / "play", tmp_path, Limits())
+    assert isinstance(ended, tuple), ended
+    (done,) = ended
+    assert done.ort_version == found.version
+    assert len(done.took_ns) == len(done.late_ns) == len(done.waited_ns) == 4
+    assert all(took_ns > 0 for took_ns in done.took_ns)
+    assert done.wall_ns >= (60 if open_loop else 120) * ms
+    assert done.cpu_ns > 0 <= done.own_cpu_ns
+    assert done.peak_bytes is None or done.peak_bytes > (done.base_bytes or 0) > 0
+    index = json.loads((tmp_path / "outputs" / "0" / "outputs.json").read_text())
+    assert [each["kind"] for each in index["outputs"]] == ["tensor"]
+
+
+def test_what_node_cannot_play_is_said(found: Any, runtime: Runtime, tmp_path: Path) -> None:
+    path = model(tmp_path / "m.onnx")
+    in_node = msgspec.structs.replace(runtime, node=found)
+    request = played(path, tmp_path / "outputs", [(0, "create", 0, -1, 0), (1, "create", 1, -1, 0)])
+    request = msgspec.structs.replace(request, feeds=())
+    error = play([request], [()], in_node, tmp_path / "play", tmp_path, Limits())
+    assert isinstance(error, TrialError)
+    facts(error.what, "several threads", "Node.js")

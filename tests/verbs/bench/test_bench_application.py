@@ -14,11 +14,13 @@ import pytest
 from facts import facts
 from onnx_text import model_of
 from ortune import files
+from ortune.errors import RuntimeNotFound
 from ortune.graph.model.open import open_model
 from ortune.measuring.application import find_models
 from ortune.measuring.recorded_settings import affinity_of, providers_of, settings_of, variables_of
 from ortune.records import (
     Arrival,
+    Frame,
     RecordedCalls,
     RecordedInput,
     RecordedModel,
@@ -27,6 +29,7 @@ from ortune.records import (
     RecordedWorkload,
     Recording,
 )
+from ortune.runtimes import node
 from ortune.verbs._app_bench.result import AppBenchResult
 from within import program
 
@@ -118,6 +121,56 @@ def test_a_recording_with_thousands_of_threads_is_not_played(folder: Path, tmp_p
     code, _, said = program(["bench", str(file), "--budget", "10s", "--store", str(tmp_path / "store")])
     assert code == 2
     facts(said, "threads", "512")
+
+
+def in_node(folder: Path, target: Path, threads: int = 1) -> Path:
+    """The second process alone, as if onnxruntime-node had created its session."""
+    saved = msgspec.json.decode((folder / "app.workload").read_bytes(), type=RecordedWorkload)
+    assert saved.recording is not None
+    recording = saved.recording
+    frame = Frame(
+        file="onnxruntime-node/bin/x.node", line=0, function="", package="onnxruntime-node", version="1.30.0"
+    )
+    process = recording.processes[1]
+    changed = msgspec.structs.replace(
+        recording,
+        processes=(
+            msgspec.structs.replace(
+                process,
+                onnxruntime="1.30.0",
+                arrivals=tuple(
+                    msgspec.structs.replace(a, thread=a.thread % threads) for a in process.arrivals
+                ),
+            ),
+        ),
+        sessions=(msgspec.structs.replace(recording.sessions[3], process=0, place=0),),
+        places=((frame,),),
+    )
+    files.write(target, msgspec.json.encode(msgspec.structs.replace(saved, recording=changed)))
+    return target
+
+
+def test_a_recording_of_node_is_played_there_if_its_threads_allow_it(folder: Path, tmp_path: Path) -> None:
+    try:
+        node.find()
+    except RuntimeNotFound as error:
+        pytest.skip(error.what)
+    words = ("--processes", "2", "--store", str(tmp_path / "store"))
+    builds = []
+    for threads in (1, 2):
+        place = in_node(folder, tmp_path / f"{threads}.workload", threads)
+        code, out, said = program(["bench", str(place), *words, "--json"])
+        assert code == 0, said
+        result = msgspec.convert(json.loads(out)["result"], AppBenchResult)
+        assert (result.played.calls, [row.calls for row in result.rows]) == (4, [4])
+        builds.append((result.runtime.build.partition(" ")[0], " ".join(result.notes)))
+    (here, first), (there, second) = builds
+    assert here == "onnxruntime-node" and "played with" not in first
+    assert there != "onnxruntime-node"
+    facts(second, "not Python", "in Python")
+    code, _, said = program(["bench", str(folder / "app.workload"), "--runtime", "node", *words])
+    assert code == 2
+    facts(said, "Node.js does not play this recording")
 
 
 @pytest.mark.parametrize(
