@@ -330,3 +330,20 @@ def test_an_unknown_setting_of_a_provider_names_those_of_that_provider() -> None
     with pytest.raises(UsageError) as refused:
         knobs.find("qnn_zzzzzzzz")
     assert "qnn_vtcm" in refused.value.do and "trt_fp16" not in refused.value.do
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        (["inter_op_num_threads=4"], ["execution_mode=parallel"]),
+        (["inter_op_num_threads=4", "execution_mode=sequential"], ["execution_mode=parallel"]),
+        (["inter_op_num_threads=4", "execution_mode=parallel"], []),
+        (["intra_op_thread_affinities=1;2"], ["intra_op_num_threads=2"]),
+        (["intra_op_thread_affinities=1;2", "intra_op_num_threads=3"], []),
+        (["xnnpack_threads=2", "intra_op_num_threads=4"], ["intra_op_num_threads=1", "allow_spinning=0"]),
+        (["allow_spinning=0"], []),
+    ],
+)
+def test_what_a_setting_needs_and_a_plan_lacks(settings: list[str], missing: list[str]) -> None:
+    parsed = knobs.parse_settings(settings)
+    assert knobs.missing_for(parsed, next(iter(parsed))) == missing

@@ -312,10 +312,6 @@ EXAMPLES = {
         bad=lambda folder: near_two_gib(folder, 2_000_000_000),
         good=lambda folder: near_two_gib(folder, 1 << 30),
     ),
-    "SES005": Example(
-        bad=lambda folder: set_to(folder, inter_op_spin_backoff_max=8),
-        good=lambda folder: set_to(folder, inter_op_spin_backoff_max=8, execution_mode="parallel"),
-    ),
     "THR003": Example(
         bad=lambda folder: set_to(folder, inter_op_num_threads=8),
         good=lambda folder: set_to(folder, inter_op_num_threads=8, execution_mode="parallel"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ortune import monotonic
+from ortune.catalogue import knobs
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.measuring import replay
 from ortune.measuring.budget import Budget
@@ -23,7 +24,7 @@ from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.measuring.terms import Terms
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload, assignment
 from ortune.rules import EVERY_RULE
 from ortune.runtimes import made
 from ortune.runtimes.environment import clean_environment, recorded
@@ -65,6 +66,7 @@ class Experiment:
         self._elsewhere: Machine | None = None
         self._place: str | None = None
         self._waited: list[str] = []
+        self._unmet: list[str] = []
 
     @cached_property
     def machine(self) -> Machine:
@@ -111,10 +113,10 @@ class Experiment:
         return [finding_words.no_time_for(pace.left_out, enough_s or self.budget.enough_s(needed_s))]
 
     @property
-    def played_notes(self) -> list[str]:
-        """Sentences about a resumed session and about waiting for a quiet machine; [] if there was neither."""
+    def notes(self) -> list[str]:
+        """Sentences about a resumed session, waiting for a quiet machine, and settings without those that they need."""
         resumed = [f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n]
-        return [*resumed, *self._waited]
+        return [*resumed, *self._waited, *self._unmet]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
         """Open a side, with the settings that all sides of the verb share.
@@ -145,6 +147,12 @@ class Experiment:
             **more,
         )
         self.measure_at(resolved.runtime, resolved.plan)
+        for name, value in sorted(resolved.plan.settings.items()):
+            missing = knobs.missing_for(resolved.plan.settings, name)
+            text = finding_words.unmet(assignment(name, value), missing) if missing else ""
+            if text and text not in self._unmet:
+                self._unmet.append(text)
+                watch.say(text)
         watch.line(f"running {resolved.label} for the first time")
         return resolved
 

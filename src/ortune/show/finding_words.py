@@ -40,6 +40,11 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
     )
 
 
+def unmet(setting: str, missing: Sequence[str]) -> str:
+    """Return the sentence on a setting of a plan that lacks the settings that it needs."""
+    return f"{setting} needs {' and '.join(missing)}, not set here, so it may have no effect"
+
+
 def long_start(start_s: float, budget_s: float) -> str:
     """Return the sentence that starting and reading the model took ``start_s`` of the budget."""
     return (

@@ -133,8 +133,9 @@ def bench(folder: Path, *words: str) -> tuple[int, str, str]:
 
 def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:
     code, out, said = bench(
-        tmp_path, str(model), "--processes", "3", "--runs", "30", "--gap", "1ms", "--set", "spin=0"
-    )
+        tmp_path, str(model), "--processes", "3", "--runs", "30", "--gap", "1ms", "--set", "spin=0",
+        "--set", "inter_spin=0",
+    )  # fmt: skip
     assert code == 0, said
     for part in (
         "p50",
@@ -144,6 +145,7 @@ def test_the_command_line_says_all_of_it(model: Path, tmp_path: Path) -> None:
         "ortune report",
     ):
         assert part in " ".join(out.split())
+    assert "inter_op_allow_spinning=0 needs execution_mode=parallel" in said
     assert max(len(line) for line in out.splitlines() if not line.startswith("ortune ")) <= 100
 
 

@@ -157,7 +157,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
             *words.missing(application.missing),
             *words.left_out(search.plays.played),
             *words.played_by(application.recording, application.runtime),
-            *opened.played_notes,
+            *opened.notes,
         ),
         reproduce=command("tune", options),
         session=opened.log.id,

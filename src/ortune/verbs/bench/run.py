@@ -214,7 +214,7 @@ class _Run:
             self.baseline,
             self.trials,
             self.failed,
-            [*self.given_up, *self._heat(), *self.experiment.played_notes],
+            [*self.given_up, *self._heat(), *self.experiment.notes],
             self.log.id,
             self.experiment.elapsed_s,
             command(self.experiment.verb, self.options),

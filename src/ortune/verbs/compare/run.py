@@ -307,7 +307,7 @@ class _Run:
                 *baseline.notes,
                 *self._frames(blocks),
                 *awake(blocks),
-                *self.experiment.played_notes,
+                *self.experiment.notes,
             ),
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,

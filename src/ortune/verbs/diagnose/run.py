@@ -218,7 +218,7 @@ def _document(
             *baseline.work.notes,
             *baseline.notes,
             *awake(fixes.blocks),
-            *opened.played_notes,
+            *opened.notes,
         ),
         fail_on=options.severity,
         failed=_fails((*baseline.alerts, *ordered), options.severity),

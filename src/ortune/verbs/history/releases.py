@@ -205,7 +205,7 @@ class Releases:
                 *baseline.work.notes,
                 *baseline.notes,
                 *awake(self.blocks),
-                *self.experiment.played_notes,
+                *self.experiment.notes,
             ),
             why=command,
             reproduce=reproduce,

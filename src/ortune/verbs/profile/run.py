@@ -173,7 +173,7 @@ class _Models:
             result,
             session=opened.log.id,
             elapsed_s=opened.elapsed_s,
-            notes=(*result.notes, *opened.played_notes),
+            notes=(*result.notes, *opened.notes),
         )
         envelope = opened.document(result)
         envelope = deliver(envelope, shown.trace, shown.path, self.wanted, opened.log, _page)

@@ -215,7 +215,7 @@ class _Quantization:
             notes=(
                 *result.notes,
                 *([quantize_words.left_out(len(others))] if others else []),
-                *opened.played_notes,
+                *opened.notes,
             ),
             planned=planned(elsewhere.absent, self.plans, baseline.side.plan.settings),
             budget_s=self.options.budget_s,

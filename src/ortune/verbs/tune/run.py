@@ -159,7 +159,7 @@ def _tune(
         result,
         places=places,
         untested_targets=(*result.untested_targets, *without_time),
-        notes=(*result.notes, *opened.played_notes),
+        notes=(*result.notes, *opened.notes),
         headline=tune_headline.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
