@@ -14,7 +14,7 @@ import pytest
 
 from facts import facts
 from onnx_text import model_of
-from ortune import files
+from ortune import files, monotonic
 from ortune.bundle import app
 from ortune.graph.model.open import open_model
 from ortune.inputs.played import Played
@@ -118,6 +118,26 @@ class Lab:
             variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
         )
         return Trial(play=play, details=Details(created_ns={}, called_ns={}))
+
+
+class SlowLab(Lab):
+    """Its plays take time on a simulated clock: their start and their part; those of the stages take longer."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, **factors: float) -> None:
+        super().__init__(patch, **factors)
+        self.clock_s, self.spans_s = 1e6, list[float]()
+        patch.setattr(monotonic, "now_s", lambda: self.clock_s)
+        patch.setattr(monotonic, "now_ns", lambda: round(1e9 * self.clock_s))
+
+    def play(self, played: Played, variant: Variant, outputs: Path | None = None) -> Trial | TrialError:
+        self.spans_s.append(played.span_ns / 1e9)
+        slower = 3 if 2 <= self.n_plays < 16 else 1
+        self.clock_s += slower * (0.5 + self.spans_s[-1])
+        trial = super().play(played, variant, outputs)
+        if isinstance(trial, TrialError):
+            return trial
+        wall_ns = round(1e9 * slower * self.spans_s[-1])
+        return Trial(play=msgspec.structs.replace(trial.play, wall_ns=wall_ns), details=trial.details)
 
 
 def monkey_cpus(patch: pytest.MonkeyPatch) -> None:
@@ -260,6 +280,27 @@ def test_a_session_that_takes_seconds_to_create_is_played_with_its_calls(
     )
     files.write(path, msgspec.json.encode(RecordedWorkload(cases=(), recording=slow)))
     assert tuned(path, tmp_path, "--no-bundle").played.calls == 3
+
+
+def test_a_part_is_shortened_if_the_stages_left_too_little_time_to_confirm(
+    workload: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = with_recorded(workload, tmp_path, "1.32.0")
+    recording = msgspec.json.decode(path.read_bytes(), type=RecordedWorkload).recording
+    assert recording is not None
+    process = recording.processes[0]
+    call = process.arrivals[0]
+    arrivals = tuple(msgspec.structs.replace(call, start_ns=(5 + 50 * i) * MS) for i in range(600))
+    long = msgspec.structs.replace(
+        recording, processes=(msgspec.structs.replace(process, arrivals=arrivals),)
+    )
+    files.write(path, msgspec.json.encode(RecordedWorkload(cases=(), recording=long)))
+    lab = SlowLab(monkeypatch, one=0.7)
+    result = tuned(path, tmp_path, "--no-bundle", "--budget", "150s")
+    assert (result.verdict, result.confirmation is not None) == ("faster", True), result.headline
+    assert lab.spans_s[2] > 2 * lab.spans_s[-1] > 0.4
+    assert result.elapsed_s <= 160
+    assert 5 <= result.played.calls < 600
 
 
 CHAIN = "g (float[n,3] x) => (float[n,3] y) { a = Relu (x) b = Relu (x) c = Add (a, b) d = Identity (c) y = Neg (d) }"

@@ -18,6 +18,7 @@ from ortune.records import AppPlay, AppPlayed, TrialError
 from ortune.verbs._app_tune.part import long_enough
 
 PILOT_NS = 1_000_000_000
+LEAST_NS = 200_000_000
 LAST_PLAYS = 6
 
 
@@ -32,7 +33,7 @@ class Plays:
         played: The part of the recording that is played.
         used_cpus: CPUs that other programs used during each play, if known.
         took_s: Seconds of each play, including its start.
-        start_s: Seconds of a play in addition to the recorded time of its part, most of them for its start.
+        start_s: Seconds that a play took before and after its part, in the pilot.
         play_s: Expected seconds of a play: the mean of the last ones.
         n_plays: Number of plays.
     """
@@ -46,13 +47,13 @@ class Plays:
         self.start_s = self.play_s = 0.0
         self.n_plays = 0
 
-    def take(self, played: Played) -> None:
-        """Play another part from now on."""
-        if self.took_s:
-            self.start_s = max(0.0, self.play_s - self.played.span_ns / 1e9)
-        self.played = played
-        self.play_s = self.start_s + played.span_ns / 1e9
-        self.took_s.clear()
+    def take_part(self, play_s: float) -> None:
+        """Play a part of the recording from now on that takes so many seconds with its start, if one is long enough."""
+        recorded_s = self.start_s + self.played.span_ns / 1e9
+        slower = max(0.1, self.play_s / recorded_s)  # the last plays, than this machine at first
+        self.played = long_enough(self.application, max(LEAST_NS, 1e9 * (play_s / slower - self.start_s)))
+        self.play_s = slower * (self.start_s + self.played.span_ns / 1e9)
+        self.took_s.clear()  # These were of another part.
 
     def blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
         """Play `n` blocks of all arms in random order; a failed arm has its error text and is not played again.

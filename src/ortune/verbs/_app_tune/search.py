@@ -39,11 +39,10 @@ from ortune.records import (
 from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
 from ortune.verbs._app_tune import figures
-from ortune.verbs._app_tune.part import long_enough, seen_of
+from ortune.verbs._app_tune.part import seen_of
 from ortune.verbs._app_tune.plays import Plays, Stopped
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
-LEAST_NS = 200_000_000
 AGAIN = "again"
 REWRITING_SHARE = 0.1
 """Maximum share of the remaining time for applying one set of rewrites."""
@@ -92,15 +91,14 @@ class Search:
         """
         self.plays.required(self.plays.play(self.base))
         self.plays.took_s.clear()  # Caches were cold.
-        self.plays.required(self.plays.play(self.base))
+        play = self.plays.required(self.plays.play(self.base))
+        self.plays.start_s = max(0.0, self.plays.took_s[-1] - play.wall_ns / 1e9)
         self._take_part(search.n_plays(self.seen()))
         self.plays.mark()
 
     def _take_part(self, n_plays: int) -> None:
         """Play a part of the recording so short that a number of plays fits in the rest of the budget, if possible."""
-        each_s = self.opened.budget.left_s / (SPARE * n_plays)
-        most_s = each_s - self.plays.start_s
-        self.plays.take(long_enough(self.application, max(LEAST_NS, 1e9 * most_s)))
+        self.plays.take_part(self.opened.budget.left_s / (SPARE * n_plays))
 
     def seen(self) -> search.Seen:
         """Return the properties of the recording that determine the stages."""
