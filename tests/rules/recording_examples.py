@@ -9,6 +9,7 @@ from ortune.records import (
     Arrival,
     Frame,
     RecordedCalls,
+    RecordedInput,
     RecordedModel,
     RecordedProcess,
     RecordedSession,
@@ -96,11 +97,12 @@ def between(between_ms: int, inside_ms: int, gap_ms: int = 10, **more: Any) -> F
     return recorded(session(calls=(pool,), **more))
 
 
-def masked(share: float, inspected: int = 10) -> Facts:
+def masked(share: float, inspected: int = 10, name: str = "attention_mask", **more: Any) -> Facts:
     """A session with a mask that is filled so far."""
-    return recorded(
-        session(calls=(calls(inspected=inspected, mask_elements=1000, mask_set=int(1000 * share)),))
-    )
+    texts = RecordedInput(name="input_ids", dtype="int64", shape=(2, 50))
+    mask = RecordedInput(**{"name": name, "dtype": "int64", "shape": (2, 50), **more})
+    counted = {"inspected": inspected, "mask_elements": 1000, "mask_set": int(1000 * share)}
+    return recorded(session(calls=(calls(inputs=(texts, mask), **counted),)))
 
 
 def gained(kind: ReplayedKind, change: str = "") -> Facts:

@@ -144,6 +144,14 @@ def test_padding_needs_several_calls_and_is_a_note() -> None:
     assert codes(masked(0.02, inspected=3)) == []
 
 
+def test_masks_that_may_mark_something_else_than_tokens_are_no_padding() -> None:
+    assert codes(masked(0)) == []
+    assert codes(masked(0.02, dtype="bool")) == []
+    assert codes(masked(0.02, name="padding_mask")) == []
+    assert codes(masked(0.02, shape=(50, 50))) == []
+    assert codes(masked(0.02, shape=(2, 1, 50, 50))) == []
+
+
 def test_python_s_own_library_is_not_the_caller() -> None:
     facts = recorded(*short(8))
     assert facts.recording is not None

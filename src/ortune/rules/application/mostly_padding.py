@@ -1,7 +1,8 @@
 """Most of what a model is fed is padding.
 
 What it is: an input with "mask" in its name in which less than half of the elements are not zero, over the sampled
-    calls.
+    calls. Its elements must be numbers, because many boolean masks mark padding instead, and its shape must be that of
+    the batch and the text in another input, which excludes causal masks.
 Why it costs: the model computes padding like any other element. A text of 6 tokens that is padded to 256 takes the
     time of 256.
 Evidence: elements of the mask, and how many of them are not zero, over the sampled calls.
@@ -33,7 +34,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     places: dict[tuple[int, int], list[RecordedCalls]] = {}
     for session in recording.sessions:
         for calls in session.calls:
-            if calls.mask_elements:
+            if calls.mask_elements and _marks_tokens(calls):
                 places.setdefault((session.model, calls.place), []).append(calls)
     for (model, where), every in places.items():
         inspected = sum(calls.inspected for calls in every)
@@ -50,3 +51,17 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence=f"the mask of {inspected} sampled calls",
             fix="pad to the longest text of each batch instead of a fixed length",
         )
+
+
+def _marks_tokens(calls: RecordedCalls) -> bool:
+    """Return whether the masks of these calls are known to be 1 for each token of a text, and 0 for padding."""
+    masks = [value for value in calls.inputs if "mask" in value.name.lower()]
+    others = [value.shape[:2] for value in calls.inputs if value not in masks and value.shape is not None]
+    return calls.mask_set > 0 and all(
+        value.dtype != "bool"
+        and "pad" not in value.name.lower()
+        and value.shape is not None
+        and len(value.shape) == 2
+        and value.shape in others
+        for value in masks
+    )
