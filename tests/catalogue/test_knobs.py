@@ -32,6 +32,7 @@ from ortune.records import (
     Runtime,
     Value,
     Workload,
+    assignment,
 )
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -346,4 +347,5 @@ def test_an_unknown_setting_of_a_provider_names_those_of_that_provider() -> None
 )
 def test_what_a_setting_needs_and_a_plan_lacks(settings: list[str], missing: list[str]) -> None:
     parsed = knobs.parse_settings(settings)
-    assert knobs.missing_for(parsed, next(iter(parsed))) == missing
+    first, value = next(iter(parsed.items()))
+    assert knobs.unmet(parsed) == ({assignment(first, value): missing} if missing else {})

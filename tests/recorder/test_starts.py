@@ -15,7 +15,7 @@ from ortune.records import Recording
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "recorder"
 TOOLS = (
-    "onnxruntime", "uvicorn[standard]==0.38.0", "opentelemetry-distro==0.66b2", "ddtrace==4.16.0",
+    "onnxruntime", "coverage==7.11.0", "uvicorn[standard]==0.38.0", "opentelemetry-distro==0.66b2", "ddtrace==4.16.0",
     "pyinstaller==6.22.0",
 )  # fmt: skip
 
@@ -66,10 +66,10 @@ def test_pytest(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_coverage(tmp_path: Path) -> None:
+def test_coverage(python: str, tmp_path: Path) -> None:
     app = written(tmp_path, "opened().run(None, X)\n")
     data = {"COVERAGE_FILE": str(tmp_path / "coverage")}
-    recording = recorded([sys.executable, "-m", "coverage", "run", app], variables=data)
+    recording = recorded([python, "-m", "coverage", "run", app], variables=data)
     assert (recording.code, called(recording)) == (0, 1)
 
 

@@ -27,11 +27,11 @@ __all__ = [
     "check_conflicts",
     "check_devices",
     "find",
-    "missing_for",
     "parse_settings",
     "parse_value",
     "rows",
     "too_old",
+    "unmet",
     "version",
 ]
 
@@ -173,19 +173,22 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
     return check_devices(settings, chosen, where)
 
 
-def missing_for(settings: Mapping[str, Value], name: str) -> list[str]:
-    """Return what a setting of a plan needs to have an effect and the plan lacks, as ``knob=value``."""
-    missing = []
-    for needed, least in parse_settings(list(find(name).needs)).items():
-        value = settings.get(needed)
-        if needed != name and value != least and not (find(needed).threads and _reaches(value, least)):
-            missing.append(assignment(needed, least))
-    return missing
+def unmet(settings: Mapping[str, Value]) -> dict[str, list[str]]:
+    """Return each setting of a plan that lacks others that it needs, with these; all as ``knob=value``."""
+    found = {}
+    for name, value in sorted(settings.items()):
+        needs = parse_settings(list(find(name).needs)).items()
+        missing = [assignment(other, least) for other, least in needs if not _meets(settings, other, least)]
+        if missing:
+            found[assignment(name, value)] = missing
+    return found
 
 
-def _reaches(value: Value | None, least: Value) -> bool:
-    """Return whether a number of threads is as large as one that is more than a single thread."""
-    return isinstance(value, int) and isinstance(least, int) and value >= least > 1
+def _meets(settings: Mapping[str, Value], other: str, least: Value) -> bool:
+    """Return whether a plan has a needed setting: its value, or as many threads if that is more than one."""
+    value = settings.get(other)
+    threads = bool(find(other).threads) and isinstance(value, int) and isinstance(least, int)
+    return value == least or (threads and value >= least > 1)  # type: ignore[operator]
 
 
 def check_devices(

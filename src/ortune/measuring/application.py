@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 import math
 import os
 import shutil
@@ -12,18 +10,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
-import onnx_ir as ir
 
-from ortune import files, targets
+from ortune import targets
 from ortune.catalogue.providers import CPU, REMOTE, find
 from ortune.errors import InputError, UsageError
-from ortune.graph.shapes.symbols import feedable
 from ortune.inputs import recorded, recording_file
 from ortune.inputs.played import Feed, Played, Script, batched, scripts_of
 from ortune.inputs.recording_file import Shapes, case_name, value_name
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
+from ortune.measuring.recorded_models import find_models, has_free_batch, has_threads
 from ortune.measuring.sides import Resolved, SideText
 from ortune.records import (
     Applied,
@@ -52,7 +49,6 @@ FIRST_SHARE = 0.2
 """Maximum share of the remaining time for loading a model and for its first run."""
 _LONGER = 20
 """Multiple of the recorded duration after which a play is called a hang."""
-_MODEL_FILES = (".onnx", ".ort")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,53 +323,6 @@ class Application:
             shared=repr(asked) if variant.share and on_cpu and not session.inherited else "",
             before=before,
         )
-
-
-def has_threads(recording: Recording) -> bool:
-    """Return whether several threads of a process create or call sessions."""
-    threads = [{call.thread for call in process.arrivals} for process in recording.processes]
-    for session in recording.sessions:
-        threads[session.process].add(session.thread)
-    return any(len(each) > 1 for each in threads)
-
-
-def has_free_batch(model: ir.Model) -> bool:
-    """Return whether all inputs and outputs of a model have the same dynamic first dimension."""
-    shapes = [value.shape for value in (*feedable(model), *model.graph.outputs)]
-    first = {shape[0] if shape is not None and len(shape) else None for shape in shapes}
-    return len(first) == 1 and all(isinstance(size, ir.SymbolicDim) and size.value for size in first)
-
-
-def find_models(recording: Recording, more: Sequence[Path]) -> dict[int, Path]:
-    """Return the file of each model that is found by its sha256, at its recorded path or among further files.
-
-    Args:
-        recording: The recording.
-        more: Files, and folders to search.
-    """
-    wanted: dict[str, list[int]] = {}
-    for index, model in enumerate(recording.models):
-        wanted.setdefault(model.sha256, []).append(index)  # one content may be a file here and bytes there
-    wanted.pop("", None)
-    sizes = {model.size_bytes for model in recording.models}
-    was = (Path(model.path) for model in recording.models if model.path)
-    found: dict[int, Path] = {}
-    for path in itertools.chain(was, *map(_model_files, more)):
-        try:
-            if not files.is_file(path) or (all(sizes) and path.stat().st_size not in sizes):
-                continue
-            digest = hashlib.sha256(files.read(path)).hexdigest()
-        except OSError:
-            continue
-        for index in wanted.get(digest, ()):
-            found.setdefault(index, path)
-    return found
-
-
-def _model_files(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return [path]
-    return sorted(each for each in path.rglob("*") if each.suffix in _MODEL_FILES)
 
 
 def totals(

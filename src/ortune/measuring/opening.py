@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ortune import monotonic
-from ortune.catalogue import knobs
 from ortune.errors import OrtuneError, StoreError, UsageError
 from ortune.measuring import replay
 from ortune.measuring.budget import Budget
@@ -24,7 +23,7 @@ from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import Resolved, SideText, resolve
 from ortune.measuring.terms import Terms
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload, assignment
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
 from ortune.rules import EVERY_RULE
 from ortune.runtimes import made
 from ortune.runtimes.environment import clean_environment, recorded
@@ -66,7 +65,6 @@ class Experiment:
         self._elsewhere: Machine | None = None
         self._place: str | None = None
         self._waited: list[str] = []
-        self._unmet: list[str] = []
 
     @cached_property
     def machine(self) -> Machine:
@@ -114,9 +112,9 @@ class Experiment:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about a resumed session, waiting for a quiet machine, and settings without those that they need."""
-        resumed = [f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n]
-        return [*resumed, *self._waited, *self._unmet]
+        """Sentences about a resumed session and about waiting for a quiet machine; [] if there was neither."""
+        resumed = (f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n)
+        return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
         """Open a side, with the settings that all sides of the verb share.
@@ -147,12 +145,6 @@ class Experiment:
             **more,
         )
         self.measure_at(resolved.runtime, resolved.plan)
-        for name, value in sorted(resolved.plan.settings.items()):
-            missing = knobs.missing_for(resolved.plan.settings, name)
-            text = finding_words.unmet(assignment(name, value), missing) if missing else ""
-            if text and text not in self._unmet:
-                self._unmet.append(text)
-                watch.say(text)
         watch.line(f"running {resolved.label} for the first time")
         return resolved
 
@@ -333,11 +325,12 @@ class Experiment:
             self.machine,
             load,
         )
-        baseline.executor.recorded = self.replay.next
-        baseline.executor.ended = self.replay.ended
+        baseline.executor.recorded, baseline.executor.ended = self.replay.next, self.replay.ended
         baseline.executor.passed = self.replay.pass_on
         baseline.check.known_differences = self.replay.differences
         self.baselines.append(baseline)
+        for setting, missing in side.unmet.items():
+            baseline.note(finding_words.unmet(setting, missing))
         return baseline
 
     def document(

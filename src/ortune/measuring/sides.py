@@ -72,6 +72,11 @@ class Resolved:
         return frozenset(targets.find(name).provider.name for name in added)
 
     @property
+    def unmet(self) -> dict[str, list[str]]:
+        """Settings of the plan that lack others that they need, with these; all as ``knob=value``."""
+        return knobs.unmet(self.plan.settings)
+
+    @property
     def record(self) -> Side:
         """The side as a record of the document, without trials."""
         return self.seen(())

@@ -191,10 +191,11 @@ class ProcessWatch:
     def _reason(self, process: Seen, shared: bool) -> MissedReason:
         environment, flags = process.environment or {}, _flags(process.argv)
         python = _PYTHON.search(process.executable) is not None
+        for_python = any("pybind11" in path for path in process.libraries)
         old = any(_is_old(path) for path in (process.executable, *process.mapped))
         doors = environment.get("PYTHONPATH", "").split(os.pathsep)
         reasons: list[tuple[bool, MissedReason]] = [
-            (any("/_MEI" in path for path in process.mapped), "frozen"),
+            (any("/_MEI" in path for path in process.mapped) or (for_python and not python), "frozen"),
             (not python, "not-python" if shared else "static"),
             ("I" in flags or "E" in flags, "isolated"),
             ("S" in flags, "no-site"),

@@ -41,7 +41,7 @@ def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
 
 
 def unmet(setting: str, missing: Sequence[str]) -> str:
-    """Return the sentence on a setting of a plan that lacks the settings that it needs."""
+    """Return the sentence on a setting of a plan that lacks others that it needs."""
     return f"{setting} needs {' and '.join(missing)}, not set here, so it may have no effect"
 
 

@@ -16,7 +16,7 @@ from onnx_text import model_of
 from ortune import files
 from ortune.errors import RuntimeNotFound
 from ortune.graph.model.open import open_model
-from ortune.measuring.application import find_models
+from ortune.measuring.recorded_models import find_models
 from ortune.measuring.recorded_settings import affinity_of, providers_of, settings_of, variables_of
 from ortune.records import (
     Arrival,
