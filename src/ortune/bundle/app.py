@@ -142,7 +142,7 @@ def _check(path: Path, session: AppSession) -> None:
             raise _refused(index, f"{setting.knob} is not a setting of a session on the CPU")
     known = providers.find(session.provider)
     if session.provider and not (known.ships and known.target and not (known.in_page or known.in_node)):
-        raise _refused(index, f"{session.provider!r} is no execution provider that a bundle can choose")
+        raise _refused(index, f"{session.provider!r} is not an execution provider that a bundle can choose")
     if not session.replacement:
         return
     if not is_inside(session.replacement):

@@ -209,10 +209,12 @@ def _said(text: str) -> dict[str, str]:
         elif key in ("mean", "std"):
             said[key] += f",{part.strip()}"
         else:
-            raise UsageError(f"{part!r} is no KEY=VALUE", where="--image", do=f"for example {EXAMPLE}")
+            raise UsageError(f"{part!r} is not KEY=VALUE", where="--image", do=f"for example {EXAMPLE}")
     for key, value in said.items():
         if key not in _KEYS:
-            raise UsageError(f"there is no {key!r}", where="--image", do=f"one of {', '.join(_KEYS)}")
+            raise UsageError(
+                f"{key!r} is not a key of --image", where="--image", do=f"one of {', '.join(_KEYS)}"
+            )
         if value not in _CHOICES.get(key, (value,)):
             raise UsageError(
                 f"{key}={value} is unknown", where="--image", do=f"one of {', '.join(_CHOICES[key])}"
@@ -229,7 +231,7 @@ def _pair(text: str) -> tuple[int, int]:
         pair = 0, 0
     if not all(0 < side <= 1 << 14 for side in pair):
         raise UsageError(
-            f"size={text} is no size", where="--image", do="for example size=224 or size=640x480"
+            f"size={text} is not a size", where="--image", do="for example size=224 or size=640x480"
         )
     return pair
 

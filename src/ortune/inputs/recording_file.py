@@ -142,7 +142,7 @@ def _arrays(values: RecordedValues, dtypes: dict[str, str], where: str) -> dict[
     for value in values.inputs:
         place = f"{where}, input {value.name!r}"
         if value.dtype not in _DTYPES:
-            raise InputError(f"{value.dtype!r} is no element type", where=place)
+            raise InputError(f"{value.dtype!r} is not an element type", where=place)
         dtype = np.dtype(value.dtype).newbyteorder("<")
         if len(value.data) != dtype.itemsize * math.prod(value.shape):
             raise InputError("its recorded values are damaged", where=place)

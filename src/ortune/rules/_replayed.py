@@ -63,10 +63,10 @@ def _finding(gain: ReplayedGain, code: str, what: str, frames: Sequence[Frame], 
 
 def _saved(gain: ReplayedGain) -> str:
     (cpu, _, cpu_high), (wall, _, wall_high) = gain.cpu, gain.wall
-    parts = [f"{100 * (1 - cpu):.0f} % of its CPU time"] if cpu_high < 1 else []
-    parts += [f"{100 * (1 - wall):.0f} % of its time"] if wall_high < 1 else []
-    others = f" and with {', '.join(gain.others)}" if gain.others else ""
-    return f"a replay without this{others} saves {' and '.join(parts)}"
+    parts = [f"{100 * (1 - cpu):.0f} % of CPU time"] if cpu_high < 1 else []
+    parts += [f"{100 * (1 - wall):.0f} % of time in ONNX Runtime"] if wall_high < 1 else []
+    others = f" with {', '.join(gain.others)}" if gain.others else ""
+    return f"in a replay, the fix{others} saves {' and '.join(parts)}"
 
 
 def _evidence(gain: ReplayedGain) -> str:

@@ -11,7 +11,7 @@ from ortune.rules.facts import Facts
 _NAMES: dict[SoakChange, str] = {
     "same-values": "the same input values in each call",
     "one-size": "one input size",
-    "kept-sessions": "sessions that are kept",
+    "kept-sessions": "sessions that are kept between calls",
     "no-arena": "no arena",
     "exact-arena": "an arena that grows as requested",
     "arena-shrinkage": "an arena that shrinks after each run",
@@ -57,16 +57,15 @@ def caused(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
 
 
 def evidence(found: SoakExperiment) -> str:
-    """Format the result of an experiment: "no arena: 94 % of 12.3 MiB are not added in 3,000 calls"."""
+    """Format the result of an experiment: "with no arena, 94 % of the rise (12.3 MiB in 3,000 calls) is gone"."""
     latency = ""
     if found.latency_ratio is not None:
         interval = f"{found.latency_low:.2f}-{found.latency_high:.2f}, one process"
         latency = f"; latency {found.latency_ratio:.2f}x ({interval})"
     rise = found.as_is_rise_bytes / 2**20
     share = percent(min(1.0, found.explained))
-    return (
-        f"{_NAMES[found.change]}: {share} of {rise:.3g} MiB are not added in {found.calls:,} calls{latency}"
-    )
+    amount = f"{rise:.3g} MiB in {found.calls:,} calls"
+    return f"with {_NAMES[found.change]}, {share} of the rise ({amount}) is gone{latency}"
 
 
 def first(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:

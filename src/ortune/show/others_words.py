@@ -52,7 +52,7 @@ def never_quiet(waited_s: float, used_cpus: float, cpus: int) -> str:
 
 def unknown_load() -> str:
     """Return the sentence that a wait for a quiet machine is not possible on this system."""
-    return "--wait-quiet has no effect: this system does not tell how much CPU time other programs use"
+    return "--wait-quiet has no effect: this system does not report how much CPU time other programs use"
 
 
 def _used(used_cpus: float, cpus: int) -> str:

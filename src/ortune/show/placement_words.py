@@ -44,7 +44,7 @@ def placed_or_why(placement: Sequence[Placement], plan: Plan, build: str) -> lis
     said = placed(placement)
     if said or plan.is_web or plan.is_node or plan.provider_names[0] == CPU.name:
         return said
-    return [f"unknown: {build} does not report it, ONNX Runtime 1.24 and later do"]
+    return [f"unknown: {build} does not report it (ONNX Runtime 1.24 and later do)"]
 
 
 def _types(part: Placement) -> str:

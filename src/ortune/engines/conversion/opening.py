@@ -50,7 +50,7 @@ def require_fence(kind: SourceKind, *, trusted: bool) -> None:
     lacking = "" if trusted else fence.missing()
     if lacking:
         raise UsageError(
-            f"{kind.converter.framework} opens a source only confined, and this system cannot: {lacking}",
+            f"sources are opened only in confinement, which this system does not support: {lacking}",
             where=kind.text,
             do="if you trust the source, pass --trust-source; otherwise use Linux 5.13 or newer",
             code="source-unfenced",

@@ -46,7 +46,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"{threads} on CPUs that the process may not use",
             where=stack(frames_of(recording, session)),
-            evidence=f"the process has CPUs {_listed(sorted(cpus))}, its threads CPUs {_listed(away)}",
+            evidence=f"allowed CPUs: {_listed(sorted(cpus))}; CPUs of these threads: {_listed(away)}",
             fix=f"set intra_op_num_threads={len(cpus)}",
         )
 

@@ -24,10 +24,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     check = facts.level_check
     if check is None or check.outputs.cause != "int8-activations":
         return
+    moved = 100 * check.outputs.relative_l2
     yield Finding(
         code=CODE,
         severity="note",
-        what=f"MatMulNBits rounds activations to int8, which changes outputs by {check.outputs.relative_l2:.1%}",
+        what=f"MatMulNBits rounds activations to int8, which changes outputs by {moved:.1f} %",
         evidence=f"relative L2 {check.outputs.without_cause_l2:.1g} with qdq_matmulnbits_accuracy_level=1",
         fix="if that is too much, use --set qdq_matmulnbits_accuracy_level=1",
     )

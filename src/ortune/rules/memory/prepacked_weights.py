@@ -21,4 +21,4 @@ CODE = "MEM010"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if disabling prepacking flattens the memory rise of a soak."""
-    yield from first(CODE, "copies of prepacked weights are added", "", flattening(facts, "no-prepacking"))
+    yield from first(CODE, "copies of prepacked weights accumulate", "", flattening(facts, "no-prepacking"))

@@ -64,7 +64,7 @@ def _unconfirmed(result: AppTuneResult) -> str:
 def _judged(result: AppTuneResult, confirmed: AppConfirmation) -> str:
     what = changes(result)
     if result.verdict == "invalid":
-        return "no answer: the recorded settings differ from themselves; rerun on a quieter machine"
+        return "no answer: the A/A check failed, so the machine is too noisy; rerun on a quieter machine"
     if result.verdict == "wrong-output" and confirmed.outputs is not None:
         return f"{what} changes outputs: {confirmed.outputs.what}"
     cpu = f"CPU time {_times(confirmed.cpu)}"
@@ -198,7 +198,7 @@ def _facts(result: AppTuneResult) -> Iterator[tuple[str, str]]:
         if result.busy and threads:
             yield (
                 "threads",
-                f"without other programs, calls may take longer with {', '.join(threads)}: tune there too",
+                f"on a machine without other programs, calls may take longer with {', '.join(threads)}: tune there too",
             )
         yield (
             "measured",
@@ -228,7 +228,7 @@ def _details(result: AppTuneResult) -> Iterator[tuple[str, str]]:
     yield "played", f"{plan(result.played).removeprefix('playing ')}; {counted(result.n_plays, 'time')}"
     confirmed = result.confirmation
     if confirmed is not None:
-        yield "confirmed", f"{counted(confirmed.cpu.n_blocks, 'block')} that nothing was chosen by"
+        yield "confirmed", f"{counted(confirmed.cpu.n_blocks, 'fresh block')}, none of them from the search"
     yield "runtime", f"{result.runtime.build}, Python {result.runtime.python_version}"
     yield "again", result.reproduce
 

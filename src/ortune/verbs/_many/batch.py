@@ -215,7 +215,7 @@ def batch(
     hosts = parse_hosts(asked.get(HOST) or ())
     on = _cluster(asked, hosts)
     if asked.get("price") and not (hosts or on):
-        raise UsageError("prices are those of named machines", where="--price", do="add --host NAME=SCRIPT")
+        raise UsageError("a price needs a named machine", where="--price", do="add --host NAME=SCRIPT")
     alone = not always and not asked.get(EACH) and not hosts and not on
     if alone and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}

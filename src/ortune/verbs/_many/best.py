@@ -44,7 +44,7 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
         match = _PRICE.fullmatch(text)
         if match is None or not float(match[3]):
             raise UsageError(
-                f"{text!r} is no price", where="--price", do="e.g. --price pi=0.05/h, or --price '$0.17/h'"
+                f"{text!r} is not a price", where="--price", do="e.g. --price pi=0.05/h, or --price '$0.17/h'"
             )
         host = match[1] or ""
         if host and host not in hosts:

@@ -23,7 +23,7 @@ def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: boo
         )
     if gap:
         raise UsageError(
-            "the rate decides when calls start, and the gap does so too",
+            "--rate and --gap both decide when calls start",
             where="--gap",
             do="pass --rate or --gap",
         )

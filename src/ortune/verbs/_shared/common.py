@@ -187,7 +187,7 @@ WaitQuiet = Annotated[
     Option(
         "--wait-quiet",
         "TIME",
-        "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget.",
+        "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget.",
         RUN,
         again=False,
     ),

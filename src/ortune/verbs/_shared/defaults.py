@@ -91,7 +91,9 @@ def tables_of(path: Path) -> Mapping[str, Any] | None:
     if tables is None:
         return None
     if not isinstance(tables, dict):
-        raise UsageError("ortune is no table", where=str(path), do="write [tool.ortune.tune] or alike")
+        raise UsageError(
+            "tool.ortune is not a table", where=str(path), do="write [tool.ortune.tune], for example"
+        )
     return tables
 
 
@@ -191,7 +193,7 @@ def _table(value: Any, where: str, path: Path, settable: Collection[str] | None 
     """Return a table after checking its keys; ``settable=None`` allows any key."""
     if not isinstance(value, dict):
         raise UsageError(
-            f"{where} is no table", where=str(path), do=f"write {where} and a line for each option"
+            f"{where} is not a table", where=str(path), do=f"write {where} and a line for each option"
         )
     for key in value:
         if settable is not None and key not in settable:

@@ -146,7 +146,7 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise UsageError(f"is no regular expression: {error}", where="--app-metric") from error
+        raise UsageError(f"is not a regular expression: {error}", where="--app-metric") from error
     if pattern.groups != 1:
         raise UsageError("needs one group, around the number", where="--app-metric", do="'took ([0-9.]+) ms'")
     return pattern

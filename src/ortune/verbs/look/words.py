@@ -237,9 +237,9 @@ def profile_title(result: LookResult) -> str:
     slow = profile.slowdown_ratio
     run = f": {duration(profile.run_ns)}" if profile.run_ns else ""
     if slow is not None and slow >= ROUGH_SLOWDOWN:
-        run += f", {slow:.1f}x plain runs in turn, so shares are rough"
+        run += f", {slow:.1f}x an unprofiled run, so shares are rough"
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
-        run += f", {percent(slow - 1, 0)} over plain runs"
+        run += f", {percent(slow - 1, 0)} slower"
     text = f"top operators by share of operator time (profiled{run})"
     if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"

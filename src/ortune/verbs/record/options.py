@@ -22,8 +22,8 @@ USUAL = "app.workload"
 class Options:
     """Record how an application uses ONNX Runtime, and find what costs it time.
 
-    Runs COMMAND unchanged: its output, its signals and its exit code are its own. Every session and call of it and of
-    its child processes is counted. Values of tensors are recorded only with --with-inputs. The exit code is 3 if it
+    Runs COMMAND unchanged: its output, signals and exit code are passed through. Counts every session and call in it
+    and in its child processes. Values of tensors are recorded only with --with-inputs. The exit code is 3 if it
     succeeded and a process with ONNX Runtime could not be recorded.
     """
 

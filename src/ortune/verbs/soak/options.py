@@ -82,7 +82,7 @@ class Options(Load, Budgeted, OnePlan):
             raise UsageError(f"{self.recreate} is not a number of calls", where="--recreate", do="e.g. 200")
         if self.arrival == RECORDED:
             raise UsageError(
-                "recorded times are of one run, and a soak goes on",
+                "recorded times cover one run, and a soak is longer",
                 where="--arrival",
                 do="pass --rate with the recorded rate; --workload has its sizes",
             )

@@ -16,7 +16,7 @@ from ortune.show.stored_kind import StoredKind
 from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 
 STOPPED = "stopped before the first call; there is no result"
-NO_EXPERIMENTS = "causes were not tested: memory holds one process at a time"
+NO_EXPERIMENTS = "causes were not tested: only one process fits in memory"
 AS_IS, EXPERIMENT = "as-is-", "experiment-"
 """Prefixes of the names of processes."""
 PAGE_NOTE = (

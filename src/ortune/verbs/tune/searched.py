@@ -201,13 +201,13 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
         require_objective(self.objective)
         if self.max_memory is not None and self.objective in OF_MEMORY:
             raise UsageError(
-                "limits memory for another objective",
+                "has no effect with an objective of memory",
                 where="--max-memory",
                 do=f"omit it, or --objective {self.objective}",
             )
         if self.max_memory is not None and targets.find(self.first_target).provider.in_page:
             raise UsageError(
-                "the memory of a browser's page has no limit here", where="--max-memory", do="omit it"
+                "does not limit the memory of a page in a browser", where="--max-memory", do="omit it"
             )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         classes = ("numerics", "behaviour", NON_FINITE, BUSY, *GUARDS)
