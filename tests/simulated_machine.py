@@ -270,7 +270,7 @@ def tools_of(lab: Lab) -> Iterator[None]:
         others = [f"{name}={value}" for name, value in params.items() if name != "models"]
         key = (
             task,
-            model_name(str(source)),
+            model_name(str(source)) if source.is_file() else source.name,
             tool.plan.id,
             target.name if not models else "",
             *models,

@@ -30,6 +30,7 @@ from ortune.runtimes import made, runtimes
 from ortune.search import controls, duel
 from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure
+from ortune.search.phases import AFTER_SHARE
 from ortune.search.sequential import Sequential
 from ortune.search.waiting import quiet_cpus, waited
 from ortune.stats import detect, intervals
@@ -202,6 +203,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
             watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}")
 
         replay.whole()
+        before_ns = float(replay.decided())
         order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
         drive(
             schedule,
@@ -237,7 +239,8 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
         block_scale=scale,
         controls=tuple(state.controls),
         table=tuple(
-            _row(m, scale, trial_ns, state.prior_scale, state.controls, seen, busy=busy) for m in MINUTES
+            _row(m, scale, trial_ns, before_ns, state.prior_scale, state.controls, seen, busy=busy)
+            for m in MINUTES
         ),
         status="ok",
         used_cpus=used_cpus,
@@ -257,6 +260,7 @@ def _row(
     minutes: float,
     scale: float,
     trial_ns: float,
+    before_ns: float,
     prior: float | None,
     checks: Sequence[Control],
     seen: Comparison,
@@ -265,11 +269,13 @@ def _row(
 ) -> EffectRow:
     """Return the effect that a comparison of this length can detect: nine blocks of four trials, then blocks of two.
 
+    The start and the pilot take as long as here (``before_ns``), and time is reserved for what follows the last block.
+
     The effect is at least that of an undetected sensitivity check, scaled as noise averages out, and the interval of
     two equal sides. On a busy machine that interval does not shrink with more blocks, since the load of other programs
     varies over longer periods than a block.
     """
-    budget = minutes * 60e9
+    budget = max(0.0, (1 - AFTER_SHARE) * minutes * 60e9 - before_ns)
     # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
     # more goes to controls.
     fits = int(min(budget / (4 * trial_ns), 9) + max(0.0, budget - 36 * trial_ns) / (2.2 * trial_ns))
