@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import onnx
 import pytest
@@ -12,10 +13,15 @@ from onnx import parser
 import made_runtimes
 import ortune
 from ortune.errors import UsageError
-from ortune.records import DEFAULT_WRONG
+from ortune.measuring.sides import SideText, resolve
+from ortune.records import DEFAULT_WRONG, Plan
+from ortune.runtimes import made
+from ortune.search.controls import Judgement
 from ortune.show import terminal
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.row import row
+from ortune.verbs.history.run import exit_code
+from simulated_machine import Lab, measuring_on
 from wrong_models import gemm
 
 pytestmark = pytest.mark.xdist_group("measuring")
@@ -71,3 +77,19 @@ def test_one_release_has_no_history(tmp_path: Path) -> None:
         ortune.history(tmp_path / "m.onnx", release=["1.22.1"])
     with pytest.raises(UsageError, match="no runtime is called"):
         ortune.history(tmp_path / "m.onnx", release=["1.22.1", "latest"])
+
+
+def test_wrong_outputs_are_said_where_no_time_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = gemm(tmp_path / "m.onnx")
+    runtime = resolve(SideText(text=str(model)), common=Plan(), scratch=Path("-")).runtime
+    monkeypatch.setattr(made, "require", lambda *_: SimpleNamespace(runtime=runtime))
+    monkeypatch.setattr(Judgement, "ok", property(lambda _: False))
+    with measuring_on(Lab(3)):
+        answer = ortune.history(model, release=["1.32.0", "1.31.0"], budget=60, store=tmp_path / "store")
+    assert answer.verdict == "invalid" and exit_code(answer) == 3
+    assert not answer.result.controls and answer.result.whole is None
+    headline = history_words.headline(answer.result)
+    assert headline.startswith("outputs are wrong in 1.32.0 and 1.31.0; ") and "A/A check" in headline
+    assert row(answer).alarm

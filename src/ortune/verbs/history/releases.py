@@ -28,6 +28,7 @@ from ortune.outputs.exact import Evaluated
 from ortune.records import Block, Comparison, Control, ExactCheck, Failed, Measured, OutputDifference, Runtime
 from ortune.search import confirm
 from ortune.search.blocks import BASE, awake, measured
+from ortune.search.controls import INVALID
 from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs._shared.steps_words import PLANNING, first_run
@@ -67,9 +68,12 @@ class Releases:
         self.compared: list[str] = []
         self.blocks: list[Block] = []
         self.controls: Sequence[Control] = ()
+        self.invalid = False
 
     def measure(self) -> None:
         """Run each release on its own, then those that run and fit in the budget in the same blocks.
+
+        If the controls fail although outputs differ, ``invalid`` is set and the outputs remain in the result.
 
         Raises:
             MeasurementError: No older release runs the model, or nothing could be measured.
@@ -99,15 +103,24 @@ class Releases:
             self.missing[newest] = self.missing[running[0]]
             return
         began_s = budget.spent_s
-        schedule = race(
-            baseline,
-            within,
-            self.watch,
-            self.experiment.replay,
-            fixed=STATISTICS[self.objective],
-            rng=self.rng,
-            budget=budget,
-        )
+        try:
+            schedule = race(
+                baseline,
+                within,
+                self.watch,
+                self.experiment.replay,
+                fixed=STATISTICS[self.objective],
+                rng=self.rng,
+                budget=budget,
+            )
+        except MeasurementError as error:
+            # Wrong outputs are certain, whatever the times.
+            if error.code != INVALID or not any(not found.ok for found in self.outputs.values()):
+                raise
+            self.invalid = True
+            self.missing.update(dict.fromkeys(self.compared, error.what))
+            self.compared = [newest]
+            return
         require_unchanged(baseline.side)
         assert schedule.judgement is not None
         self.statistic = schedule.judgement.statistic

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune.errors import RuntimeNotFound
+from ortune.errors import MeasurementError, RuntimeNotFound
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
@@ -59,9 +59,20 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
             envelope = opened.document(
                 result,
                 status="interrupted" if watch.stop() else "ok",
-                verdict=result.whole.verdict if result.whole else "inconclusive",
+                verdict=(
+                    "invalid"
+                    if releases.invalid
+                    else result.whole.verdict
+                    if result.whole
+                    else "inconclusive"
+                ),
             )
         return keep(opened, options, envelope)
+
+
+def exit_code(envelope: Envelope[HistoryResult]) -> int:
+    """Return 3 if the controls failed, so that no time is known, else 0."""
+    return MeasurementError.exit_code if envelope.verdict == "invalid" else 0
 
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:

@@ -47,7 +47,7 @@ def headline(result: HistoryResult) -> str:
     confirmed = "is confirmed to have changed" if unsure else "changed"
     same = f"no release {confirmed} the {of}"
     if all(row.failed for row in result.rows):
-        why = f"no two releases were compared, {result.rows[0].failed}"
+        why = f"no two releases were compared ({result.rows[0].failed})"
         time = heads.headline("nothing-tested", why)
     else:
         time = _time(result, changes, same)

@@ -61,7 +61,7 @@ def headline(result: RewritingResult) -> str:
         n = sum(call.in_row for call in result.called_for)
         if n:
             return f"{n} exact {'rewrite applies' if n == 1 else 'rewrites apply'} to this model"
-        return "no exact rewrite applies to this graph"
+        return "no exact rewrite simplifies this graph"
     done = [step for step in result.steps if step.modified]
     if not done:
         return "nothing was changed, so no file was written"
