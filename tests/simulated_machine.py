@@ -309,7 +309,7 @@ def measuring_on(lab: Lab) -> Iterator[None]:
         yield
 
 
-def net(folder: Path) -> Path:
+def net(folder: Path, batch: str = "1") -> Path:
     """A small model with something for several rewrites: a scale to fold, a Gelu in parts, idle nodes."""
     draw = np.random.default_rng(7)
 
@@ -341,5 +341,5 @@ def net(folder: Path) -> Path:
         p3 = Mul (b3, a3)
         h3 = Mul (p3, half)
         y = Softmax <axis = -1> (h3)
-    }"""
+    }""".replace("float[1, ", f"float[{batch}, ")
     return saved(folder / "net.onnx", model_of(text, weights=weights, ir_version=9))

@@ -11,7 +11,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,7 @@ def run(
     *,
     inputs: int | None = None,
     budget_s: float | None = None,
+    sizes: Sequence[int] = (),
 ) -> Session:
     """One session, in a folder of its own or going on in that of another.
 
@@ -135,6 +136,7 @@ def run(
         inputs: As ``--seed`` has it: of the inputs and the orders; None is ``seed``. What a plan gives for inputs that
             another session had is known.
         budget_s: In place of the seed's own.
+        sizes: Of the batch, which is then open.
 
     Raises:
         Killed: As the lab's faults have it.
@@ -144,9 +146,11 @@ def run(
     session = Session(verb=verb, lab=lab, budget_s=budget_s, began_s=lab.now_s)
     model, store = folder / "net.onnx", folder / "store"
     if not model.exists():
-        net(folder)
+        net(folder, "n" if sizes else "1")
     common = {"store": store, "budget": budget_s, "runtime": sys.executable}
     common["seed"] = seed if inputs is None else inputs
+    if sizes:
+        common["dim"] = [f"n={','.join(map(str, sizes))}"]
     try:
         with tools_of(lab):
             watcher = Watcher(machine=lab.machine, say=session.lines.append)
