@@ -252,6 +252,14 @@ def test_weights_among_the_inputs_are_told_as_the_cause_with_the_command(tmp_pat
 
 
 @pytest.mark.usefixtures("few_runs")
+def test_what_comes_next_has_the_inputs_of_the_user(tmp_path: Path) -> None:
+    model = saved(tmp_path / "m.onnx", model_of("g (float[n,4] x) => (float[n,4] y) { y = Softmax (x) }"))
+    found = ortune.profile(model, dim={"n": 3}, no_peak=True, store=tmp_path / "store")
+    lines = found.summary().splitlines()
+    assert f"ortune tune {model} --shape x:3x4" in lines[lines.index("next:") :]
+
+
+@pytest.mark.usefixtures("few_runs")
 def test_a_run_in_a_container_is_profiled_there_and_said_to_be(tmp_path: Path) -> None:
     model = conv_chain(tmp_path / "m.onnx")
     result = ortune.profile(model, cpus=1, memory="2Gi", no_peak=True, store=tmp_path / "store").result

@@ -9,7 +9,7 @@ from ortune.records import (
     ProfileResult,
 )
 from ortune.show import difference_tables, difference_words, transfer_words
-from ortune.show.answer_commands import lines, model_of, told_line
+from ortune.show.answer_commands import as_said, lines, model_of, told_line, tune_line
 from ortune.show.document import Block, Code, Document, Line, Pairs, Points
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.profile_nodes import (
@@ -193,9 +193,12 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
     """Return the next commands: to measure the main fix, to tune, and to show the details."""
     result = envelope.result
     fixes = [f.fix for f in result.stands_out if f.plan is not None]
-    tune = (
-        [] if result.side is None or result.side.plan != Plan() else ["ortune", "tune", model_of(result.side)]
-    )
+    side, work = result.side, envelope.workload
+    tune: list[str] = []
+    if side is not None and side.plan == Plan():
+        tune = (
+            tune_line(side, as_said(work), "", result.notes) if work else ["ortune", "tune", model_of(side)]
+        )
     return [*fixes[:1], *lines(tune, told_line(result.session, envelope.store))]
 
 
