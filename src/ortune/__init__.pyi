@@ -63,7 +63,7 @@ class _BenchOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -361,7 +361,7 @@ class _CompareOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -562,7 +562,7 @@ class _DiagnoseOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -616,7 +616,7 @@ class _DoctorOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     ort_web: str
@@ -674,7 +674,7 @@ class _HistoryOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -815,7 +815,7 @@ class _LookOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -933,7 +933,7 @@ class _ProfileOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -1011,7 +1011,7 @@ class _QuantizeOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -1238,7 +1238,7 @@ class _ServeOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -1354,7 +1354,7 @@ class _SoakOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
@@ -1440,7 +1440,7 @@ class _TuneOptions(TypedDict, total=False):
     no_wait: bool
     "Fail immediately if another ortune is measuring."
     wait_quiet: str | float | None
-    "Wait until other programs leave the CPUs alone, at most so long (10m). Not part of the budget."
+    "Wait up to this long (10m) for other programs to leave the CPUs idle. Not part of the budget."
     store: str | Path | None
     "Folder for stored results."
     workload: str | Path | None
