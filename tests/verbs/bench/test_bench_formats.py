@@ -163,3 +163,9 @@ def test_details_repeat_no_finding() -> None:
     of_the_measurement = Finding(code="MSR010", what="latency depends on the input", fix="give --inputs")
     text = shown(document(findings=(of_the_model, of_the_measurement)), 140)
     assert [text.count(code) for code in ("SHP008", "at 4 sizes", "MSR010")] == [1, 1, 1]
+
+
+def test_one_request_is_not_above_its_own_maximum() -> None:
+    once = Estimate(value=269_400.0, single=True)
+    single = msgspec.structs.replace(row(), median_ns=once, mean_ns=once, min_ns=269_400.0, max_ns=269_400.0)
+    assert {value for _, value, _ in words.extremes(single)} == {words.time(once)[0]}

@@ -82,7 +82,12 @@ def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
     """Return (name, value, interval) of the mean, fastest and slowest request; [] if the document has none."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
     ends = (("min", row.min_ns), ("max", row.max_ns))
-    return rows + [(name, duration(ns), SINGLE) for name, ns in ends if ns is not None]
+
+    def shown(ns: float) -> str:
+        # With as few digits as the other rows, or one request would be above its own maximum.
+        return time(Estimate(value=ns, single=True))[0] if row.median_ns.single else duration(ns)
+
+    return rows + [(name, shown(ns), SINGLE) for name, ns in ends if ns is not None]
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
