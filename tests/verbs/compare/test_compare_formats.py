@@ -334,6 +334,13 @@ def test_an_end_that_excludes_no_change_does_not_look_like_it(
     assert said in compare_headline.headline(msgspec.structs.replace(found, comparison=changed))
 
 
+def test_outputs_that_no_tolerance_accepts_come_first_where_nothing_was_timed_too() -> None:
+    found = OutputDifference(ok=False, what="output 'label': 94 of 200 labels differ")
+    untimed = msgspec.structs.replace(golden.compared().result, comparison=None, outputs=found)
+    headline = compare_headline.headline(untimed)
+    assert headline.index("94 of 200 labels") < headline.index("inconclusive: nothing was timed")
+
+
 def test_a_label_that_flipped_is_named_beside_the_distance() -> None:
     what = "output 'label' is 3 at element 0, expected 4"
     found = OutputDifference(ok=False, relative_l2=9e-6, cosine=1.0, what=what)

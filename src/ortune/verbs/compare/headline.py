@@ -23,17 +23,18 @@ def _of_models(result: CompareResult) -> str:
         return heads.headline("wrong-output", _wrong(result))
     if comparison is None and finding_words.functional_only(result.findings):
         return heads.headline("functional-only", "nothing was timed", outputs(result.outputs))
+    of_outputs = [text for text in (outputs(result.outputs), undecided(result)) if text]
+    # Another label, row or shape comes before any time: no tolerance accepts it.
+    first = not (result.outputs.ok or result.outputs.asked) and result.outputs.accepting_tolerance is None
     if comparison is None and result.outputs.comparable:
-        return heads.headline("inconclusive", NO_BLOCK, outputs(result.outputs), rerun(result))
+        time = heads.headline("inconclusive", NO_BLOCK, *(() if first else of_outputs), rerun(result))
+        return heads.outputs_first(of_outputs, time) if first else time
     if result.outputs.empty:
         return f"{result.outputs.what}; nothing was timed"
     if comparison is None:
         unlike = f"{result.name}'s cannot be compared with A's, {result.outputs.what}"
         return heads.headline("wrong-output", unlike, "nothing was timed", undecided(result))
     proven = comparison.verdict in heads.PROVEN
-    of_outputs = [text for text in (outputs(result.outputs), undecided(result)) if text]
-    # Another label, row or shape comes before any time: no tolerance accepts it.
-    first = not (result.outputs.ok or result.outputs.asked) and result.outputs.accepting_tolerance is None
     takes = (
         _fastest(result),
         "" if proven else seen(comparison),
