@@ -13,7 +13,7 @@ import pytest
 from ortune.measuring.watcher import Watcher
 from ortune.verbs.compare import run as compare
 from ortune.verbs.doctor import run as doctor
-from simulated_machine import Lab, net, tools_of
+from simulated_machine import Lab, Weather, net, tools_of
 
 pytestmark = pytest.mark.xdist_group("sessions")
 
@@ -55,3 +55,22 @@ def test_what_doctor_promises_is_what_compare_reports(seeds: Iterable[int], tmp_
     reports = [reported(seed + 50, tmp_path / f"compare{seed}") for seed in seeds]
     ratios = [mine / its for mine, its in zip(promises, reports, strict=True)]
     assert abs(float(np.median(np.log(ratios)))) < math.log(1.5), ratios
+
+
+def test_a_gate_promises_no_finer_change_than_the_comparison_shows(tmp_path: Path) -> None:
+    lab = Lab(3, differ=False, weather=Weather(neighbour=3.0))
+    with tools_of(lab):
+        options = compare.Options(
+            a=net(tmp_path),
+            b_set=("intra=3",),
+            budget=100.0,
+            max_blocks=6,
+            threshold="5%",
+            store=tmp_path / "store",
+            runtime=sys.executable,
+            no_why=True,
+        )
+        result = compare.run(options, Watcher(machine=lab.machine)).result
+    assert result.gate is not None and result.comparison is not None
+    promised, seen = result.gate.provable_ratio, result.comparison.smallest_effect_ratio
+    assert promised is not None and seen is not None and promised >= seen

@@ -152,7 +152,7 @@ def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[st
         except typer.BadParameter as error:
             flag = parameters[name].opts[0]
             raise UsageError(
-                f"{flag} {text}: {error.message}", where=found.file, do=f"write what {flag} takes"
+                f"{flag} {text}: {error.message}", where=found.file, do=f"write a value that {flag} accepts"
             ) from error
     return Configured(file=found.file, options=found.said) if found.values else None
 

@@ -197,7 +197,7 @@ NeverWaits = Annotated[
     Option(
         "--no-wait",
         "",
-        "No effect: this command measures no time and waits for nobody.",
+        "No effect: this command measures no time and does not wait.",
         RUN,
         again=False,
         hidden=True,

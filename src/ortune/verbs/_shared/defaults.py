@@ -235,7 +235,7 @@ def _value(field: OptionField, value: Any, path: Path) -> Any:
         )
     if field.name == "metric" and ":" in str(value):
         raise UsageError(
-            "a file names no function of yours",
+            "a configuration file cannot name a function of yours",
             where=str(path),
             do=f"pass --metric {value} on the command line",
         )
@@ -257,7 +257,7 @@ def _inside(value: str, name: str, path: Path) -> str:
     place = os.path.realpath(Path(home, value))
     if os.path.commonpath((home, place)) != home:
         raise UsageError(
-            f"{name} = {value!r} leaves the folder of the file",
+            f"{name} = {value!r} is outside the folder of the file",
             where=str(path),
             do=f"pass --{name} on the command line",
         )

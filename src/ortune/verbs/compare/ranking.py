@@ -209,6 +209,10 @@ def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -
     if state is None or raced.design is None or new.arm not in state.arms or new.arm in state.failed:
         return gate
     gate = duel.gate(state, raced.rules, raced.design, raced.counts_as, arm=new.arm)
+    seen = comparison.smallest_effect_ratio if comparison is not None else None
+    if state.ended in ("blocks", "budget") and gate.provable_ratio is not None and seen is not None:
+        # All blocks were measured, and what they could show counts: outliers widen an interval beyond the forecast.
+        gate = msgspec.structs.replace(gate, provable_ratio=max(gate.provable_ratio, seen))
     if new.difference is None or not new.difference.ok:
         # Outputs outside the tolerance fail the gate, however fast they come.
         return msgspec.structs.replace(gate, answer="fail", reason="")

@@ -20,7 +20,7 @@ NO_EXPERIMENTS = "causes were not tested: only one process fits in memory"
 AS_IS, EXPERIMENT = "as-is-", "experiment-"
 """Prefixes of the names of processes."""
 PAGE_NOTE = (
-    "Memory of each process and its children that is no page of a file, before loading, between turns of calls, "
+    "Memory of each process and its children, without pages of files: before loading, between turns of calls, "
     "and after the sessions are deleted."
 )
 CHANGES_NOTE = (
