@@ -143,7 +143,7 @@ def test_a_table_that_no_command_reads_is_named(text: str, told: str, tmp_path: 
 
 def test_what_is_no_table_is_named(tmp_path: Path) -> None:
     for text in ("tune = 3\n", "models = 3\n", '[models]\n"m.onnx" = 3\n'):
-        with pytest.raises(UsageError, match="is no table"):
+        with pytest.raises(UsageError, match="is not a table"):
             added(tmp_path, text)
 
 
