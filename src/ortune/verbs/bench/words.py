@@ -69,25 +69,20 @@ def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    rows = [("p50", *time(row.median_ns))]
-    rows += [tail(t, result) for t in shown_tails([row])[0]]
     of = f", of {row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'}"
-    return rows + [
-        (name, value, interval + (of if interval == SINGLE else ""))
-        for name, value, interval in extremes(row)
-    ]
+    ends = [(name, value, said + of * (said == SINGLE)) for name, value, said in extremes(row)]
+    return [("p50", *time(row.median_ns)), *(tail(t, result) for t in shown_tails([row])[0]), *ends]
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
     """Return (name, value, interval) of the mean, fastest and slowest request; [] if the document has none."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
-    ends = (("min", row.min_ns), ("max", row.max_ns))
-
-    def shown(ns: float) -> str:
-        # With as few digits as the other rows, or one request would be above its own maximum.
-        return time(Estimate(value=ns, single=True))[0] if row.median_ns.single else duration(ns)
-
-    return rows + [(name, shown(ns), SINGLE) for name, ns in ends if ns is not None]
+    for name, ns in (("min", row.min_ns), ("max", row.max_ns)):
+        if ns is not None:
+            # As few digits as above, or a single request would exceed its own maximum.
+            shown = time(Estimate(value=ns, single=True))[0] if row.median_ns.single else duration(ns)
+            rows.append((name, shown, SINGLE))
+    return rows
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
