@@ -62,11 +62,11 @@ _ALLOWED: Dict[str, Sequence[Tuple[int, int]]] = {
         (324, 283), (24, 124), (204, 123), (145, 120), (143, 121), (146, 125), (147, 126), (309, 168), (158, -1),
     ),
     # getpid gettid getppid getpgid getsid getuid geteuid getgid getegid getresuid getresgid getgroups uname sysinfo
-    # getrlimit getrusage getpriority capget prctl exit exit_group wait4 waitid getrandom, getpgrp
+    # getrlimit getrusage getpriority capget exit exit_group wait4 waitid getrandom, getpgrp
     "itself": (
         (39, 172), (186, 178), (110, 173), (121, 155), (124, 156), (102, 174), (107, 175), (104, 176), (108, 177),
         (118, 148), (120, 150), (115, 158), (63, 160), (99, 179), (97, 163), (98, 165), (140, 141), (125, 90),
-        (157, 167), (60, 93), (231, 94), (61, 260), (247, 95), (318, 278), (111, -1),
+        (60, 93), (231, 94), (61, 260), (247, 95), (318, 278), (111, -1),
     ),
 }  # fmt: skip
 
@@ -90,6 +90,7 @@ _REFUSED: Dict[int, Sequence[Tuple[int, int]]] = {
 }  # fmt: skip
 
 _CLONE, _KILL, _TGKILL, _PRLIMIT, _AFFINITY = (56, 220), (62, 129), (234, 131), (302, 261), (203, 122)
+_PRCTL, _SET_PARENT_DEATH_SIGNAL = (157, 167), 1
 _IOCTL, _FCNTL, _OPEN, _OPENAT, _TIMES = (16, 29), (72, 25), (2, -1), (257, 56), (280, 88)
 _CLONE_THREAD = 0x10000
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
@@ -135,6 +136,10 @@ def program(machine: str) -> bytes:
             _argument(2), (_EQUAL, 0, 3, 0), _argument(2, high=True), (_EQUAL, 0, 1, 0),
             (_RETURN, 0, 0, _ALLOW), _error(errno.EPERM),
         ],
+        # It ends with its parent.
+        _PRCTL: [
+            _argument(0), (_EQUAL, 0, 1, _SET_PARENT_DEATH_SIGNAL), _error(errno.EPERM), (_RETURN, 0, 0, _ALLOW),
+        ],
         _OPEN: _opening(1),
         _OPENAT: _opening(2),
         # The time of a copy is as if set. Now is not: who is refused creates the file, which sets it.
@@ -170,8 +175,15 @@ def _one_of(place: int, values: Sequence[int]) -> List[Instruction]:
 
 
 def _opening(place: int) -> List[Instruction]:
-    """Return the rule for opening files: reading must not truncate, which old versions of Landlock allow."""
+    """Return the rule for opening files: only what is opened for writing may be truncated.
+
+    Old versions of Landlock allow truncation to any process that may open the file. The access mode 3 opens a file for
+    neither reading nor writing, without any right of Landlock.
+    """
     return [
+        _argument(place),
+        (_AND, 0, 0, _ACCESS_MODE),
+        (_EQUAL, 3, 0, _ACCESS_MODE),
         _argument(place),
         (_AND, 0, 0, _ACCESS_MODE | _TRUNCATE),
         (_EQUAL, 0, 1, _TRUNCATE),
