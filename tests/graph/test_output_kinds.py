@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, parser
 
 from onnx_text import assemble, model_of, saved
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.graph.outputs import output_comparisons, random_ops, value_dependent_ops
+from ortune.graph.outputs import output_comparisons, random_ops, random_outputs, value_dependent_ops
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 DATASETS = Path(onnxruntime.__file__).parent / "datasets"
@@ -280,6 +280,23 @@ def test_random_ops(tmp_path: Path, training: str, expected: list[tuple[str, str
         f"{{ y = Dropout(x{training})\n r = RandomNormalLike(x) }}"
     )
     assert random_ops(opened(tmp_path, text).ir) == [*expected, ("r", "RandomNormalLike")]
+
+
+@pytest.mark.parametrize(
+    ("graph", "names"),
+    [
+        ("g (float[4] x) => (float[4] y, float[4] z) { y = RandomNormalLike(x)\n z = Relu(x) }", {"y"}),
+        ("g (float[4] x) => (float[4] y, int64[1] z) { r = RandomNormalLike(x)\n y = Add(r, x)\n z = Shape(r) }",
+         {"y"}),
+        ("g (float[4] x) => (int64[1,m] y, int64[2] z) { r = Bernoulli(x)\n y = NonZero(r)\n z = Shape(y) }",
+         {"y", "z"}),
+        ("g (float[4] x, bool c) => (float[4] y, float[4] z) { y = If (c) <then_branch = t () => (float[4] a) "
+         "{ a = Relu(x) }, else_branch = e () => (float[4] b) { b = RandomUniformLike(x) }>\n z = Relu(x) }", {"y"}),
+        ("g (float[4] x) => (float[4] y) { y = Relu(x) }", set()),
+    ],
+)  # fmt: skip
+def test_random_outputs(tmp_path: Path, graph: str, names: set[str]) -> None:
+    assert random_outputs(opened(tmp_path, graph).ir) == names
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 from onnxruntime import datasets
 
@@ -46,12 +48,13 @@ def asked(
     store: Path | None = None,
     look: Callable[[Measuring], None] = lambda _: None,
     budget: Budget = UNLIMITED,
+    inputs: Path | None = None,
 ) -> Measuring:
     """A model that was run once and asked about its outputs."""
     with scratch_folder() as scratch:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
-        baseline = Measuring(side, InputOptions(), scratch, log, lambda text: None, MACHINE)
+        baseline = Measuring(side, InputOptions(inputs=inputs), scratch, log, lambda text: None, MACHINE)
         first_run.settle(baseline, budget, limit_s=60.0)
         look(baseline)
         return baseline
@@ -224,6 +227,22 @@ def test_outputs_that_are_no_numbers_are_told_with_where_they_come_from(kind: st
     assert alert.fix.startswith(first), alert.fix
     if kind in ("exponential", "entropy"):
         assert "turns it into NaN" in alert.what.partition("'bad'")[2]
+
+
+def test_an_input_that_is_not_finite_is_named_without_time_to_locate_a_node(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", x=np.full((3, 4, 5), np.nan, np.float32))
+    shutil.copy(datasets.get_example("sigmoid.onnx"), tmp_path / "m.onnx")
+    (alert,) = asked(tmp_path / "m.onnx", budget=Budget(total_s=0.0), inputs=tmp_path / "x.npz").alerts
+    assert alert.code == NOT_FINITE and alert.where == ("x",)
+    assert "input 'x' holds 60 NaN" in alert.what and "model" not in alert.fix
+
+
+def test_a_run_may_have_a_shorter_limit_than_loading(tmp_path: Path) -> None:
+    """A loop in an exported model may never end."""
+    shutil.copy(datasets.get_example("sigmoid.onnx"), tmp_path / "m.onnx")
+    limits = []
+    asked(tmp_path / "m.onnx", look=lambda b: (b.settle(300.0, 120.0), limits.append(b.executor.limits)))
+    assert [(limit.load_s, limit.run_s) for limit in limits] == [(300.0, 120.0)]
 
 
 def test_no_numbers_that_the_optimiser_alone_makes_end_with_it(tmp_path: Path) -> None:

@@ -65,6 +65,30 @@ def test_a_budget_holds_up_to_its_limit(tmp_path: Path, text: str, within: float
     assert f"beyond --tolerance {text}" in outputs(far)
 
 
+def test_random_outputs_are_said_to_be_random_and_not_compared(tmp_path: Path) -> None:
+    a = left(tmp_path / "a", y=REFERENCE, z=np.arange(6.0, dtype=np.float32))
+    b = left(tmp_path / "b", y=-REFERENCE, z=np.arange(6.0, dtype=np.float32))
+    assert not compare_outputs(a, b).ok
+    some = compare_outputs(a, b, random={"y"})
+    assert some.ok and not some.relative_l2 and some.compared_as == "values"
+    assert outputs(some) == "outputs equal, but the values of y are random and were not compared"
+    every = worst_of([compare_outputs(a, b, random={"y", "z"})] * 2)
+    assert every.ok and not every.empty and every.compared_as == "sizes"
+    assert "identical" not in outputs(every) and "equal" not in outputs(every)
+    assert not compare_outputs(
+        a, left(tmp_path / "c", y=-REFERENCE, z=np.ones(6, np.float32)), random={"y"}
+    ).ok
+    for name, bad in {
+        "smaller": REFERENCE[:20],
+        "rank": REFERENCE.ravel(),
+        "nan": REFERENCE * np.nan,
+    }.items():
+        found = compare_outputs(
+            a, left(tmp_path / name, y=bad, z=np.arange(6.0, dtype=np.float32)), random={"y"}
+        )
+        assert not found.ok and "'y'" in found.what, name
+
+
 def test_a_number_alone_is_no_budget() -> None:
     asked = parse(0.01)
     assert asked is not None and asked.number == 0.01

@@ -18,6 +18,10 @@ from ortune.sources.exported_archive import rewritten
 from ortune.sources.exported_operators import is_allowed
 from ortune.sources.source import Refused
 
+DEFAULTS = (
+    '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
+    '"default_factory_name": "list", "dict_context": ["a", "b"]}, "children_spec": []}]'
+)
 SPEC = '[1, {"type": "builtins.dict", "context": "[\\"first part\\"]", "children_spec": []}]'
 NODE = {
     "target": "torch.ops.aten.add.Tensor",
@@ -30,7 +34,9 @@ PROGRAM = {
     "graph_module": {
         "graph": {"nodes": [NODE], "inputs": [{"as_tensor": {"name": "x"}}], "tensor_values": {"x": {}}},
         "signature": {"input_specs": [{"parameter": {"arg": {"name": "p_0"}, "parameter_name": "0.layer-1.weight"}}]},
-        "module_call_graph": [{"fqn": "", "signature": {"in_spec": SPEC, "forward_arg_names": ["x"]}}],
+        "module_call_graph": [
+            {"fqn": "", "signature": {"in_spec": SPEC, "out_spec": DEFAULTS, "forward_arg_names": ["x"]}}
+        ],
     },
     "range_constraints": {"s31": {"min_val": 0, "max_val": None}},
     "guards_code": ["L['x'].size()[0] >= 2"],
@@ -92,7 +98,25 @@ SPECS = {
     "a key": '[1, {"type": "builtins.dict", "context": "[\\"a\': f(), \'b\\"]"}]',
     "a key within": '[1, {"type": "builtins.dict", "context": "[\\"[\\\\\\"f()\\\\\\"]\\"]"}]',
     "damaged": "[1, ",
+    "a factory": (
+        '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "antigravity", '
+        '"default_factory_name": "geohash", "dict_context": ["a"]}, "children_spec": []}]'
+    ),
+    "a factory of no list": (
+        '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
+        '"default_factory_name": "breakpoint", "dict_context": ["a"]}, "children_spec": []}]'
+    ),
+    "an enumeration": (
+        '[1, {"type": "builtins.dict", "context": "[{\\"__enum__\\": true, \\"fqn\\": \\"os:environ\\", '
+        '\\"name\\": \\"HOME\\"}]", "children_spec": []}]'
+    ),
 }
+TOLD = {
+    "a factory": "antigravity.geohash",
+    "a factory of no list": "breakpoint",
+    "an enumeration": "os:environ",
+}
+"""What the file would make torch import."""
 PROGRAMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a file as memory": (lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.from_file.default"), "from_file"),
     "torchvision's writer": (
@@ -119,7 +143,8 @@ PROGRAMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a size by text": (lambda p: p.update(size={"as_expr": {"expr_str": "Lambda('x', 'f()')"}}), "Lambda"),
     **{
         f"the form of arguments, {name}": (
-            lambda p, spec=spec: p["graph_module"]["module_call_graph"][0]["signature"].update(in_spec=spec), "",
+            lambda p, spec=spec: p["graph_module"]["module_call_graph"][0]["signature"].update(in_spec=spec),
+            TOLD.get(name, ""),
         )
         for name, spec in SPECS.items()
     },

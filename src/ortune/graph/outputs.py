@@ -20,7 +20,7 @@ from ortune.graph.kinds import COMPARISONS, LOGICAL
 from ortune.graph.labels import CLASSIFIERS, LabelSource, follows, label_source, takes_one
 from ortune.graph.model.graphs import element_type, op_set
 from ortune.graph.output_order import Roles, Sized, decided_roles, followed_roles
-from ortune.graph.randomness import is_random, random_ops, value_dependent_ops
+from ortune.graph.randomness import is_random, random_ops, random_outputs, value_dependent_ops
 from ortune.graph.shapes.known import Values, known_values
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "column_classes",
     "output_comparisons",
     "random_ops",
+    "random_outputs",
     "value_dependent_ops",
 ]
 

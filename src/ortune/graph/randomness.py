@@ -72,7 +72,7 @@ def random_ops(model: ir.Model) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """``data``: the value depends on fed values, not only on their shapes. ``shape``: its shape does."""
+    """``data``: the value depends on fed or random values, not only on shapes. ``shape``: its shape does."""
 
     data: bool = False
     shape: bool = False
@@ -82,6 +82,24 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
     """List the nodes whose cost or output shape depends on input values, as (name, operator).
 
     Sizes computed from shapes do not count: the length of ``Range(0, Shape(x))`` is the same for any values.
+    """
+    return [_named(node) for node in _followed(model, fed=_State(data=True))[1]]
+
+
+def random_outputs(model: ir.Model) -> frozenset[str]:
+    """Return the names of the outputs with values, or lengths, that depend on random numbers."""
+    if not random_ops(model):
+        return frozenset()
+    flow, _ = _followed(model, fed=_State())
+    return frozenset(str(v.name) for v in model.graph.outputs if flow.of(v).data or flow.of(v).shape)
+
+
+def _followed(model: ir.Model, fed: _State) -> tuple[Flow[_State], list[ir.Node]]:
+    """Return the states of all values, and the nodes whose cost or output shape depends on values.
+
+    Args:
+        model: The model.
+        fed: State of its inputs; initializers have none.
     """
     dependents: dict[ir.Node, None] = {}
 
@@ -103,9 +121,9 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
         return [_join(state, decided) for state in inside]
 
     flow: Flow[_State] = Flow(bottom=_State(), join=_join, transfer=transfer)
-    fed = set(model.graph.inputs) - set(model.graph.initializers.values())
-    flow.run(model, lambda value: _State(data=value in fed))
-    return [_named(node) for node in dependents]
+    inputs = set(model.graph.inputs) - set(model.graph.initializers.values())
+    flow.run(model, lambda value: fed if value in inputs else _State())
+    return flow, list(dependents)
 
 
 def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:

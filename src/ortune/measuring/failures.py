@@ -90,8 +90,10 @@ def place(arm: Arm) -> str:
 def describe(outcome: Failed) -> str:
     """Return the failure and, for a crash or protocol error, the last lines that the process printed."""
     silent = outcome.reason in ("crash", "protocol")
-    # The text of "not-applied" is already a sentence about the setting or provider.
-    what = outcome.what if outcome.reason == "not-applied" else f"{outcome.reason}: {outcome.what}"
+    # These texts are sentences already.
+    what = (
+        outcome.what if outcome.reason in ("not-applied", "timeout") else f"{outcome.reason}: {outcome.what}"
+    )
     return "\n".join([what, *(outcome.log[-5:] if silent else ())])
 
 

@@ -289,16 +289,26 @@ def _not_finite(
         and _holds(baseline, what, 1, run_ns, budget)
     ):
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
-        feed = next(filter(_holds_not_finite, refs), refs[0])
+        feed = next(filter(_fed_not_finite, refs), refs[0])
         source = first_not_finite(side, feed, baseline.executor, place, line=line)
-    facts = replace(baseline.facts(), nonfinite=tuple(nonfinite), not_finite=source, level_check=check)
+    fed = next(filter(None, map(_fed_not_finite, refs)), None) if nonfinite and source is None else None
+    facts = replace(
+        baseline.facts(),
+        nonfinite=tuple(nonfinite),
+        not_finite=source,
+        not_finite_input=fed,
+        level_check=check,
+    )
     return rule_of(non_finite_outputs).findings(facts)
 
 
-def _holds_not_finite(ref: FeedRef) -> bool:
-    """Return whether an input contains NaN or infinities."""
-    values = feed_files.read_feeds(Path(ref.path)).values()
-    return any(isinstance(value, np.ndarray) and sum(feed_files.not_finite(value)) for value in values)
+def _fed_not_finite(ref: FeedRef) -> tuple[str, int, int] | None:
+    """Return the first input with NaN or infinities, and their numbers; None if all values are finite."""
+    for name, value in feed_files.read_feeds(Path(ref.path)).items():
+        n_nan, n_inf = feed_files.not_finite(value) if isinstance(value, np.ndarray) else (0, 0)
+        if n_nan or n_inf:
+            return name, n_nan, n_inf
+    return None
 
 
 def _outputs_of(name: str) -> str:

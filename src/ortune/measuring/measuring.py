@@ -133,16 +133,17 @@ class Measuring:
         if machine.pod:
             self.note(f"{IN_A_POD}: {machine.pod.how}")
 
-    def settle(self, limit_s: float) -> None:
+    def settle(self, limit_s: float, run_s: float = math.inf) -> None:
         """Find inputs that run, and keep the outputs of the first run.
 
         Args:
             limit_s: Maximum seconds for loading and for the first run; fixed minimums apply.
+            run_s: Maximum seconds for the first run, if less.
 
         Raises:
             InputError, ModelError, RuntimeNotFound, MeasurementError: The first run failed.
         """
-        self.limits.set(max(LEAST_LOAD_S, limit_s), max(LEAST_FIRST_RUN_S, limit_s))
+        self.limits.set(max(LEAST_LOAD_S, limit_s), max(LEAST_FIRST_RUN_S, min(run_s, limit_s)))
         self.settle_inputs()
         self.take_outputs()
 

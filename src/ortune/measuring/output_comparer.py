@@ -28,6 +28,7 @@ class OutputComparer:
     Attributes:
         comparisons, grids, labels: How each output is compared; labels of two sides may be joined.
         moments: Whether outputs are compared by moments, because trials of the base differ.
+        random: Outputs with random numbers from different generators, such as a framework's and ONNX Runtime's.
         metric: The metric of a tolerance; "" for none.
     """
 
@@ -56,6 +57,7 @@ class OutputComparer:
         self.grids = grids.output_grids(model)
         self.labels = outputs.class_labels(model)
         self.moments = False
+        self.random: frozenset[str] = frozenset()
         self.metric = metric
         self.allow_nonfinite = allow_nonfinite
         self._onnx, self._scratch = side.onnx or side, scratch
@@ -96,6 +98,7 @@ class OutputComparer:
                 tolerance=(asked.number or SOMETHING_IN_COMMON) if asked else None,
                 rows=asked.of_rows if asked else None,
                 as_moments=self.moments,
+                random=self.random,
                 without=without,
                 allow_nonfinite=self.allow_nonfinite,
             )

@@ -11,7 +11,8 @@ Outputs are compared by kind:
 - labels (ArgMax, classifiers): one by one; a label may differ if its two best scores tie; see ``labels``;
 - positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may be reordered along the axis of
   the selection; a small share may be added or dropped at a threshold; see ``rows``;
-- outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread.
+- outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread;
+- random outputs of which the two sides have different generators, such as a framework's: shape and finiteness.
 
 Outputs that exceed a limit may still be a less exact answer. They are wrong if they have another shape or kind, are NaN
 where the reference is not, or are no nearer to the reference than zeros; or if all values of an integer, string or row
@@ -35,7 +36,7 @@ from ortune.outputs.figures import accepting, columns_of, leaves
 from ortune.outputs.files import decode, family, load_array, load_json, read_outputs
 from ortune.outputs.findings import Findings
 from ortune.outputs.labels import Scores
-from ortune.outputs.ways import compare_arrays, distance_of, judge, limits_of
+from ortune.outputs.ways import compare_arrays, compare_sizes, distance_of, judge, limits_of
 from ortune.records import OutputDifference
 
 _BY_VALUE = OutputComparison()
@@ -53,6 +54,7 @@ def compare_outputs(
     tolerance: float | None = None,
     rows: float | None = None,
     as_moments: bool = False,
+    random: Collection[str] = (),
     without: Collection[str] = (),
     allow_nonfinite: bool = False,
 ) -> OutputDifference:
@@ -70,6 +72,7 @@ def compare_outputs(
             times this value.
         rows: The tolerance of labels and of outputs of kind "set", if it differs.
         as_moments: Whether to compare every output by its moments, since the baseline differs from itself.
+        random: Names of outputs with random numbers from different generators: only size and finiteness are compared.
         without: Names of outputs that the candidate omits on request; they are skipped.
         allow_nonfinite: Whether an output without finite elements on both sides is equal; otherwise it fails, because
             there is nothing to compare.
@@ -107,13 +110,18 @@ def compare_outputs(
         report.elements += n_elements
         if not n_elements:
             report.accept(name, "empty", 0, 0, "elements")
+        elif name in random:
+            _compare_random(report, before[name], after[name])
+            continue
         _compare_output(report, ways[name], (before[name], after[name]), limit, read)
     empty = not (report.elements or report.what)
     if empty:
         # Empty outputs are not evidence of equality.
         report.fail("outputs cannot be compared: they have no elements")
-    compared_as: Literal["values", "sets", "moments"] = "values"
-    if "moments" in report.ways:
+    compared_as: Literal["values", "sets", "moments", "sizes"] = "values"
+    if before and {change.output for change in report.accepted if change.reason == "random"} == before.keys():
+        compared_as = "sizes"
+    elif "moments" in report.ways:
         compared_as = "moments"
     elif "sets" in report.ways:
         compared_as = "sets"
@@ -198,6 +206,21 @@ def _compare_output(
             label = f"{name}[{i}]" if old.kind == "sequence" else name
             arrays = (load_array(file1, old.onnx_type), load_array(file2, new.onnx_type))
             compare_arrays(report, label, way, arrays, (old.onnx_type, new.onnx_type), tol, scores)
+
+
+def _compare_random(report: Findings, old: StoredValue, new: StoredValue) -> None:
+    """Compare the kind, size and finiteness of an output with random numbers."""
+    if old.kind != new.kind:
+        report.fail(f"output {old.name!r} is {_of_kind(new)}, expected {_of_kind(old)}")
+        return
+    for first, second in zip(old.files, new.files, strict=False) if old.kind != "json" else ():
+        types = (old.onnx_type, new.onnx_type)
+        arrays = (load_array(first, types[0]), load_array(second, types[1]))
+        if family(types[0]) != family(types[1]):
+            report.fail(f"output {old.name!r} is of type {types[1]}, not {types[0]}")
+        else:
+            compare_sizes(report, old.name, arrays, types)
+    report.accept(old.name, "random", 0, 0, "values")
 
 
 def _of_kind(value: StoredValue) -> str:

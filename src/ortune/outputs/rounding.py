@@ -143,7 +143,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
     """
     if difference.empty or (difference.nonfinite_reference and not difference.nonfinite_candidate):
         return False  # empty outputs, or an overflow of the reference, are no basis for a verdict
-    if difference.compared_as == "moments":
+    if difference.compared_as in ("moments", "sizes"):
         # Moments depend on the random numbers; NaN that the reference lacks does not.
         return difference.nonfinite_candidate > 0 and not difference.nonfinite_reference
     dead = any(output.dead_slices for output in difference.outputs)

@@ -34,6 +34,8 @@ SLICE_OF_TOLERANCE = 2.0
 """Factor on the user's tolerance for a slice: the error of few elements can be half as large again by chance."""
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
+Moments = tuple[float, float, int]
+"""Mean and standard deviation of the finite values, and the number of other values."""
 SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
 
 
@@ -265,26 +267,42 @@ def _largest(array: Array, onnx_type: str) -> float:
     )
 
 
-def _compare_moments(
+def compare_sizes(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
-) -> None:
-    """Compare outputs of random operators: same rank and similar size, finite, similar mean and spread.
+) -> tuple[Moments, Moments] | None:
+    """Compare outputs of random operators: similar size, and finite if the reference is.
 
-    Lengths may be random too, so they may differ up to fourfold. The limits of mean and spread are loose: half a
-    standard deviation, and a factor of two.
+    Lengths may be random too, so they may differ up to fourfold.
+
+    Returns:
+        The moments of both; None if they differ, or have no numbers.
     """
     old, new = arrays
-    if old.shape != new.shape and not old.size / 4 <= new.size <= old.size * 4:
+    if old.shape != new.shape and not (old.ndim == new.ndim and old.size / 4 <= new.size <= old.size * 4):
         report.fail(f"output {label!r} has shape {list(new.shape)}, expected about {list(old.shape)}")
-        return
+        return None
     if old.dtype.kind == "U" or min(old.size, new.size) == 0:
-        return
+        return None
     was, now = (moments(a, t) for a, t in zip(arrays, types, strict=True))
     if now[2] > 0 and was[2] == 0:
         values = "value" if now[2] == 1 else "values"
         report.fail(f"output {label!r} has {now[2]} non-finite {values} and the reference has none")
-    if min(old.size, new.size) < FEWEST_FOR_MOMENTS:
+        return None
+    return was, now
+
+
+def _compare_moments(
+    report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
+) -> None:
+    """Compare outputs of random operators: size and finiteness as in ``compare_sizes``, and similar mean and spread.
+
+    The limits of mean and spread are loose: half a standard deviation, and a factor of two.
+    """
+    old, new = arrays
+    found = compare_sizes(report, label, arrays, types)
+    if found is None or min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
+    was, now = found
     spread = max(was[1], now[1])
     # Constant outputs have no spread; a hundredth of the mean is allowed.
     room = max(0.5 * spread, 1e-2 * abs(was[0]), FLOOR)

@@ -146,7 +146,7 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
     unusable_candidate: int = 0
 
 
-AcceptedBy = Literal["tie", "threshold", "empty"]
+AcceptedBy = Literal["tie", "threshold", "empty", "random"]
 """Why differing outputs count as equal: best scores tie within rounding, a row is at a threshold, or an output has no
 elements on either side."""
 
@@ -226,7 +226,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
     ok: bool
     relative_l2: float = 0.0
     max_error: float = 0.0
-    compared_as: Literal["values", "sets", "moments"] = "values"
+    compared_as: Literal["values", "sets", "moments", "sizes"] = "values"
     what: str = ""
     comparable: bool = True
     cosine: float | None = None

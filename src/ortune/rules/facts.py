@@ -62,6 +62,8 @@ class Facts:
         wrong_when_optimised: Whether full optimization is known to give wrong outputs or to fail, so the plan limits
             it.
         nonfinite: Outputs of a run that contain NaN or infinities; ``not_finite`` is their origin.
+        not_finite_input: If their origin is unknown, an input of the run with NaN or infinities: its name, and their
+            numbers.
         clipped: Activations far outside the range of their quantization, in a run with these inputs.
         kinds: Times in one process by kind of synthetic inputs.
         rows: Latency by input size, as measured by bench.
@@ -97,6 +99,7 @@ class Facts:
     wrong_when_optimised: bool = False
     nonfinite: Sequence[NonFiniteOutput] = ()
     not_finite: NotFinite | None = None
+    not_finite_input: tuple[str, int, int] | None = None
     clipped: Sequence[ClippedActivation] = ()
     kinds: Sequence[CaseTimes] = ()
     rows: Sequence[BenchRow] = ()

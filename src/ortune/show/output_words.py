@@ -92,10 +92,18 @@ def alike(distance: OutputDifference) -> str:
     # If any element differs, the outputs are not identical.
     equal = re.sub("^identical", "equal", _alike(distance))
     empty = [change.output for change in distance.accepted if change.reason == "empty"]
-    parts = [_accepted(change) for change in distance.accepted if change.reason != "empty"]
+    drawn = [change.output for change in distance.accepted if change.reason == "random"]
+    counted = [change for change in distance.accepted if change.reason not in ("empty", "random")]
+    parts = [_accepted(change) for change in counted]
     if empty:
         parts.append(
             f"{empty[0]} has no elements" if len(empty) == 1 else f"{len(empty)} outputs have no elements"
+        )
+    if drawn:
+        parts.append(
+            f"the values of {drawn[0]} are random and were not compared"
+            if len(drawn) == 1
+            else f"the values of {len(drawn)} outputs are random and were not compared"
         )
     return f"{equal}, but {', '.join(parts)}"
 
@@ -103,6 +111,8 @@ def alike(distance: OutputDifference) -> str:
 def _alike(distance: OutputDifference) -> str:
     if distance.compared_as == "moments":
         return "alike in shape, finiteness, mean and standard deviation"
+    if distance.compared_as == "sizes":
+        return "alike in shape and finiteness"
     if distance.silent and distance.relative_l2:
         return "nearly zero on both sides; use other inputs (--inputs) for a meaningful comparison"
     how = " (rows in another order)" if distance.compared_as == "sets" else ""

@@ -22,6 +22,8 @@ _PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
 """Letters, digits and signs that neither end a text nor call anything, wherever they are inserted."""
 _IDENTIFIERS = ("name", "forward_arg_names")
 _TREES = ("in_spec", "out_spec")
+_FACTORIES = frozenset({"bool", "dict", "float", "int", "list", "set", "str", "tuple"})
+"""Types that the entries of a ``defaultdict`` may have: torch imports the module that the file names for them."""
 _CHECKED = ("target", "as_operator", "expr_str", "metadata", "as_string", "as_strings")
 """Keys that are checked elsewhere or dropped, and arguments of operators, which torch writes with escaped quotes."""
 _ARITHMETIC = (
@@ -72,9 +74,13 @@ def _require_name(key: str, value: Any) -> None:
     if key in _CHECKED:
         return
     try:
-        texts = list(_in_json(value) if key in _TREES and value else _listed(value))
+        parts = list(_in_json(value)) if key in _TREES and value else []
+        texts = [part for part in parts if isinstance(part, str)] if parts else list(_listed(value))
     except (ValueError, TypeError, RecursionError):
         raise Refused("the program has a damaged description of its arguments", _INSTEAD) from None
+    for part in parts:
+        if isinstance(part, dict):
+            _require_no_import(part)
     form = _IDENTIFIER if key in _IDENTIFIERS else _PLAIN_TEXT
     wrong = [text for text in texts if not form.fullmatch(text)]
     wrong += [] if _PLAIN_TEXT.fullmatch(key) else [key]
@@ -83,18 +89,27 @@ def _require_name(key: str, value: Any) -> None:
         raise Refused("a name in the program has more than %s: %s" % (signs, _short(wrong[0])), _INSTEAD)
 
 
+def _require_no_import(part: dict[str, Any]) -> None:
+    """Refuse a description of arguments with an object that torch would import: an enumeration, or a factory."""
+    module, name = part.get("default_factory_module", "builtins"), part.get("default_factory_name", "list")
+    if "__enum__" in part or module != "builtins" or name not in _FACTORIES:
+        what = part.get("fqn") if "__enum__" in part else "%s.%s" % (module, name)
+        raise Refused("the arguments of the program contain an object of Python: %s" % _short(what), _INSTEAD)
+
+
 def _number(size: Any) -> int | None:
     """Return a size that is a number; None for a symbol."""
     number = size.get("as_int") if isinstance(size, dict) else None
     return number if isinstance(number, int) else None
 
 
-def _in_json(text: str) -> Iterator[str]:
-    """Yield every text of a JSON document, including those in texts that are JSON themselves."""
+def _in_json(text: str) -> Iterator[str | dict[str, Any]]:
+    """Yield every text and object of a JSON document, including those in texts that are JSON themselves."""
     waiting = [json.loads(text)]
     while waiting:
         part = waiting.pop()
         if isinstance(part, dict):
+            yield part
             waiting += [*part, *part.values()]
         elif isinstance(part, list):
             waiting += part

@@ -8,6 +8,7 @@ import inspect
 import logging
 import os
 import pickle
+import re
 import shutil
 import sys
 import tempfile
@@ -23,6 +24,8 @@ from .exported_archive import rewritten
 from .source import Exported, Input, Refused, made_by, onnx_type
 
 DYNAMO, SCRIPT = "dynamo", "torchscript"
+_GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})", re.ASCII)
+"""The type that ``weights_only`` refuses, in PyTorch's message, which also explains how to load it nevertheless."""
 EAGER, COMPILED = "eager", "torch.compile"
 
 
@@ -169,9 +172,10 @@ def _program(path: str) -> Any:
     except Refused:
         raise
     except pickle.UnpicklingError as error:
+        named = _GLOBAL.search(str(error))
+        what = "a pickled object" if named is None else "objects of %s" % named[1]
         raise Refused(
-            "the file contains more than weights, which weights_only=True refuses: %s"
-            % str(error).partition("\n")[0],
+            "the file contains more than tensors: %s, which weights_only=True refuses" % what,
             "pass the function that creates the model: module:function",
         ) from error
     except (

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from ortune.errors import OrtuneError
-from ortune.graph.outputs import random_ops
+from ortune.graph.outputs import random_outputs
 from ortune.inputs.feeds import Kind
 from ortune.measuring import failures, output_check
 from ortune.measuring.feeding import write_case_feeds
@@ -24,11 +24,11 @@ from ortune.outputs.pairing import rename_outputs
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import CheckedCase, Failed, FeedRef, Measured, OutputDifference, RunSource, SourceRan
 from ortune.search.blocks import BASE
-from ortune.targets.source import SourceProcess, SourceProcessFailed
+from ortune.targets.source import RUN_S, SourceProcess, SourceProcessFailed
 
 Level = Literal["disable", "all"]
 LIMIT_S = 300.0
-"""Seconds to load the ONNX model, and as many to run it."""
+"""Seconds to load the ONNX model; a run of it has the limit of the source's, since a loop in it may never end."""
 
 
 MadeUp = tuple[str, int, Kind]
@@ -88,6 +88,7 @@ class GroupRuns:
         """Run one group of inputs through the source, and through the model at both levels."""
         folder = self.folder()
         baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
+        baseline.comparer.random = random_outputs(side.model.ir)
         first_kind = kinds[0][0] if kinds else "inputs"
         refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
         outputs = self.process.folder / folder.name
@@ -112,7 +113,7 @@ class GroupRuns:
         """Return the inputs, and the error if the model does not run on them, else ""."""
         trouble = ""
         try:
-            baseline.settle(LIMIT_S)
+            baseline.settle(LIMIT_S, RUN_S)
         except OrtuneError as error:
             trouble = error.what
             if not at_sizes:
@@ -165,9 +166,6 @@ class GroupRuns:
                 return
             baseline.take_outputs()
             baseline.pilot.first = outcome
-            if random_ops(baseline.side.model.ir):
-                again = baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
-                output_check.notice_randomness(baseline, baseline.require_measured(arm, again))
         else:
             there = baseline.check.levels.outputs(level) if at else None
             if there is None:

@@ -39,17 +39,21 @@ def find(facts: Facts) -> Iterator[Finding]:
     others = f" and in {more} more output{'s' if more > 1 else ''}" if more else ""
     of = "all" if first.nonfinite_reference == first.n_elements else f"{first.nonfinite_reference} of"
     elements = "element" if first.n_elements == 1 else "elements"
-    source = facts.not_finite
+    source, fed = facts.not_finite, facts.not_finite_input
     unwritten = facts.level_check is not None and facts.level_check.unwritten
     invented = facts.work is not None and not facts.work.inputs_path
     yield Finding(
         code=CODE,
         severity="error",
         what=f"outputs are not finite: {first.name!r} is NaN or infinite in {of} {first.n_elements} {elements}{others}"
-        f"{_from(source)}",
-        where=_where(source),
+        f"{_from(source)}{_fed(fed)}",
+        where=(fed[0],) if fed is not None else _where(source),
         evidence=", ".join(output.name for output in nonfinite),
-        fix=UNWRITTEN if unwritten else _fix(source, invented=invented),
+        fix=UNWRITTEN
+        if unwritten
+        else _replace(fed[0])
+        if fed is not None
+        else _fix(source, invented=invented),
     )
 
 
@@ -82,18 +86,21 @@ def _from(source: NotFinite | None) -> str:
         nan = f", and {_node(source.nan_node)} turns it into NaN" if source.nan_node is not None else ""
         text = f"; {_node(source.node)} {_infinity(source)}{nan}"
     if source.input:
-        return f"{text}; input {source.input!r} holds {_counted(source)}"
+        return f"{text}{_fed((source.input, source.input_n_nan, source.input_n_inf))}"
     if not source.weight:
         return text
     values = "NaN" if source.weight_n_nan else "an infinity" if source.weight_n_inf == 1 else "infinities"
     return f"{text}; weight {source.weight!r} ({source.weight_type}) holds {values}"
 
 
-def _counted(source: NotFinite) -> str:
-    """Format the number of non-finite elements of the input."""
-    infinite = f"{source.input_n_inf} {'infinity' if source.input_n_inf == 1 else 'infinities'}"
-    parts = [f"{source.input_n_nan} NaN"] if source.input_n_nan else []
-    return " and ".join([*parts, infinite] if source.input_n_inf else parts)
+def _fed(fed: tuple[str, int, int] | None) -> str:
+    """Format an input with non-finite elements, and their numbers."""
+    if fed is None:
+        return ""
+    name, n_nan, n_inf = fed
+    infinite = f"{n_inf} {'infinity' if n_inf == 1 else 'infinities'}"
+    parts = [*([f"{n_nan} NaN"] if n_nan else []), *([infinite] if n_inf else [])]
+    return f"; input {name!r} holds {' and '.join(parts)}"
 
 
 def _node(node: GraphNode) -> str:
@@ -112,7 +119,7 @@ def _infinity(source: NotFinite) -> str:
 def _fix(source: NotFinite | None, *, invented: bool) -> str:
     """Return the fix; real inputs come first if synthetic ones may be the cause, such as an empty mask."""
     if source is not None and source.input:
-        return f"replace the NaN and infinite elements of input {source.input!r}, or pass other inputs"
+        return _replace(source.input)
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
     if not invented:
         return mend
@@ -122,6 +129,10 @@ def _fix(source: NotFinite | None, *, invented: bool) -> str:
     if source is None or (stored and (source.weight_n_nan or source.node.operator not in _NORMALISING)):
         return f"{mend}, or {real}"
     return f"{real}; if outputs are still not finite, {mend}"
+
+
+def _replace(name: str) -> str:
+    return f"replace the NaN and infinite elements of input {name!r}, or pass other inputs"
 
 
 def _mend(source: NotFinite | None) -> str:

@@ -14,6 +14,7 @@ from ortune.engines.profiling.operators import differing_operators
 from ortune.engines.profiling.why import why
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.graph.model.open import open_model
+from ortune.graph.outputs import random_outputs
 from ortune.measuring.document import document
 from ortune.measuring.opening import Experiment
 from ortune.measuring.scratch import scratch_folder
@@ -142,6 +143,8 @@ class _Run:
             tells_why=self.tells_why,
         )
         self.baseline = self.comparing.baseline
+        if self.sources:
+            self.baseline.comparer.random = random_outputs(a.model.ir)
 
     def go(self) -> Envelope[CompareResult]:
         comparing, baseline = self.comparing, self.baseline

@@ -315,6 +315,8 @@ class _Run:
                 raise
             # ONNX Runtime cannot load or run what the exporter wrote, such as an operator that it left as it was.
             what = error.what.replace(str(place), place.name)
+            if error.code == "timeout":
+                what = convert_words.endless(what)
             self.watch.say(f"{exporter} failed: {_first_line(what)}")
             return _Attempt(record=Conversion(exporter=exporter, failed=what))
         except SourceProcessFailed as error:

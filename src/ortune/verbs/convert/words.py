@@ -25,6 +25,11 @@ def other_opset(conversion: Conversion, asked: int) -> str:
     return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
 
 
+def endless(what: str) -> str:
+    """Return the failure of an exported model with a run that did not end, and what to check."""
+    return f"{what}; check that the loops of the source end, or pass smaller inputs (--shape, --inputs)"
+
+
 def headline(result: ConvertResult, verdict: str) -> str:
     """Return the answer in one sentence."""
     last = result.conversions[-1] if result.conversions else None
@@ -55,7 +60,8 @@ def _checked(conversion: Conversion) -> str:
     )
     opened = [axis.name for axis in conversion.axes if axis.status == "open"]
     sizes = f" and at other sizes of {', '.join(opened)}" if opened else ""
-    return f"{outputs(worst)} on {sets} set{'' if sets == 1 else 's'} of inputs{sizes}"
+    comma = "," if worst.accepted else ""
+    return f"{outputs(worst)}{comma} on {sets} set{'' if sets == 1 else 's'} of inputs{sizes}"
 
 
 def document(envelope: Envelope[ConvertResult]) -> Document:
@@ -150,6 +156,8 @@ def _said(conversion: Conversion) -> str:
     verdict = "outputs match" if match else "outputs do not match"
     if conversion.fault is not None and conversion.fault.kind == "not-compared":
         verdict = "outputs were not compared"
+    if match and all(case.outputs.compared_as == "sizes" for case in conversion.cases if case.outputs):
+        verdict = "outputs are random, so their values were not compared"
     verdict += "" if conversion.ok or not match else " at the sizes that it accepts"
     return f"{_by(conversion)}: {what}; {verdict}"
 

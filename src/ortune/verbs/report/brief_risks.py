@@ -90,7 +90,7 @@ def _outputs(both: PlanPair) -> BriefRisk:
         return _risk("outputs", "stop", f"{'DIFFERENT' if both.comparison else 'WRONG'}: {outputs.what}")
     if outputs.reference_wrong:
         return _risk("outputs", "stop", f"WRONG: {alike(outputs)}")
-    if outputs.compared_as == "moments":
+    if outputs.compared_as in ("moments", "sizes"):
         return _risk("outputs", "look", f"{alike(outputs)}: the model is not deterministic")
     level: Level = "look" if outputs.silent else "fine"
     return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
