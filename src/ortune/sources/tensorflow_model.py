@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from .checkpoints import misplaced
+from .checkpoints import OF_SAVERS, misplaced
 from .saved_files import INSTEAD, copy_keras, copy_saved_model
 from .source import Exported, Input, Refused, made_by, onnx_type, require_size
 from .tensorflow_operators import ALLOWED
@@ -22,6 +22,8 @@ from .tensorflow_operators import ALLOWED
 SIGNATURE = "serving_default"
 _LONGEST = 200
 _EXPORTER = "tf2onnx"
+_FLEX = "Flex"
+"""Prefix of TensorFlow's operators in a TFLite file."""
 
 
 class SavedModel:
@@ -93,6 +95,10 @@ class TfLite:
         self.exporters: Sequence[str] = (_EXPORTER,)
         self.versions = _versions()
         self.interpreter = tf.lite.Interpreter(model_path=path, num_threads=self.n_threads)
+        others = sorted(_custom_operators(path) - (ALLOWED - OF_SAVERS))
+        if others:
+            what = "the file has operators of TensorFlow that are not on the list, which may access files: %s"
+            raise Refused(what % ", ".join(others)[:_LONGEST], INSTEAD)
         for tensor in self.interpreter.get_tensor_details():
             require_size(tensor["name"], [int(size) for size in tensor["shape"]])
         self.details = self.interpreter.get_input_details()
@@ -166,6 +172,17 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
     copy_saved_model(source, copied)
     _require_plain(copied)
     return SavedModel(copied, "SavedModel", {})
+
+
+def _custom_operators(path: str) -> set[str]:
+    """Return the operators of TensorFlow in a TFLite file, which TensorFlow itself runs there, by name."""
+    from tensorflow.lite.python import schema_py_generated
+
+    with open(path, "rb") as file:
+        model = schema_py_generated.Model.GetRootAs(file.read(), 0)
+    codes = (model.OperatorCodes(i).CustomCode() for i in range(model.OperatorCodesLength()))
+    names = [code.decode("utf-8", "replace") for code in codes if code]
+    return {name[len(_FLEX) :] for name in names if name.startswith(_FLEX)}
 
 
 def _keras_file(path: str) -> Any:

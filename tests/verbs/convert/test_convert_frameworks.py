@@ -366,6 +366,11 @@ for function in (prints, debugs, reads, nested):
     module = tf.Module()
     module.f = tf.function(function, input_signature=[tf.TensorSpec([None, 3])])
     tf.saved_model.save(module, function.__name__, signatures={"serving_default": module.f})
+lite = tf.lite.TFLiteConverter.from_concrete_functions([tf.function(
+    lambda x: inner(x) * 2, input_signature=[tf.TensorSpec([1, 3])]).get_concrete_function()])
+lite.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS, tf.lite.OpsSet.SELECT_TF_OPS]
+lite._experimental_allow_all_select_tf_ops = True
+open("lite.tflite", "wb").write(lite.convert())
 """
 
 
@@ -376,7 +381,13 @@ def test_operators_that_reach_for_files_are_named_and_nothing_runs(
     python = python_of(TENSORFLOW)
     done = launcher.run([python, "-c", REACHING], limit_s=300.0, folder=tmp_path)
     assert done.code == 0, done.log.decode()[-2000:]
-    operators = {"prints": "PrintV2", "debugs": "DebugIdentityV2", "reads": "ReadFile", "nested": "WriteFile"}
+    operators = {
+        "prints": "PrintV2",
+        "debugs": "DebugIdentityV2",
+        "reads": "ReadFile",
+        "nested": "WriteFile",
+        "lite.tflite": "WriteFile",
+    }
     for name, operator in operators.items():
         with pytest.raises(OrtuneError, match=operator) as error:
             ortune.convert(name, output="m.onnx", source_python=python)
