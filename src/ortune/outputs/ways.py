@@ -69,6 +69,8 @@ def compare_arrays(
     if report.as_moments and old.ndim == new.ndim:
         report.ways.add("moments")
         _compare_moments(report, label, arrays, types)
+    elif comparison.kind == "random":
+        _compare_sizes(report, label, arrays, types)
     elif comparison.roles is not None and old.ndim == new.ndim:
         compare_rows(report, label, comparison.roles, arrays, types, limits_of(types, tol)[1])
     elif old.shape != new.shape:
@@ -267,7 +269,7 @@ def _largest(array: Array, onnx_type: str) -> float:
     )
 
 
-def compare_sizes(
+def _compare_sizes(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
 ) -> tuple[Moments, Moments] | None:
     """Compare outputs of random operators: similar size, and finite if the reference is.
@@ -294,12 +296,12 @@ def compare_sizes(
 def _compare_moments(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str]
 ) -> None:
-    """Compare outputs of random operators: size and finiteness as in ``compare_sizes``, and similar mean and spread.
+    """Compare outputs of random operators: size and finiteness as in ``_compare_sizes``, and similar mean and spread.
 
     The limits of mean and spread are loose: half a standard deviation, and a factor of two.
     """
     old, new = arrays
-    found = compare_sizes(report, label, arrays, types)
+    found = _compare_sizes(report, label, arrays, types)
     if found is None or min(old.size, new.size) < FEWEST_FOR_MOMENTS:
         return
     was, now = found
