@@ -369,6 +369,7 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
         calibration = results[OWN]["calibration"]
         row["inputs"], row["checked"] = calibration["inputs"], calibration["checked"]
         kept = {label: kept_in_float(result) for label, result in results.items()}
+        row["tested"] = {label: tested(result) for label, result in results.items()}
         row["kept"], row["kept_with_another_package"] = kept[OWN], kept.get(OTHER, [])
         row["models"] = {
             label: {
@@ -419,6 +420,20 @@ def kept_in_float(result: dict[str, Any]) -> list[dict[str, Any]]:
         for layer in result["layers"]
         if layer.get("n_kept")
     ]
+
+
+def tested(result: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
+    """The number types and the quantized files that were tested on each provider, and those without time."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for method in result["methods"]:
+        plan = method["plan"]
+        where = next((provider["name"] for provider in plan.get("providers", ())), "CPUExecutionProvider")
+        of = found.setdefault(where, {"types": [], "files": [], "untested": []})
+        types = [str(value) for name, value in plan.get("settings", {}).items() if "precision" in name]
+        spec = (plan.get("rewrites") or [None])[-1]
+        name = spec["name"] if spec else "+".join(types)
+        of["untested" if not method.get("tested", True) else "files" if spec else "types"].append(name)
+    return found
 
 
 def slowest_layers(model: Path, feed: Path, folder: Path) -> list[dict[str, Any]]:

@@ -35,6 +35,7 @@ from ortune.inputs.value_files import VERSION
 from ortune.measuring.budget import Budget
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
+from ortune.measuring.rewriting import usable_packages
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import SideText, resolve
@@ -52,6 +53,7 @@ from ortune.records import (
     RewriteSpec,
     Runtime,
 )
+from ortune.runtimes import nncf
 from ortune.search.plan_edits import changed
 from ortune.search.proposals.plans import PlanProposal
 from ortune.show import precision_words
@@ -206,6 +208,38 @@ def test_another_provider_is_given_the_files_and_one_of_its_own_kind(
     assert own_kind.outputs is not None and own_kind.outputs.ok and not own_kind.why
     assert own_kind.plan.id in {proposal.plan.id for proposal in raced}
     assert {p.plan.id for p in raced} == {r.plan.id for r in tried.rows if not r.why}
+
+
+@pytest.mark.long
+def test_nncfs_file_is_tried_last_and_given_to_another_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is proposed where its environment exists. How fast it is on the CPU provider does not matter there."""
+    monkeypatch.setattr("ortune.engines.quantizing.quantizing.NOT_SLOWER", 1e-9)
+    runtime = made_runtimes.require("openvino").runtime
+    apart = made_runtimes.CACHE / "apart"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(apart))
+    made_runtimes.require(nncf.NNCF, apart)
+    data = tmp_path / "data"
+    data.mkdir()
+    for i in range(8):
+        values = np.random.default_rng(i).standard_normal((16, 256)).astype(np.float32)
+        np.savez(data / f"{i}.npz", x0=values)
+    base = Plan(
+        providers=(ProviderSpec(name="OpenVINOExecutionProvider"),), settings={"openvino_precision": "f32"}
+    )
+    with quantising(tmp_path, data, {"openvino": runtime}) as (tuning, inputs):
+        side, work = tuning.side, tuning.baseline.work
+        for packages, count in ((side.runtime.packages, 0), (usable_packages(side.runtime), 1)):
+            found = rewrites.proposals(side.model.ir, ("numerics",), workload=work, packages=packages)
+            assert [spec.name for spec, _ in found].count("nncf-int8") == count
+        tried = Quantising(tuning, inputs)
+        tried.chosen([plan_of("nncf-int8"), plan_of("dynamic-int8")], [base])
+    names = [row.plan.rewrites[-1].name for row in tried.rows if not row.plan.providers]
+    assert names[:2] == ["dynamic-int8", "nncf-int8"]
+    there = [row for row in tried.rows if row.plan.providers]
+    assert [row.plan.rewrites[-1].name for row in there] == ["nncf-int8"]
+    assert there[0].outputs is not None and there[0].outputs.comparable
 
 
 def test_a_folder_of_arrays_is_read_in_order(tmp_path: Path) -> None:

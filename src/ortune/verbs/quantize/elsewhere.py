@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from ortune import rewrites, targets
 from ortune.catalogue.knobs import lower_precisions, strict_settings, without_instructions
 from ortune.engines.quantizing.quantizing import STATIC, changed, is_of_other_tool
 from ortune.records import Measured, Plan, Value
+from ortune.search.phases import SENSITIVITY_SHARE
 from ortune.verbs.quantize.precision import Model, Precision
 from ortune.verbs.quantize.race import is_right
 from ortune.verbs.quantize.result import PlannedTarget
@@ -59,20 +61,25 @@ class Elsewhere:
         self._providers: list[OtherProvider] = []
         self.absent = dict(absent)
 
-    def models(self, files: Iterable[Model]) -> list[Model]:
-        """Return the float model in the number types of each provider, and the first files on each of them.
+    def floats(self) -> list[Model]:
+        """Return the float model in the number types of each provider, without those that fail.
 
-        Models that fail are left out.
-
-        Args:
-            files: Models that run on the CPU provider, the fastest first.
+        They need no file, so they are tested early and may use a larger share of the time than other models.
         """
         found: list[Model] = []
         for name in self._names:
             provider = self._chosen(name, found)
             if provider is not None:
                 self._providers.append(provider)
-        first = list(files)[:FIRST]
+        return found
+
+    def first(self, files: Iterable[Model]) -> list[Model]:
+        """Return the first files on each provider with tested number types, without those that fail.
+
+        Args:
+            files: Models that run on the CPU provider.
+        """
+        first = sorted(files, key=lambda model: model.time_ns or math.inf)[:FIRST]
         static = next((model.plan for model in first if model.plan.rewrites[-1].name == STATIC), None)
         own = [
             provider.plan(file)
@@ -80,7 +87,7 @@ class Elsewhere:
             if static is not None
             for file in _of_its_kind(static, provider.target)
         ]
-        return [*found, *self._given(first), *self._precision.whole_models(own)]
+        return [*self._given(first), *self._precision.whole_models(own)]
 
     def more(self, models: Sequence[Model], methods: Sequence[Plan]) -> list[Model]:
         """Run further files on the other providers: the fastest within the tolerance, and those of other quantizers.
@@ -124,7 +131,7 @@ class Elsewhere:
         plans = [Plan(providers=target.providers, settings={**settings, **own}) for own in types]
         if targets.find(name).provider.hardware == "gpu" and self._is_emulated(plans[-1], name):
             return None
-        ran = {model.plan.id: model for model in precision.whole_models(plans)}
+        ran = {model.plan.id: model for model in precision.whole_models(plans, SENSITIVITY_SHARE)}
         found += ran.values()
         if not ran:
             return None

@@ -180,14 +180,19 @@ class Precision:
         """Whether there is time for another step towards float."""
         return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
-    def whole_models(self, plans: Sequence[Plan]) -> list[Model]:
-        """Test each plan once on the whole model, add its row, and return the models that run, the fastest first."""
+    def whole_models(self, plans: Sequence[Plan], share: float = WHOLE_MODELS_SHARE) -> list[Model]:
+        """Test each plan once on the whole model, add its row, and return the models that run, the fastest first.
+
+        Args:
+            plans: The plans, in the order of their tests.
+            share: Share of the time after the pilot in which they are begun.
+        """
         running: list[Model] = []
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
             # Until one method runs, nothing can be compared, so the methods may use the whole budget.
-            over = self.rows and (self.spent(WHOLE_MODELS_SHARE) if self._runs else self.watch.stop())
+            over = self.rows and (self.spent(share) if self._runs else self.watch.stop())
             # For the first comparison, the float model has to run too.
             whole_s = self.baseline.pilot.first.elapsed_ns / 1e9 + self.comparison_s * (
                 1 if self._runs else 2

@@ -324,8 +324,10 @@ class _Quantization:
     ) -> tuple[list[Model], list[Sensitivity]]:
         """Return the fully quantized models, those on other providers, the partly quantized ones, and the walks."""
         # The other providers come early, so that they are tested even if not all methods fit in the budget.
-        wholes = precision.whole_models(plans[:FIRST])
-        others = elsewhere.models(wholes) if elsewhere is not None else []
+        wholes = precision.whole_models(plans[:1])
+        others = elsewhere.floats() if elsewhere is not None else []
+        wholes += precision.whole_models(plans[1:FIRST])
+        others += elsewhere.first(wholes) if elsewhere is not None else []
         wholes += precision.whole_models(plans[FIRST:])
         walks = self._walks(precision, [*wholes, *(model for model in others if model.plan.rewrites)])
         by_plan = {model.plan.id: model for model in (*wholes, *others)}
