@@ -382,7 +382,8 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
         }  # fmt: skip
         if misses(row):
             best = best_label(row["models"], OTHER)
-            row["best"], row["layers"] = best, slowest_layers(models[best].path, data[0], folder)
+            row["best"] = best
+            row["layers"], row["layers_note"] = slowest_layers(models[best].path, data[0], folder)
     return row
 
 
@@ -436,29 +437,33 @@ def tested(result: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def slowest_layers(model: Path, feed: Path, folder: Path) -> list[dict[str, Any]]:
-    """The layers of a model with their number types and shares of the time, slowest first; [] without a profile."""
+def slowest_layers(model: Path, feed: Path, folder: Path) -> tuple[list[dict[str, Any]], str]:
+    """The layers of a model with their number types and shares of the time, slowest first; [] and why without them."""
     words = ["profile", str(model), "--inputs", str(feed), "--budget", PROFILE, "--no-peak"]
     result, why = ortune(*words, "--store", str(folder / "store"))
     if result is None:
-        print_error(f"no profile: {why}")
-        return []
+        return [], why
     compiled = result.get("compiled")
-    rows = (
-        [(layer["name"], layer["kind"], layer["precision"], layer["time_ns"]) for layer in compiled["layers"]]
-        if compiled
-        else [
+    if compiled:
+        rows = [
+            (layer["name"], layer["kind"], layer["precision"], layer["time_ns"])
+            for layer in compiled["layers"]
+        ]
+    elif any("subgraph" in node["op_type"] for node in result["nodes"]):
+        return [], "; ".join(result.get("notes", []))
+    else:
+        rows = [
             (node["name"], node["op_type"], node.get("precision", ""), node["time_ns"])
             for node in result["nodes"]
         ]
-    )
     whole = sum(ns for *_, ns in rows) or 1.0
     rows.sort(key=lambda row: -row[3])
-    return [
+    layers = [
         {"name": name, "kind": kind, "type": precision, "share": ns / whole}
         for name, kind, precision, ns in rows
         if ns >= LEAST_SHARE * whole
     ]
+    return layers, ""
 
 
 def processor() -> str:
@@ -612,6 +617,8 @@ def missed(row: dict[str, Any]) -> str:
             for layer in row["layers"][:MOST_LAYERS]
         )
         parts.append(f"its time is {types}; the slowest layers are {slowest}")
+    elif row.get("layers_note"):
+        parts.append(f"the times of its layers are unknown ({row['layers_note']})")
     reasons: dict[str, float] = {}
     best = row.get("best", OWN)
     for layer in row["kept_with_another_package"] if best == OTHER else row["kept"]:

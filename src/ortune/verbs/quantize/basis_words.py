@@ -84,4 +84,4 @@ def _sets(count: int, kind: str = "") -> str:
 
 def error_text(error: float) -> str:
     """Return a relative error as text in percent."""
-    return f"{100 * error:.2g} %"
+    return f"{100 * error:.0f} %" if 100 * error >= 10 else f"{100 * error:.2g} %"
