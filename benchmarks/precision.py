@@ -197,22 +197,30 @@ def timed(processes: dict[str, Process]) -> dict[str, list[float]]:
     return found
 
 
-def peers(model: Path, shown: list[Feeds], data: Path, folder: Path) -> dict[str, Runs]:
-    """What others make of a model; what cannot be had here has no entry."""
+def peers(
+    model: Path, shown: list[Feeds], data: Path, folder: Path
+) -> tuple[dict[str, Runs], dict[str, str]]:
+    """What others make of a model, and why they make nothing."""
     found = {name: Runs(path=path) for name, path in own_settings(model, shown, folder).items()}
-    with contextlib.suppress(OrtuneError):
+    failed: dict[str, str] = {}
+    try:
         openvino = made.require("openvino", print_error).runtime.python
         found["OpenVINO as it comes"] = Runs(path=model, python=openvino, provider=OPENVINO)
-    with contextlib.suppress(OrtuneError):
+    except OrtuneError as error:
+        failed["OpenVINO as it comes"] = error.what
+    try:
         made.require("nncf", print_error)
-        path = folder / "nncf.onnx"
-        words = ["rewrite", str(model), "nncf-int8", "--inputs", str(data), "--output", str(path), "--force"]
-        subprocess.run([sys.executable, "-m", "ortune", *words], capture_output=True, check=False)
-        if path.is_file():
-            found["NNCF"] = Runs(path=path)
-            if "OpenVINO as it comes" in found:
-                found["NNCF on OpenVINO"] = Runs(path=path, python=openvino, provider=OPENVINO)
-    return found
+    except OrtuneError as error:
+        return found, failed | {"NNCF": error.what}
+    path = folder / "nncf.onnx"
+    words = ["rewrite", str(model), "nncf-int8", "--inputs", str(data), "--output", str(path), "--force"]
+    _, why = ortune(*words)
+    if not path.is_file():
+        return found, failed | {"NNCF": why}
+    found["NNCF"] = Runs(path=path)
+    if "OpenVINO as it comes" in found:
+        found["NNCF on OpenVINO"] = Runs(path=path, python=openvino, provider=OPENVINO)
+    return found, failed
 
 
 def print_error(text: str) -> None:
@@ -337,12 +345,12 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="ortune-precision-") as text:
         folder = Path(text)
         data, held = saved(shown, folder / "data"), saved(held_out, folder / "held")
-        models = {"float": Runs(path=model), **peers(model, shown, folder / "data", folder)}
+        others, row["not_made"] = peers(model, shown, folder / "data", folder)
+        models = {"float": Runs(path=model), **others}
         # One store for both, as a user has: the second search skips what the first has shown to be worse.
         words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind]]
         words += ["--budget", f"{budget_s / 2:.0f}s", "--store", str(folder / "store")]
         results: dict[str, Any] = {}
-        row["not_made"] = {}
         for label, target in {OWN: "cpu", OTHER: "openvino"}.items():
             if label == OTHER and "OpenVINO as it comes" not in models:
                 row["not_made"][label] = "OpenVINO is missing"
@@ -523,12 +531,22 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
         )
         kind = "time alone" if row["kind"] == "time" else row["kind"]
         peers_of = " | ".join(speed_up(row, label) for label in ELSEWHERE)
-        made_of = " | ".join(speed_up(row, each) if each in models else "float kept" for each in (OWN, OTHER))
+        made_of = f"{made_in(row, OWN)} | {made_in(row, OTHER)}"
         lines.append(
             f"| {row['model']} | {kind} | {models['float']['ns'] / 1e6:.3g} ms | {single} | {peers_of} | {made_of} "
             f"| {error} | {done} |"
         )
     return lines
+
+
+def made_in(row: dict[str, Any], label: str) -> str:
+    """The speed-up of what ortune made, with its error where another package runs it; "-" where that is not here."""
+    models = row["models"]
+    if label in models:
+        error = models[label]["relative_l2"]
+        more = f", error {error:.2g}" if label == OTHER and row["kind"] != "time" else ""
+        return speed_up(row, label) + more
+    return "float kept" if label == OWN or ELSEWHERE[0] in models else "-"
 
 
 def goals(rows: list[dict[str, Any]]) -> list[str]:
@@ -624,9 +642,9 @@ def missed(row: dict[str, Any]) -> str:
     for layer in row["kept_with_another_package"] if best == OTHER else row["kept"]:
         reasons[layer["reason"]] = reasons.get(layer["reason"], 0.0) + (layer["time_ratio"] or 0.0)
     parts += [
-        f"{100 * share:.0f} % of the time of float is in layers that stay in float because it {WORDS[reason]}"
+        f"{100 * share:.0f} % of the time of float is in layers that stay in float, because {WORDS[reason]}"
         if share
-        else f"layers stay in float because it {WORDS[reason]}"
+        else f"layers stay in float, because {WORDS[reason]}"
         for reason, share in reasons.items()
         if reason in WORDS
     ]
@@ -635,9 +653,9 @@ def missed(row: dict[str, Any]) -> str:
 
 
 WORDS = {
-    "no-gain": "saves no time",
-    "error": "adds too much error",
-    "not-quantized": "this method does not quantize it",
+    "no-gain": "8 bits save no time",
+    "error": "8 bits add too much error",
+    "not-quantized": "this method does not quantize them",
 }
 
 
