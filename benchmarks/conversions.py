@@ -33,7 +33,7 @@ BUDGET = "75s"
 
 def python_of(converter: Converter) -> str:
     """The interpreter of a converter's environment."""
-    return made.require(converter.name, print).runtime.python
+    return made.require_installed(converter.name, print).runtime.python
 
 
 def converted(source: SmallSource, budget: str, folder: Path) -> Envelope[ConvertResult]:

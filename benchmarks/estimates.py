@@ -25,7 +25,7 @@ from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.inputs.run_cost import run_cost
 from ortune.records import Finding, Plan, RewriteSpec
-from ortune.rules import fixable, prize
+from ortune.rules import expected_gains, fixable
 
 MODELS = (
     "magika",
@@ -53,7 +53,7 @@ def recorded() -> list[Gain]:
     """Of the tables in ``docs/results.md``; several rewrites that were measured together are one fix."""
     found = {
         (each.model, frozenset((name, *each.others))): each
-        for name, some in prize.measured().rewrites.items()
+        for name, some in expected_gains.measured().rewrites.items()
         for each in some
     }
     return [
@@ -86,7 +86,7 @@ def estimate(gain: Gain) -> Finding:
     specs = rewrites.in_order(RewriteSpec(name=name) for name in gain.fixes)
     finding = Finding(code="", what="", plan=Plan(rewrites=specs))
     work = workload.propose(opened.ir)
-    (found,) = prize.estimated([finding], opened.ir, run_cost(opened.ir, work)[1])
+    (found,) = expected_gains.estimated([finding], opened.ir, run_cost(opened.ir, work)[1])
     return msgspec.structs.replace(found, brought=tuple(e for e in found.brought if e.model != gain.model))
 
 

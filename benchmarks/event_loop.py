@@ -27,7 +27,7 @@ from ortune.records import FeedRef, Measured, Plan, TrialRequest
 from ortune.runtimes import node, runtimes
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Turns
 
 PLAIN = """
@@ -81,7 +81,7 @@ def trials(folder: Path, model: Path, names: list[str], turns: Turns) -> list[Me
         request = TrialRequest(
             model=str(model), feeds=(FeedRef(name=str(number), path=str(folder / "feeds")),), warmup_runs=20
         )
-        tasks.append(Task(plan=plan, runtime=runtime, request=request, folder=place, scratch=folder))
+        tasks.append(TrialTask(plan=plan, runtime=runtime, request=request, folder=place, scratch=folder))
     found = run(tasks, Machine(), turns) or ()
     for outcome in found:
         assert isinstance(outcome, Measured), outcome

@@ -32,7 +32,7 @@ from ortune.records import Measured, Plan
 from ortune.runtimes import runtimes
 from ortune.search import controls
 from ortune.search.blocks import BASE, IDENTICAL, SPIKE, measured
-from ortune.search.figures import compared, figure
+from ortune.search.figures import figure, trial_log_ratio
 from ortune.search.schedule import NextBlock
 from ortune.stats import calibration, evidence
 from ortune.store.db import SessionLog
@@ -81,7 +81,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
         side, InputOptions(shapes=SHAPES.get(name, {})), folder, SessionLog(None, ""), print, Machine()
     )
     rng = random.Random(f"{name} {condition}")
-    baseline.settle(120)
+    baseline.find_inputs(120)
     run_pilot(baseline, "latency")
     arms = {BASE: baseline.arm(BASE), IDENTICAL: baseline.arm(IDENTICAL)}
     baseline.executor.arms = arms
@@ -104,7 +104,7 @@ def measure(name: str, condition: str, blocks: int, folder: Path) -> dict[str, D
             took = time.monotonic() - began
             assert block is not None and not block.dropped
             trials = {t.arm: t.outcome for t in block.trials}
-            ratio = compared(trials[IDENTICAL], trials[BASE], judgement.statistic)  # type: ignore[arg-type]
+            ratio = trial_log_ratio(trials[IDENTICAL], trials[BASE], judgement.statistic)  # type: ignore[arg-type]
             assert ratio is not None
             turns.ratios[judgement.statistic].append(ratio)
             turns.seconds.append(took)

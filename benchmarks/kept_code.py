@@ -22,13 +22,13 @@ import numpy as np
 from common import model_path
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.records import FeedRef, Measured, Plan, ProviderSpec, TrialRequest
 from ortune.stats import pairs
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Turns
 
 PLAN = Plan(providers=(ProviderSpec(name="wasm"),))
@@ -38,7 +38,7 @@ SHAPES = {"ppocrv2-cls": {"x": (1, 3, 48, 192)}}
 
 
 def pair(
-    side: Resolved, refs: tuple[FeedRef, ...], kept: Path, runs: int, rng: random.Random
+    side: ResolvedSide, refs: tuple[FeedRef, ...], kept: Path, runs: int, rng: random.Random
 ) -> list[Measured]:
     """One block: the page that begins with what lies in a folder, and the one whose folder is new."""
     with tempfile.TemporaryDirectory(prefix="ortune-bench-") as fresh:
@@ -47,7 +47,7 @@ def pair(
             folder = Path(fresh) / name
             folder.mkdir()
             request = TrialRequest(model=str(side.runs), feeds=refs, warmup_runs=3, warmup_ns=30_000_000)
-            task = Task(
+            task = TrialTask(
                 plan=PLAN, runtime=side.runtime_of(PLAN), request=request, folder=folder, scratch=scratch
             )
             tasks.append(task)
@@ -69,7 +69,7 @@ def blocks(model: str, seconds: float) -> list[dict[str, object]]:
         baseline = Measuring(
             side, InputOptions(shapes=SHAPES.get(model, {})), folder, SessionLog(None, ""), print, Machine()
         )
-        baseline.settle(60)
+        baseline.find_inputs(60)
         kept = folder / "kept"
         kept.mkdir()
         runs, took = 20, 0.0

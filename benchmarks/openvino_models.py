@@ -91,7 +91,7 @@ def setup() -> Row:
     host = platform.host()
     builds = [find_runtime().build]
     for name in ("openvino", OLD):
-        runtime = made.require(name, print).runtime
+        runtime = made.require_installed(name, print).runtime
         builds.append(next(iter(runtime.plugins.values()), runtime.build))
     return {"processor": f"{host.cpu} with {host.effective_cpus} cores", "builds": builds}
 

@@ -35,7 +35,7 @@ def cell(row: ReleaseRow, before: ReleaseRow | None) -> str:
     since = row.since_previous
     if since is None or before is None or before.figures is None:
         return duration(row.figures.latency_ns)
-    value = sides.beside(before.figures, row.figures, since)
+    value = sides.new_value(before.figures, row.figures, since)
     return ", ".join(
         filter(None, [value, f"{change(since.ratio)} ({span(since.ratio_low, since.ratio_high)})"])
     )

@@ -47,7 +47,7 @@ def worth(model: str, n_blocks: int, folder: Path) -> tuple[dict[str, tuple[floa
     """Setting -> median ratio to the default, and the worst of its blocks; and nanoseconds of a run by default."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
-    baseline.settle(120)
+    baseline.find_inputs(120)
     run_pilot(baseline, "latency")
     host = platform.host()
     found, _ = proposals(

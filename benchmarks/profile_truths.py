@@ -61,7 +61,7 @@ def fed_by_ortune(model: Path, folder: Path) -> dict[str, FeedValue]:
     """The values that ortune runs the model with."""
     side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine())
-    baseline.settle(120)
+    baseline.find_inputs(120)
     return read_feeds(Path(baseline.arm(BASE).feeds[0].path))
 
 

@@ -76,7 +76,7 @@ class Bench:
         self.baseline = Measuring(
             side, InputOptions(), folder, SessionLog(None, ""), lambda text: None, Machine()
         )
-        self.baseline.settle(120)
+        self.baseline.find_inputs(120)
         run_pilot(self.baseline, "latency")
         self.folder, self.side, self.rng = folder, side, random.Random(7)
         self.free = [spec for spec, _ in rewrites.proposals(side.model.ir, objective="latency")]

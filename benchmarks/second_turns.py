@@ -45,7 +45,7 @@ class ByChance(Raced):
     def rank(self, entry: Entry) -> float:
         """The median, drawn towards 0."""
         n = len(entry.ratios)
-        return entry.middle * n / (n + 2)
+        return entry.median_log_ratio * n / (n + 2)
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
         """Groups by chance."""
@@ -93,10 +93,10 @@ def search(
         assert isinstance(block, Block)
         race.earlier.append(block)
         race.note(block, len(block.trials) * TRIAL_NS)
-        first.see(block)
+        first.count_turns(block)
     race.scale = calibration.null_scale(np.asarray(log_ratios(race.earlier, IDENTICAL, "median")))
     for block in race.earlier:
-        race.rate(block)
+        race.record_ratios(block)
     race.go(race.screen(list(race.entries.values())))
     leader = next((e for e in race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]), None)
     return (factors[leader.arm] if leader else 1.0), min(factors.values())

@@ -26,7 +26,7 @@ from typing import Any
 import ortune
 from common import model_path, write_between
 from ortune import platform
-from ortune.catalogue.providers import of_target, short
+from ortune.catalogue.providers import of_target, short_name
 from ortune.errors import OrtuneError
 from ortune.records import Comparison
 from ortune.runtimes import made
@@ -88,8 +88,8 @@ def table(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     text += [
-        f"| {r['model']} | {r.get('default', '')} | {', '.join(map(short, r.get('raced', ())))} "
-        f"| {short(r['provider']) if 'provider' in r else ''} "
+        f"| {r['model']} | {r.get('default', '')} | {', '.join(map(short_name, r.get('raced', ())))} "
+        f"| {short_name(r['provider']) if 'provider' in r else ''} "
         f"| {r.get('gain') or r.get('error') or 'no gain confirmed'} | {r.get('load', '')} | {r.get('memory', '')} "
         f"| {r.get('plan', '')} |"
         for r in rows
@@ -101,7 +101,7 @@ def table(rows: Sequence[Row]) -> str:
             product *= ratio
         text += ["", f"Geometric mean of {len(ratios)} models: {product ** (-1 / len(ratios)):.3f}x."]
     dropped = [
-        f"{row['model']} with {short(of_target(target).name)}"
+        f"{row['model']} with {short_name(of_target(target).name)}"
         for row in rows
         for target in row.get("dropped", ())
     ]
@@ -151,7 +151,7 @@ def main() -> None:
     done = {row["model"] for row in rows}
     missing = [name for name in chosen if name not in done]
     if missing and not asked.table:
-        made.require(OPENVINO, print)
+        made.require_installed(OPENVINO, print)
     for name in [] if asked.table else missing:
         if asked.minutes and time.monotonic() + budget_s > ends:
             print(f"{name} is left out: no time", flush=True)

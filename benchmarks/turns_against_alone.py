@@ -41,7 +41,7 @@ def effects(model: str, turns: int, alone: int, folder: Path) -> list[dict[str, 
     """One row a setting."""
     side = resolve(SideText(text=str(model_path(model))), common=Plan(), scratch=folder)
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), print, Machine())
-    baseline.settle(120)
+    baseline.find_inputs(120)
     run_pilot(baseline, "latency")
     plans = {text: Plan(settings=knobs.parse_settings([text])) for text in SETTINGS}
     execute = baseline.executor

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from ortune import temporary
-from ortune.targets.browser import kept, page_job, setup
+from ortune.targets.browser import compiled_code, page_job, setup
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.devtools_messages import CALL_S
 
@@ -145,8 +145,8 @@ def hardly_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(page_job, "WARM_MS", 50)
     monkeypatch.setattr(page_job, "AGAIN_MS", 50)
-    monkeypatch.setattr(kept, "_FIRST_S", 0.0)
-    monkeypatch.setattr(kept, "_WRITTEN_S", 0.2)
+    monkeypatch.setattr(compiled_code, "_FIRST_S", 0.0)
+    monkeypatch.setattr(compiled_code, "_WRITTEN_S", 0.2)
 
 
 class Browser:

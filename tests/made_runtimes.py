@@ -21,7 +21,7 @@ def require(name: str, cache: Path = CACHE) -> MadeRuntime:
     """
     os.environ["XDG_CACHE_HOME"] = str(cache)
     try:
-        return made.require(name, print)
+        return made.require_installed(name, print)
     except RuntimeNotFound as error:
         if not any(words in error.what for words in ("unreachable", "has no", "not supported")):
             raise

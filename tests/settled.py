@@ -23,5 +23,5 @@ def settled(model: Path, folder: Path, inputs: Path | None = None) -> Measuring:
     side = resolve(SideText(text=str(model)), common=Plan(), scratch=folder)
     options = InputOptions(inputs=inputs)
     baseline = Measuring(side, options, folder, SessionLog(None, ""), lambda text: None, Machine())
-    baseline.settle(60.0)
+    baseline.find_inputs(60.0)
     return baseline

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from ortune import monotonic
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import Failed, Measured
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run as run_for_real
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import ALONE
 
 _answers: dict[tuple[str, ...], Measured | Failed] = {}
@@ -38,7 +38,7 @@ def model_name(path: str) -> str:
     return _names[key]
 
 
-def name_of(task: Task) -> str:
+def name_of(task: TrialTask) -> str:
     """What a task runs: the digest of a model's file; of a source its name, and how it is run."""
     source = task.runtime.source
     return f"{source.source} {source.style}" if source is not None else model_name(task.request.model)
@@ -47,14 +47,14 @@ def name_of(task: Task) -> str:
 class Here(Machine):
     """This machine, whose sensors nobody reads: those of the simulated one take their place."""
 
-    def sensors(self) -> Snapshot:
-        return Snapshot(load1=0.0, busy_us=0, own_us=0, at_ns=0)
+    def sensors(self) -> SensorSnapshot:
+        return SensorSnapshot(load1=0.0, busy_us=0, own_us=0, at_ns=0)
 
 
 here = functools.cache(Here)
 
 
-def answer(task: Task) -> Measured | Failed:
+def answer(task: TrialTask) -> Measured | Failed:
     """What a real trial of the task answers; one is run where none of the same model, plan and inputs was."""
     request = task.request
     if request.profile_path:
@@ -71,7 +71,7 @@ def answer(task: Task) -> Measured | Failed:
     return _answers[key]
 
 
-def _run_once(task: Task, folder: Path) -> Measured | Failed:
+def _run_once(task: TrialTask, folder: Path) -> Measured | Failed:
     """A real trial, loaded and run once, with its outputs kept."""
     folder.mkdir(parents=True)
     request = msgspec.structs.replace(
@@ -88,7 +88,7 @@ def _run_once(task: Task, folder: Path) -> Measured | Failed:
     return outcomes[0]
 
 
-def outputs_of(real: Measured, task: Task, *, lies: bool) -> str:
+def outputs_of(real: Measured, task: TrialTask, *, lies: bool) -> str:
     """The outputs where the task wants them; one that lies has others."""
     if not task.request.outputs_path:
         return ""

@@ -28,7 +28,7 @@ from ortune.rules import Facts, Rule
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run as run_for_real
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.tool import ToolProcess
 from ortune.targets.turns import ALONE, Turns
 from simulated_answers import KEPT, model_name
@@ -194,9 +194,9 @@ class _Simulated(Machine):
         if not lab.allocators:
             self.__dict__["allocators"] = {}
 
-    def sensors(self) -> platform.Snapshot:
+    def sensors(self) -> platform.SensorSnapshot:
         lab = self.lab
-        return platform.Snapshot(
+        return platform.SensorSnapshot(
             load1=float(lab.weather.loops),
             busy_us=int(1e6 * lab.weather.loops * min(lab.now_s, lab.weather.until_s or lab.now_s)),
             own_us=0,
@@ -212,7 +212,7 @@ class _Simulated(Machine):
 
     def _run(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[TrialTask],
         turns: Turns = ALONE,
         rng: random.Random | None = None,
         stop: Callable[[], bool] = lambda: False,

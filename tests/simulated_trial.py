@@ -11,7 +11,7 @@ import numpy as np
 
 from ortune import targets
 from ortune.records import Failed, FailureReason, Measured, MemoryKept, Outcome, Plan, Sensors
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from simulated_answers import answer, name_of, outputs_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def log_factor(seed: int, model: str, plan: Plan, *, differ: bool) -> float:
 class Trial:
     """One trial: what it answers is real, what it takes is drawn."""
 
-    def __init__(self, lab: Lab, task: Task, *, timed: bool) -> None:
+    def __init__(self, lab: Lab, task: TrialTask, *, timed: bool) -> None:
         self.lab, self.task, self.real = lab, task, answer(task)
         self.model = name_of(task)
         kind = f"{self.model} {task.plan.id} {task.request.wait_ratio} {timed}"

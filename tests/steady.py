@@ -17,7 +17,7 @@ from ortune.records import Measured, Outcome, Sensors
 from ortune.records.protocol import CaseTimes
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 
 RUN_NS = 50_000
 PROCESS, NOISE = 0.02, 0.005
@@ -32,11 +32,11 @@ class Steady(Machine):
         self.trials = self._run
         self._draw = random.Random(0)
 
-    def taken_cpus(self, since: platform.Snapshot) -> float | None:
+    def taken_cpus(self, since: platform.SensorSnapshot) -> float | None:
         """None are taken."""
         return 0.0
 
-    def _run(self, tasks: Sequence[Task], *how: Any) -> tuple[Outcome, ...] | None:
+    def _run(self, tasks: Sequence[TrialTask], *how: Any) -> tuple[Outcome, ...] | None:
         outcomes = run(tasks, Machine(), *how)
         return outcomes and tuple(
             self._steady(outcome) if isinstance(outcome, Measured) else outcome for outcome in outcomes

@@ -12,7 +12,7 @@ import pytest
 import made_runtimes
 from ortune.platform import host
 from ortune.records import ProviderReport, Runtime
-from ortune.runtimes.here import SOFTWARE_GPU
+from ortune.runtimes.local_support import SOFTWARE_GPU
 from ortune.runtimes.runtimes import probe
 from ortune.targets import Target
 

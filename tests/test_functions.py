@@ -14,7 +14,7 @@ from ortune import functions
 from ortune.api import function, verbs
 from ortune.cli.verbs import options_of
 from ortune.errors import UsageError
-from ortune.functions import as_arguments, flags, grouped
+from ortune.functions import as_arguments, flags, options_by_section
 from ortune.verbs._shared.spelling import option_fields
 
 
@@ -22,7 +22,7 @@ from ortune.verbs._shared.spelling import option_fields
 def test_help_has_a_short_signature_and_every_option_with_its_kind(verb: str) -> None:
     page = pydoc.plain(pydoc.render_doc(function(verb)))
     assert "**options" in page.splitlines()[2] and len(page.splitlines()[2]) < 120
-    for heading, lines in grouped(options_of(verb).Options).items():
+    for heading, lines in options_by_section(options_of(verb).Options).items():
         assert f"{heading}:" in page
         for name, kind, help_ in lines:
             assert f"{name} ({kind}): " in page and help_.endswith(".")

@@ -178,15 +178,15 @@ def passes(model: OpenModel) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"rule {rule.code}", lambda rule=rule: rule.findings(facts)  # type: ignore[misc]
     for rewrite in rewrites.all_rewrites().values():
         yield f"rewrite {rewrite.name}", lambda rewrite=rewrite: rewrite.proposes(graph, work)  # type: ignore[misc]
-    values, shares = shapes(graph), summary.work_of(graph, shaped)
+    values, shares = shapes(graph), summary.work_shares(graph, shaped)
     yield "shapes", lambda: shapes(graph)
-    yield "work", lambda: summary.work_of(graph, shaped)
+    yield "work", lambda: summary.work_shares(graph, shaped)
     for form in support.FORMATS:
         parts = partition(graph, form, values=values)
         yield f"partition {form.name}", lambda form=form: partition(graph, form, values=values)  # type: ignore[misc]
         yield f"state {form.name}", lambda parts=parts: summary.state(parts, shares, "as-is")  # type: ignore[misc]
         yield f"regions {form.name}", lambda parts=parts: summary.regions(parts, shares)  # type: ignore[misc]
-        yield f"split {form.name}", lambda parts=parts: summary.splitting(parts, shares)  # type: ignore[misc]
+        yield f"split {form.name}", lambda parts=parts: summary.most_splitting_operator(parts, shares)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)

@@ -74,11 +74,11 @@ def test_a_stop_in_the_midst_of_a_start_leaves_nothing_that_nobody_knows(
             launcher.Child(shell("sleep 60"), folder=tmp_path / "of")
         monkeypatch.undo()
         other = launcher.Child(shell("sleep 60"), folder=tmp_path)
-        launcher.end_in(tmp_path / "of")
+        launcher.end_processes_in(tmp_path / "of")
         assert gone(*started) and psutil.pid_exists(other.pid)
     finally:
         signal.signal(signal.SIGUSR1, before)
-        launcher.end_in(tmp_path)
+        launcher.end_processes_in(tmp_path)
     assert gone(other.pid)
 
 

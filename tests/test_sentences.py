@@ -14,7 +14,7 @@ CORE = ("measuring", "engines", "search", "outputs", "stats")
 STEPS = "verbs"
 """A verb's words, page and options (the help) may write; its steps and results are counted."""
 WORDS = re.compile(
-    r"words|page|sections|options|_shared/common|headline|details|brief|elsewhere|groups|spelling"
+    r"words|page|sections|options|_shared/common|headline|details|brief|remote_browser|other_providers|groups|spelling"
 )
 """Files of verbs that are words: by their name, or by that of their folder."""
 LEAST_WORDS = 4
@@ -24,7 +24,10 @@ ELSEWHERE = {
     "search/phases.py": "the table of budget shares, which docs/budgets.md is made of",
     "search/figures.py": "the names of statistics, as documents have them",
     "measuring/failures.py": "errors of ONNX Runtime, with what to do about each",
-    "outputs/task.py": "what each metric takes: a part of errors",
+    "outputs/metrics/accuracy.py": "what the metric takes: a part of errors",
+    "outputs/metrics/boxes.py": "what the metric takes: a part of errors",
+    "outputs/metrics/ctc.py": "what the metric takes: a part of errors",
+    "outputs/metrics/perplexity.py": "what the metric takes: a part of errors",
     "engines/partitions/coreml.py": "the condition that a node breaks: a detail of the reason, which has a code",
     "engines/partitions/nnapi.py": "the same",
     "engines/partitions/xnnpack.py": "the same",

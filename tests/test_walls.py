@@ -19,8 +19,8 @@ ROOMS = {
     "records": set(),
     "printable": set(),
     "errors": {"printable"},
-    "elsewhere": set(),
-    "launcher": {"elsewhere"},
+    "assigned_host": set(),
+    "launcher": {"assigned_host"},
     "files": set(),
     "temporary": set(),
     "monotonic": set(),
@@ -34,11 +34,11 @@ ROOMS = {
     "worker": set(),
     "sources": {"worker"},
     # What runs on a host of a cluster is sent there by its source.
-    "cluster": {"launcher", "elsewhere", "worker", "store"},
+    "cluster": {"launcher", "assigned_host", "worker", "store"},
     "platform": {"launcher"},
     "graph": {"launcher", "temporary"},
-    "runtimes": {"launcher", "elsewhere", "platform", "store"},
-    "targets": {"launcher", "elsewhere", "temporary", "platform", "runtimes", "catalogue", "graph"},
+    "runtimes": {"launcher", "assigned_host", "platform", "store"},
+    "targets": {"launcher", "assigned_host", "temporary", "platform", "runtimes", "catalogue", "graph"},
     "inputs": {"graph"},
     "outputs": {"graph", "inputs", "store"},
     "rewrites": {"graph", "trace"},
@@ -51,7 +51,7 @@ ROOMS = {
     # Where the first outputs of a model are wrong, the engine of bisect names the node.
     "measuring": {
         "stats", "graph", "catalogue", "store", "runtimes", "targets", "inputs", "outputs", "rewrites", "rules",
-        "bundle", "search", "launcher", "elsewhere", "temporary", "engines", "show",
+        "bundle", "search", "launcher", "assigned_host", "temporary", "engines", "show",
     },
     # What confines a process of a framework also says whether this system can.
     "engines": {
@@ -60,7 +60,7 @@ ROOMS = {
     },
     "verbs": {
         "stats", "graph", "trace", "catalogue", "targets", "store", "show", "runtimes", "inputs", "outputs", "rewrites",
-        "rules", "bundle", "search", "measuring", "engines", "recorder", "cluster", "elsewhere",
+        "rules", "bundle", "search", "measuring", "engines", "recorder", "cluster", "assigned_host",
     },
     "answer": {"show"},
     "notebook": {"show"},

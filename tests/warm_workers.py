@@ -24,7 +24,7 @@ from ortune import launcher
 from ortune.catalogue.providers import CPU
 from ortune.records import Applied
 from ortune.targets import archive
-from ortune.targets.process import Process
+from ortune.targets.process import ProcessRunner
 from ortune.targets.worker import Worker
 from warm_start import SESSION, SPINS, TITLE_BYTES
 
@@ -139,7 +139,7 @@ class WarmChild(launcher.Child):
 
     def __init__(self, start: Callable[[], Forked], folder: Path) -> None:
         self.folder, self._guard = folder, None
-        with launcher._whole():
+        with launcher._postponed_interrupts():
             self.process: Any = start()
             self.pid = self.process.pid
             launcher._running.add(self)
@@ -164,9 +164,9 @@ def child(
 
 def _is_plain(worker: Worker, program: str, settings: tuple[Applied, ...]) -> bool:
     """Whether it is a worker of this interpreter and of this machine's CPU, with nothing set before it starts."""
-    plain = type(worker) in (Worker, Process) and worker.runtime.host is None
+    plain = type(worker) in (Worker, ProcessRunner) and worker.runtime.host is None
     of_process = any(item.channel in ("env", "preload") for item in settings)
-    plan = worker.task.plan if isinstance(worker, Process) else None
+    plan = worker.task.plan if isinstance(worker, ProcessRunner) else None
     others = plan is not None and any(provider.name != CPU.name for provider in plan.providers)
     unpacked = Path(program).is_dir()
     return plain and unpacked and not of_process and not others and worker.runtime.python == sys.executable

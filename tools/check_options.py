@@ -60,7 +60,7 @@ def main() -> None:
     wheels = [Path(word) for word in sys.argv[1:] if "=" not in word]
     sources = [word.partition("=") for word in sys.argv[1:] if "=" in word]
     lacking = 0
-    for provider in providers.every():
+    for provider in providers.all_providers():
         names = options_of(provider)
         texts = {w.name: libraries(w) for w in wheels if names and brings(w, provider)}
         texts |= {text: Path(text).read_bytes() for target, _, text in sources if target == provider.target}

@@ -18,7 +18,7 @@ def allowed() -> str:
     """The whole file."""
     table = {
         "settings": {name: _setting(knob) for name, knob in knobs.all_knobs().items()},
-        "providers": {p.name: sorted(p.options) for p in providers.that(lambda p: p.target)},
+        "providers": {p.name: sorted(p.options) for p in providers.providers_with(lambda p: p.target)},
     }
     return json.dumps(table, indent=1, sort_keys=True) + "\n"
 

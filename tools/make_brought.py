@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from ortune import rewrites
 from ortune.graph.model.open import open_model
 from ortune.records import Brought
-from ortune.rules.prize import TABLE, Measured, kind_of
+from ortune.rules.expected_gains import TABLE, MeasuredGains, kind_of
 from zoo import MODELS, model_path
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results.md"
@@ -47,8 +47,8 @@ def table(results: str) -> str:
             by_rewrite[name].append(_ratio(ratio, model))
     named = sorted({each.model for some in by_rewrite.values() for each in some})
     # What a model is made of does not change; only one that is new in the tables is opened.
-    old = msgspec.json.decode(TABLE.read_bytes(), type=Measured).models
-    found = Measured(
+    old = msgspec.json.decode(TABLE.read_bytes(), type=MeasuredGains).models
+    found = MeasuredGains(
         rewrites=dict(sorted(by_rewrite.items())),
         models={name: old.get(name) or kind_of(open_model(model_path(name)).ir) for name in named},
     )

@@ -35,7 +35,7 @@ from ortune.graph.model.open import open_model  # noqa: E402
 from ortune.inputs import workload  # noqa: E402
 from ortune.inputs.run_cost import run_cost  # noqa: E402
 from ortune.records import Finding  # noqa: E402
-from ortune.rules import Facts, Rule, prize  # noqa: E402
+from ortune.rules import Facts, Rule, expected_gains  # noqa: E402
 from ortune.show import finding_words  # noqa: E402
 from ortune.verbs._shared.spelling import option_fields  # noqa: E402
 
@@ -118,7 +118,11 @@ def findings(rule: Rule, folder: Path) -> tuple[Finding, ...]:
     if facts.model is None or not any(finding.plan and finding.plan.rewrites for finding in found):
         return found
     work = workload.propose(facts.model.ir)
-    return prize.estimated(found, facts.model.ir, run_cost(facts.model.ir, work)[1]) if work.cases else found
+    return (
+        expected_gains.estimated(found, facts.model.ir, run_cost(facts.model.ir, work)[1])
+        if work.cases
+        else found
+    )
 
 
 def _finding(finding: Finding) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from make_schemas import result_of
 from ortune.api import function, verbs
-from ortune.functions import grouped
+from ortune.functions import options_by_section
 from ortune.objectives import HistoryObjective, Objective
 
 STUB = Path(__file__).resolve().parents[1] / "src" / "ortune" / "__init__.pyi"
@@ -52,7 +52,7 @@ def _function(verb: str) -> str:
     """One function: its arguments by position, and a table of its options by section of the help."""
     options = importlib.import_module(f"ortune.verbs.{verb}.options").Options
     signature = inspect.signature(function(verb))
-    told = {name: help_ for lines in grouped(options).values() for name, _, help_ in lines}
+    told = {name: help_ for lines in options_by_section(options).values() for name, _, help_ in lines}
     first, table, switch = [], [], False
     for parameter in signature.parameters.values():
         kind = "Watcher | None" if parameter.name == "watcher" else _text(parameter.annotation)

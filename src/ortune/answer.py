@@ -68,7 +68,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
             if not table:
                 records = ()  # such as a diagnosis with too small a budget for a profile
             else:
-                choices = ", ".join(tables(self.result))
+                choices = ", ".join(table_names(self.result))
                 raise UsageError(f"the result has no table {table!r}", do=f"one of {choices}")
         return pandas.json_normalize([msgspec.to_builtins(record) for record in records])
 
@@ -77,14 +77,14 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return self.schema.split("/")[1]
 
     def _document(self) -> Document:
-        from ortune.show.finding_words import introduced
+        from ortune.show.finding_words import with_common_parts
         from ortune.show.verb_modules import module_of
 
         words = module_of(self._verb, "words")
-        return introduced(words.document(self), self)
+        return with_common_parts(words.document(self), self)
 
 
-def tables(result: Any) -> list[str]:
+def table_names(result: Any) -> list[str]:
     """Return the names of a result's fields with records."""
     names = []
     for name in result.__struct_fields__:
@@ -94,6 +94,6 @@ def tables(result: Any) -> list[str]:
     return names
 
 
-def answered(envelope: Envelope[Any]) -> Answer[Any]:
+def as_answer(envelope: Envelope[Any]) -> Answer[Any]:
     """Return a verb's document as an ``Answer``."""
     return Answer(**{name: getattr(envelope, name) for name in envelope.__struct_fields__})

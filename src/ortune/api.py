@@ -36,7 +36,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
     mapping of names to values. The function returns the whole document, and raises OrtuneError if there is none.
     """
     from ortune import Watcher, functions, notebook
-    from ortune.answer import Answer, answered
+    from ortune.answer import Answer, as_answer
     from ortune.verbs import run_verb
     from ortune.verbs._shared.spelling import option_fields
 
@@ -65,7 +65,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
                 action = partial(run_verb, module, asked.Options(**spelled), began_s=began_s)
             if watcher is None and bar and notebook.runs_here():
                 watcher = Watcher(step=stack.enter_context(notebook.progress()))
-            return answered(action(watcher))
+            return as_answer(action(watcher))
 
     call.__name__ = call.__qualname__ = verb
     call.__module__ = "ortune"

@@ -48,7 +48,7 @@ def write(
             fill(file)
         return
     if typed:
-        path = _led_to(path)
+        path = _link_target(path)
     part = path.with_name(f".{path.name[:_STEM]}.{secrets.token_hex(8)}.part")
     mode = _PRIVATE if private else _mode(path)
     flags = _flags(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -68,7 +68,7 @@ def write(
         raise
 
 
-def put(part: Path, path: Path, *, typed: bool) -> None:
+def move_into_place(part: Path, path: Path, *, typed: bool) -> None:
     """Move a finished file to its path, keeping the permissions of a replaced file.
 
     Args:
@@ -79,7 +79,7 @@ def put(part: Path, path: Path, *, typed: bool) -> None:
     Raises:
         OSError: If it cannot be moved.
     """
-    goal = _led_to(path) if typed else path
+    goal = _link_target(path) if typed else path
     mode = _mode(goal)
     if mode is not None:
         part.chmod(mode)
@@ -101,7 +101,7 @@ def require_writable(path: Path, option: str, *, for_model: bool = False) -> Non
     if is_folder(path):
         raise UsageError("is a folder", where=str(path), do=f"pass a file: {option} FILE")
     try:
-        goal = _led_to(path) if path.is_symlink() else path
+        goal = _link_target(path) if path.is_symlink() else path
         if not is_folder(goal.parent):
             raise UsageError("no such folder", where=str(goal.parent), do=f"create it, or {do}")
         if not for_model and goal.suffix.lower() in _MODELS and is_file(goal):
@@ -205,7 +205,7 @@ def private_file(path: Path) -> None:
         os.close(fd)
 
 
-def _led_to(path: Path) -> Path:
+def _link_target(path: Path) -> Path:
     """Return the target of a path that the user typed.
 
     Raises:

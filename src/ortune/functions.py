@@ -94,7 +94,7 @@ def documentation(about: str, raises: str, options: type, example: str) -> str:
         example: Example call.
     """
     parts = [about]
-    for heading, lines in grouped(options).items():
+    for heading, lines in options_by_section(options).items():
         parts.append("\n".join([f"{heading}:", *(_wrapped(*line) for line in lines)]))
     return "\n\n".join([*parts, f"Example:\n    >>> {example}", raises])
 
@@ -103,7 +103,7 @@ def _wrapped(name: str, kind: str, help_: str) -> str:
     return textwrap.fill(f"{name} ({kind}): {help_}", 110, initial_indent=" " * 4, subsequent_indent=" " * 8)
 
 
-def grouped(options: type) -> dict[str, list[tuple[str, str, str]]]:
+def options_by_section(options: type) -> dict[str, list[tuple[str, str, str]]]:
     """Return (name, type, meaning) of each option, by its section of the help."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     fields = flags(options)
@@ -114,13 +114,15 @@ def grouped(options: type) -> dict[str, list[tuple[str, str, str]]]:
         heading = (
             PYTHON if spelling is None else ARGUMENTS if isinstance(spelling, Argument) else spelling.panel
         )
-        groups.setdefault(heading, []).append((field.name, kind(field), as_arguments(meaning(field), fields)))
+        groups.setdefault(heading, []).append(
+            (field.name, type_words(field), as_arguments(meaning(field), fields))
+        )
     groups.setdefault(PYTHON, []).extend(OF_PYTHON)
     groups[PYTHON] = groups.pop(PYTHON)  # last
     return groups
 
 
-def kind(field: OptionField) -> str:
+def type_words(field: OptionField) -> str:
     """Describe the types that a function accepts for a field: "path", "str or number", "str, list or dict"."""
     if field.many:
         return "path" if isinstance(field.spelling, Argument) else "str, list or dict"
@@ -145,7 +147,7 @@ def value_of(field: OptionField, value: Any) -> Any:
         raise UsageError(
             f"{type(value).__name__} is not accepted: {value!r}",
             where=field.name,
-            do=f"accepted: {kind(field)}",
+            do=f"accepted: {type_words(field)}",
         )
     return as_written(field, value)
 

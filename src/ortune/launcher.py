@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ortune import elsewhere, monotonic
+from ortune import assigned_host, monotonic
 
 OUTPUT_BYTES = 4 << 20
 """Maximum bytes kept from the end of each output stream, which shows how a command ended."""
@@ -103,15 +103,15 @@ class Child:
     ) -> None:
         self.folder = folder
         self._guard: Child | None = None
-        self.process: subprocess.Popen[bytes] | elsewhere.Process
-        host = elsewhere.assigned.get()
+        self.process: subprocess.Popen[bytes] | assigned_host.HostProcess
+        host = assigned_host.assigned.get()
         if host is not None and command[0] == host.python:
             self.is_here = False
             self.process = host.start(command[1:], log)
             self.pid = self.process.pid
             _running.add(self)
             return
-        with _whole():
+        with _postponed_interrupts():
             self.process = subprocess.Popen(
                 command,
                 stdin=subprocess.PIPE,
@@ -204,7 +204,7 @@ class Foreground:
     """
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str]) -> None:
-        with _whole():
+        with _postponed_interrupts():
             self.process = subprocess.Popen(command, env=environment)
         self.pid = self.process.pid
 
@@ -320,7 +320,7 @@ def interrupt(error: BaseException) -> None:
     _postponed.append(error)
 
 
-def end_in(folder: Path) -> None:
+def end_processes_in(folder: Path) -> None:
     """End all processes with a working directory in or below a folder."""
     for child in list(_running):
         if child.folder is not None and child.folder.is_relative_to(folder):
@@ -342,7 +342,7 @@ _postponed: list[BaseException] = []
 
 
 @contextlib.contextmanager
-def _whole() -> Iterator[None]:
+def _postponed_interrupts() -> Iterator[None]:
     """Postpone an ``interrupt`` until the end of the block."""
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -16,7 +16,7 @@ def visible(text: str) -> str:
     Runners interpret ``##[...]`` and ``##name[...]`` anywhere in a line.
     """
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return no_commands(text, "\\x23#")
+    return without_job_commands(text, "\\x23#")
 
 
 def lines(text: str) -> str:
@@ -35,7 +35,7 @@ def operand(name: object) -> str:
     return f"./{text}" if text.startswith("-") else text
 
 
-def no_commands(text: str, written: str) -> str:
+def without_job_commands(text: str, written: str) -> str:
     """Return the text with ``written`` in place of the ``##`` of each ``##[...]``."""
     return _COMMAND_INSIDE.sub(lambda match: written, text)
 

@@ -113,13 +113,13 @@ def remove_sockets(place: Path) -> None:
             leftover = Path(folder, _SOCKET).readlink().parent
             if (
                 "chrom" in leftover.name.lower()
-                and leftover.parent == short()
+                and leftover.parent == short_folder()
                 and _own(leftover, stat.S_ISDIR)
             ):
                 shutil.rmtree(leftover)
 
 
-def short() -> Path:
+def short_folder() -> Path:
     """Return the system's temporary folder, or ``/tmp`` if the path is too long for sockets."""
     usual = Path(tempfile.gettempdir())
     return usual if len(str(usual)) <= _LONGEST or not Path("/tmp").is_dir() else Path("/tmp")

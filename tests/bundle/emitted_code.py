@@ -65,7 +65,7 @@ def single() -> dict[str, dict[str, Value]]:
     return {
         f"{name}={i}": {name: value}
         for name, knob in knobs.all_knobs().items()
-        if not knob.of_browsers
+        if not knob.is_only_in_browsers
         for i, value in enumerate(values(knob))
     }
 
@@ -91,7 +91,7 @@ def forms(file: str) -> list[str]:
 @cache
 def plans() -> dict[str, dict[str, str]]:
     """Every setting one at a time, all at once, and no setting."""
-    native = {name: knob for name, knob in knobs.all_knobs().items() if not knob.of_browsers}
+    native = {name: knob for name, knob in knobs.all_knobs().items() if not knob.is_only_in_browsers}
     found = {name: emitted(settings, owners(settings)) for name, settings in single().items()}
     everything = {
         name: knob.choices[-1] if knob.choices else values(knob)[0] for name, knob in native.items()

@@ -25,7 +25,7 @@ def some_value(knob: Knob) -> Value:
     return knob.choices[-1] if knob.choices else "0"
 
 
-@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if not k.of_browsers])
+@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if not k.is_only_in_browsers])
 def test_is_in_the_code_of_every_language(name: str) -> None:
     knob = knobs.find(name)
     own = (ProviderSpec(name=knob.provider),) if knob.provider else ()

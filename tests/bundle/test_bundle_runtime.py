@@ -19,7 +19,7 @@ from ortune.bundle import format as bundle_format
 from ortune.errors import UsageError
 from ortune.records import ProviderSpec
 from ortune.runtimes import made
-from ortune.runtimes.here import SOFTWARE_GPU
+from ortune.runtimes.local_support import SOFTWARE_GPU
 from targets_here import usable
 
 PROVIDERS = (ProviderSpec(name="OpenVINOExecutionProvider"),)
@@ -58,7 +58,7 @@ def test_it_says_what_it_needs_and_runs_there(tmp_path: Path, make_bundle: Bundl
     # A verb that runs the bundle takes a runtime with its packages, among all that ortune has made. On processors that
     # are not Intel's there are two, since `openvino` is the same wheel there.
     ran = ortune.bench(bundle, processes=3, runs=3, store=tmp_path / "store").result
-    equal = [one.runtime for one in made.made() if made.pinned(one) == info.requirements]
+    equal = [one.runtime for one in made.installed() if made.pinned(one) == info.requirements]
     assert found.runtime in equal
     assert ran.side.runtime in equal
     assert ran.side.plan.provider_names == ("OpenVINOExecutionProvider",)

@@ -106,7 +106,7 @@ def test_what_comes_after_jspi_needs_no_jspi(fallback: Plan | None, tmp_path: Pa
     assert 'import("onnxruntime-web/jspi")' in emitted(model, WASM, web_build="jspi")["load.web.mjs"]
 
 
-@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.of_browsers])
+@pytest.mark.parametrize("name", [n for n, k in knobs.all_knobs().items() if k.is_only_in_browsers])
 def test_every_setting_of_a_page_is_in_the_code(name: str, tmp_path: Path) -> None:
     knob = knobs.find(name)
     texts = {"web_force_cpu_nodes": "a;b", "web_free_dimensions": "n=2", "web_isolation": None}
@@ -117,7 +117,7 @@ def test_every_setting_of_a_page_is_in_the_code(name: str, tmp_path: Path) -> No
     provider = next(
         p
         for p in ("wasm", "webgpu", "webgl", "webnn")
-        if knob.provider in ("", p) and knob.runs(str(value), p)
+        if knob.provider in ("", p) and knob.runs_on(str(value), p)
     )
     model = open_model(matmul(tmp_path / "net.onnx"))
     plain = emitted(model, ProviderSpec(name=provider))["load.web.mjs"]

@@ -83,8 +83,8 @@ def settable(knob: Knob, group: list[Knob]) -> bool:
 def test_settings_arrive_together(bench: Bench) -> None:
     """Every setting that ORT or the process can echo, in as few processes as their conflicts allow."""
     left = [k for k in knobs.all_knobs().values() if k.kind != "text" and k.channel != "preload"]
-    left = [k for k in left if not (k.provider or k.of_browsers)]
-    left = [k for k in left if knobs.too_old(k, bench.version) == ""]
+    left = [k for k in left if not (k.provider or k.is_only_in_browsers)]
+    left = [k for k in left if knobs.why_too_old(k, bench.version) == ""]
     left = [
         k for k in left if k.probe != "rows"
     ]  # this model has no batch; tests/worker/test_rows.py has one

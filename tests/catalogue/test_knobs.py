@@ -122,18 +122,14 @@ def test_a_row_that_is_wrong_is_named(
         list(knobs._read())
 
 
-NEVER_RUN = {"coreml", "directml", "dnnl", "migraphx", "nnapi", "tensorrt", "tensorrt-rtx", "xnnpack"}
-"""Targets for which nobody who works on ortune had a device, or a build."""
-
-
 @every_row
-def test_a_setting_of_what_never_ran_says_so(knob: Knob) -> None:
+def test_a_setting_of_an_untested_provider_says_so(knob: Knob) -> None:
     provider = knob.provider
-    never = bool(provider) and providers.find(provider).target in NEVER_RUN
+    never = bool(provider) and providers.find(provider).untested
     sentence = "Untested by ortune."
     said = sentence in " ".join(knob.documentation.split())
     assert said == never, (
-        f"only documentation of providers in NEVER_RUN contain {sentence!r}; this one is of {provider!r}"
+        f"only settings of providers with untested = true are documented with {sentence!r}; this one is of {provider!r}"
     )
 
 
@@ -240,7 +236,7 @@ def together() -> list[list[Knob]]:
     """Settings that one session can have: all that are only echoed and do not conflict; others have one each."""
     groups: list[list[Knob]] = []
     # A provider's own, and a browser's, are tried where they are: in the conformance suite of targets.
-    for knob in (k for k in KNOBS if not (k.provider or k.of_browsers)):
+    for knob in (k for k in KNOBS if not (k.provider or k.is_only_in_browsers)):
         alone = knob.probe or knob.needs or knob.channel == "preload"
         fitting = (
             group for group in groups
@@ -289,7 +285,7 @@ def test_onnx_runtime_knows_every_key() -> None:
     ]
     assert len(own) > 20
     for knob in own:
-        if knobs.too_old(knob, onnxruntime.__version__) == "":
+        if knobs.why_too_old(knob, onnxruntime.__version__) == "":
             assert any(knob.key.encode() + b"\0" in library for library in libraries), (
                 f"onnxruntime {onnxruntime.__version__} does not contain the key {knob.key!r} of {knob.name}: "
                 "correct its spelling, or set since to the release that introduces it"

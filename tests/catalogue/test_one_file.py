@@ -36,7 +36,7 @@ from ortune.records import (
     Runtime,
     Workload,
 )
-from ortune.search.plan_edits import changed
+from ortune.search.plan_edits import with_change
 from ortune.search.proposals.neighbours import neighbours
 from ortune.search.proposals.settings import proposals
 from ortune.store.db import SessionLog
@@ -100,7 +100,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def forget() -> None:
-    files.forget()
+    files.clear_caches()
     for cached in (knobs.rows, knobs.all_knobs):
         cached.cache_clear()
 
@@ -136,7 +136,7 @@ def test_it_is_parsed_and_told(new: str) -> None:
 
 def test_what_it_says_of_another_setting_holds_for_both(new: str) -> None:
     assert knobs.find("enable_mem_reuse").conflicts == (new,)
-    assert changed(Plan(settings={new: 4}), Plan(settings={"enable_mem_reuse": False}), Plan()) is None
+    assert with_change(Plan(settings={new: 4}), Plan(settings={"enable_mem_reuse": False}), Plan()) is None
 
 
 def test_its_role_decides_its_neighbours_and_what_a_bundle_keeps(new: str) -> None:

@@ -21,7 +21,7 @@ APART = ("targets", "worker")
 CPU = providers.CPU.target
 COMMON = {CPU, providers.NODE.target}
 """Targets whose names have other meanings too."""
-NAMES = {name for p in providers.every() for name in (p.name, p.target)} - {"", *COMMON}
+NAMES = {name for p in providers.all_providers() for name in (p.name, p.target)} - {"", *COMMON}
 WORDS = re.compile(rf"\w*{providers.SUFFIX}\b|(?<=target )(?:{'|'.join(NAMES | COMMON)})\b")
 
 NAMED = {
@@ -83,7 +83,7 @@ def test_a_new_one_is_found(code: str, names: set[str]) -> None:
 
 
 def test_every_provider_has_one_file_and_one_name() -> None:
-    every = providers.every()
+    every = providers.all_providers()
     targets = [p.target for p in every if p.target]
     for names in ([p.name for p in every], targets):
         twice = [name for name, n in Counter(names).items() if n > 1]
@@ -96,7 +96,7 @@ def test_every_provider_has_one_file_and_one_name() -> None:
         )
 
 
-@pytest.mark.parametrize("provider", providers.every(), ids=lambda p: p.name)
+@pytest.mark.parametrize("provider", providers.all_providers(), ids=lambda p: p.name)
 def test_a_row_has_the_types_of_its_fields(provider: Provider) -> None:
     assert msgspec.convert(msgspec.to_builtins(provider), Provider) == provider
 

@@ -34,14 +34,14 @@ def names(found: list[SettingProposal]) -> set[str]:
 def test_a_page_is_proposed_its_own_settings_and_no_other() -> None:
     found = names(of_a_page("wasm"))
     assert {"web_threads", "web_build", "web_graph_optimization_level", "web_mem_pattern"} <= found
-    assert all(knobs.find(name).of_browsers for name in found)
+    assert all(knobs.find(name).is_only_in_browsers for name in found)
     assert not any(knobs.find(name).provider not in ("", "wasm") for name in found)
 
 
 def test_a_process_is_proposed_none_of_them() -> None:
     for providers in ([], ["CPUExecutionProvider"], ["WebGpuExecutionProvider"]):
         found = proposals(BLOCK, 4, "1.31.1", [], allow=ALLOW, providers=providers)[0]
-        assert found and not any(knobs.find(name).of_browsers for name in names(found))
+        assert found and not any(knobs.find(name).is_only_in_browsers for name in names(found))
 
 
 def test_what_a_search_proposes_for_a_page_are_settings_of_pages() -> None:
@@ -58,7 +58,7 @@ def test_what_a_search_proposes_for_a_page_are_settings_of_pages() -> None:
         ),
     )
     assert found
-    assert all(knobs.find(name).of_browsers for each in found for name in each.plan.settings)
+    assert all(knobs.find(name).is_only_in_browsers for each in found for name in each.plan.settings)
 
 
 def test_a_build_is_proposed_where_it_has_the_provider() -> None:

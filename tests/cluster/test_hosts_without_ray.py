@@ -14,9 +14,9 @@ from typing import IO
 import pytest
 
 from facts import facts
-from ortune import elsewhere, launcher
+from ortune import assigned_host, launcher
+from ortune.assigned_host import HostLost
 from ortune.cluster.process import ClusterProcess
-from ortune.elsewhere import HostLost
 from ortune.errors import BusyError
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.watcher import Watcher
@@ -81,9 +81,9 @@ class Calls:
 @pytest.fixture
 def host() -> Iterator[Near]:
     near = Near()
-    token = elsewhere.assigned.set(near)
+    token = assigned_host.assigned.set(near)
     yield near
-    elsewhere.assigned.reset(token)
+    assigned_host.assigned.reset(token)
 
 
 def test_a_command_runs_there_with_its_streams_and_its_exit_code(host: Near) -> None:
@@ -115,7 +115,7 @@ def test_a_host_that_is_lost_ends_its_processes_and_is_the_reason(host: Near) ->
     host.lost = True
     assert child.wait() == -9
     with pytest.raises(HostLost):
-        elsewhere.require_alive()
+        assigned_host.require_alive()
     host.there.kill(1)
     child.end()
 

@@ -19,7 +19,7 @@ from ortune.targets.browser import setup
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns
 
 try:
@@ -58,7 +58,7 @@ def trial(
         model=str(folder / "m.onnx"), feeds=(FeedRef(name="default", path=str(folder / "feeds")),),
         warmup_runs=0, warmup_ns=0, gap_ns=gap_ns,
     )  # fmt: skip
-    task = Task(
+    task = TrialTask(
         plan=Plan(settings=settings or {}, providers=(ProviderSpec(name=provider),)),
         runtime=Runtime(python=sys.executable), request=request,
         folder=folder, scratch=folder, limits=limits or Limits(),

@@ -19,7 +19,7 @@ from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.page import Page
 from ortune.targets.browser.server import PageServer
 from ortune.targets.browser.site import Request
-from ortune.targets.process import Process
+from ortune.targets.process import ProcessRunner
 from ortune.targets.task import Limits
 
 
@@ -61,7 +61,7 @@ def test_a_turn_in_a_hidden_page_is_taken_again(folder: Path, monkeypatch: pytes
     def batch(page: Page, runs: int, unmeasured: int) -> None:
         threading.Timer(0.3, tabs.hide).start()  # in the pause between its two runs
         threading.Timer(1.3, tabs.show_again).start()
-        Process.batch(page, runs, unmeasured)
+        ProcessRunner.batch(page, runs, unmeasured)
 
     monkeypatch.setattr(Page, "batch", batch)
     outcome = trial(folder, gap_ns=500_000_000)

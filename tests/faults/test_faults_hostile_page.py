@@ -18,7 +18,7 @@ from ortune.records import Failed, FeedRef, Measured, Outcome, Plan, ProviderSpe
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns
 
 pytestmark = pytest.mark.skipif(
@@ -48,7 +48,7 @@ def trial(folder: Path, *, limits: Limits | None = None, **says: Any) -> Outcome
         model=str(folder / "m.onnx"), feeds=(FeedRef(name="default", path=str(folder / "feeds")),), warmup_runs=0,
         warmup_ns=0, outputs_path=str(folder / "outputs"),
     )  # fmt: skip
-    task = Task(
+    task = TrialTask(
         plan=Plan(providers=(ProviderSpec(name="wasm"),)), runtime=Runtime(python=sys.executable), request=request,
         folder=folder, scratch=folder, limits=limits or Limits(load_s=30, run_s=30),
     )  # fmt: skip

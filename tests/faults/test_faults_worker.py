@@ -27,7 +27,7 @@ from ortune.records import (
 )
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns
 
 
@@ -59,7 +59,7 @@ class Trial:
             feeds=(FeedRef(name="default", path=str(self.folder / "feeds")),),
             **{"warmup_ns": 0, **asked},  # type: ignore[arg-type]
         )
-        task = Task(
+        task = TrialTask(
             plan=plan,
             runtime=Runtime(python=python),
             request=request,

@@ -18,7 +18,7 @@ from ortune.errors import RuntimeNotFound
 from ortune.runtimes import made, runtimes
 from ortune.runtimes.environment import clean_environment
 from ortune.show.markdown import render
-from ortune.targets import far
+from ortune.targets import remote_process
 from ortune.verbs.doctor.words import document
 
 PACKAGE = Path(ortune.__file__).parent
@@ -95,7 +95,7 @@ def test_no_interpreter_is_started_with_the_current_folder_on_its_path() -> None
             words = [ast.unparse(word) for word in command]
             apart = words[1] == "'-I'" or words[1].startswith(OWN_FOLDER) or words[1] == "*_CONSOLE"
             assert apart or f"[{', '.join(words)}]" in IN_OWN_FOLDER.get(file.name, set()), (file.name, words)
-    assert found >= 8 and far._CONSOLE[0] == "-I"
+    assert found >= 8 and remote_process._CONSOLE[0] == "-I"
 
 
 @pytest.mark.parametrize("variable", ["", ".", "{sep}", "{sep}/nowhere"])

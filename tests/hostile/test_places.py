@@ -289,7 +289,7 @@ def test_only_own_folders_of_dead_processes_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(temporary, "short", lambda: tmp_path)
+    monkeypatch.setattr(temporary, "short_folder", lambda: tmp_path)
     dead, linked, other = tmp_path / "ortune-dead", tmp_path / "ortune-linked", tmp_path / "precious"
     for folder in (dead, other):
         folder.mkdir()

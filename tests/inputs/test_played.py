@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.inputs.played import IDLE_NS, Played, batched, scripts_of
+from ortune.inputs.played import IDLE_NS, ReplayPart, batched, scripts_of
 from ortune.records import (
     Arrival,
     RecordedCalls,
@@ -33,7 +33,7 @@ def call(key: int, start: int, took: int = 5, thread: int = 0) -> Arrival:
 
 def played(
     sessions: list[RecordedSession], *arrivals: list[Arrival], most_ms: float = 1e9, open_loop: bool = False
-) -> Played:
+) -> ReplayPart:
     recording = Recording(
         processes=tuple(RecordedProcess(pid=i, arrivals=tuple(own)) for i, own in enumerate(arrivals)),
         sessions=tuple(sessions),
@@ -42,7 +42,7 @@ def played(
     return scripts_of(recording, frozenset({0}), most_ms * MS, open_loop=open_loop)
 
 
-def steps(found: Played, process: int = 0) -> list[tuple[int, str, int, float]]:
+def steps(found: ReplayPart, process: int = 0) -> list[tuple[int, str, int, float]]:
     return [(s.thread, s.do, s.session, s.at_ns / MS) for s in found.scripts[process].steps]
 
 

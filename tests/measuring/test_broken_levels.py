@@ -32,7 +32,7 @@ def settled(model: Path, **options: object) -> Measuring:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         feeds = InputOptions(**options)
         baseline = Measuring(side, feeds, scratch, SessionLog(None, ""), lambda text: None, MACHINE)
-        first_run.settle(baseline, UNLIMITED, limit_s=60.0)
+        first_run.find_checked_inputs(baseline, UNLIMITED, limit_s=60.0)
         return baseline
 
 

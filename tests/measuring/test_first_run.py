@@ -55,7 +55,7 @@ def asked(
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         log = Store(store).begin("look", "look", {}) if store else SessionLog(None, "")
         baseline = Measuring(side, InputOptions(inputs=inputs), scratch, log, lambda text: None, MACHINE)
-        first_run.settle(baseline, budget, limit_s=60.0)
+        first_run.find_checked_inputs(baseline, budget, limit_s=60.0)
         look(baseline)
         return baseline
 
@@ -103,7 +103,7 @@ def test_several_sides_of_one_plan_are_each_told_wrong(tmp_path: Path) -> None:
     def others(baseline: Measuring) -> None:
         for name, path in zip("BC", (paths[0], paths[1]), strict=True):
             side = resolve(SideText(text=str(path)), common=Plan(), scratch=baseline.scratch)
-            assert first_run.question_side(baseline, side, baseline.refs, lambda text: None, name)
+            assert first_run.check_side(baseline, side, baseline.refs, lambda text: None, name)
 
     alerts = asked(paths[0], look=others).alerts
     assert [(alert.code, alert.where) for alert in alerts] == 3 * [(DEFAULT_WRONG, ("fc",))]
@@ -153,8 +153,8 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
     for number, left_s in enumerate((60.0, 0.0)):
 
         def base(baseline: Measuring) -> None:
-            first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
-            first_run.question_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
+            first_run.check_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
+            first_run.check_base(baseline, lambda text: None, "A", Budget(total_s=60.0))
 
         baseline = asked(model, tmp_path / f"store-{number}", base, budget=Budget(total_s=left_s))
         (alert,) = baseline.alerts
@@ -163,7 +163,7 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
 
     def other(baseline: Measuring) -> None:
         side = replace(baseline.side, label="other")
-        assert first_run.question_side(
+        assert first_run.check_side(
             baseline, side, baseline.refs, lambda text: None, "B", Budget(total_s=0.0)
         )
 

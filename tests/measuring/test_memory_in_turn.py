@@ -46,7 +46,7 @@ def test_bench_times_one_size_and_feeds_three_for_the_peak(tmp_path: Path, place
     sizes = [int(name.partition("=")[2]) for name in peak.sizes]
     assert sizes[0] * 2 == sizes[1] and sizes[1] * 2 == sizes[2]
     assert peak.largest == peak.sizes[2] and peak.largest_bytes
-    assert f"cold start with {peak.largest}" in memory_words.beside(peak)
+    assert f"cold start with {peak.largest}" in memory_words.peak_remark(peak)
     assert [row.case for row in result.rows] == ["default"]
     assert {process.case for process in result.processes} == {"default"}
 
@@ -84,7 +84,7 @@ def test_a_look_and_a_diagnosis_show_both_peaks(tmp_path: Path, place: dict[str,
     assert look.result is not None and look.result.timing is not None
     timing = look.result.timing
     assert timing.peak_in_turn is not None and timing.peak_in_turn.peak_bytes
-    words = memory_words.beside(timing.peak_in_turn)
+    words = memory_words.peak_remark(timing.peak_in_turn)
     assert "3 sizes in turn: f=" in words
     found = ortune.diagnose(path, budget=ROOMY, **place)
     assert found.result is not None and found.result.peak_in_turn is not None

@@ -7,9 +7,9 @@ import pytest
 from facts import facts
 from ortune.errors import UsageError
 from ortune.measuring.clock import Stopwatch
-from ortune.measuring.quiet import LASTS_S, waited_for_quiet
+from ortune.measuring.quiet import LASTS_S, wait_for_quiet
 from ortune.measuring.watcher import Watcher
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.verbs.compare.options import Options
 from simulated_machine import Lab, Weather, tools_of
 
@@ -19,7 +19,7 @@ def waited(lab: Lab, limit_s: float, stop: bool = False) -> tuple[str, float, fl
     with tools_of(lab):
         clock, began_s = Stopwatch(), lab.now_s
         watch = Watcher(machine=lab.machine, clock=clock, stop=lambda: stop)
-        (text,) = waited_for_quiet(lab.machine(), limit_s, watch)
+        (text,) = wait_for_quiet(lab.machine(), limit_s, watch)
         return text, lab.now_s - began_s, clock.spent_s
 
 
@@ -50,13 +50,13 @@ def test_a_stop_ends_the_wait() -> None:
 def test_a_system_that_does_not_tell_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     lab = Lab(0)
     machine = lab.machine()
-    monkeypatch.setattr(type(machine), "sensors", lambda self: Snapshot())
-    (text,) = waited_for_quiet(machine, 600.0, Watcher(machine=lab.machine))
+    monkeypatch.setattr(type(machine), "sensors", lambda self: SensorSnapshot())
+    (text,) = wait_for_quiet(machine, 600.0, Watcher(machine=lab.machine))
     facts(text, "--wait-quiet has no effect")
 
 
 def test_without_the_option_nothing_is_waited_for() -> None:
-    assert waited_for_quiet(Lab(0).machine(), 0.0, Watcher()) == []
+    assert wait_for_quiet(Lab(0).machine(), 0.0, Watcher()) == []
     assert Options(a="m.onnx").wait_quiet_s == 0.0
     assert Options(a="m.onnx", wait_quiet="10m").wait_quiet_s == 600.0
     with pytest.raises(UsageError):

@@ -43,8 +43,8 @@ def moved(folder: Path, n: int, seed: int) -> OutputDifference:
     baseline = Measuring(
         side, InputOptions(seed=seed), folder, SessionLog(None, ""), lambda _: None, Machine()
     )
-    baseline.settle(60.0)
-    difference = baseline.check.levels.moved(STEP_OF_FEW_BITS)
+    baseline.find_inputs(60.0)
+    difference = baseline.check.levels.rounding_change(STEP_OF_FEW_BITS)
     assert difference is not None
     return difference
 

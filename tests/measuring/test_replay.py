@@ -20,11 +20,11 @@ def test_what_a_browser_offered_is_known_with_the_time_that_it_took(tmp_path: Pa
         raise AssertionError("what is journalled is not made again")
 
     assert replay.once("places", Places, again) == seen
-    assert replay.decided() == 0
-    replay.reached(seen.ended_ns)
-    assert replay.decided() == seen.ended_ns
-    replay.reached(0)
-    assert replay.decided() == seen.ended_ns
+    assert replay.decision_time_ns() == 0
+    replay.set_clock(seen.ended_ns)
+    assert replay.decision_time_ns() == seen.ended_ns
+    replay.set_clock(0)
+    assert replay.decision_time_ns() == seen.ended_ns
 
 
 def test_what_is_no_trial_takes_time_too_and_a_session_that_goes_on_decides_by_it(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_what_is_no_trial_takes_time_too_and_a_session_that_goes_on_decides_by_i
     decided = []
     for _ in range(3):
         assert replay.next("base", "p") is not None
-        replay.pass_on()
-        decided.append(replay.decided())
+        replay.record_other_work()
+        decided.append(replay.decision_time_ns())
     # What followed the last trial comes anew, and is journalled anew.
     assert decided[:2] == [1_500, 3_500]
     assert decided[2] >= 6_000

@@ -64,7 +64,7 @@ def _checked(model: Path, inputs: Path | None = None) -> RowCheck | None:
         side = resolve(SideText(text=str(model)), common=Plan(), scratch=scratch)
         options = InputOptions(inputs=inputs)
         baseline = Measuring(side, options, scratch, SessionLog(None, ""), lambda text: None, LAB.machine())
-        baseline.settle(60.0)
+        baseline.find_inputs(60.0)
         return row_check.check_base(baseline, np.inf)
 
 

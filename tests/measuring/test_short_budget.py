@@ -70,7 +70,7 @@ def test_a_start_that_takes_most_of_the_budget_is_said(tmp_path: Path, start_s: 
 def looked_at(folder: Path) -> Measuring:
     side = resolve(SideText(text=datasets.get_example("sigmoid.onnx")), common=Plan(), scratch=folder)
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
-    baseline.settle(30.0)
+    baseline.find_inputs(30.0)
     return baseline
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ortune.measuring.executor import Arm
 from ortune.measuring.soak_experiments import experiments, groups
-from ortune.measuring.soaking import SoakArm, Soaked
+from ortune.measuring.soaking import SoakArm, SoakedProcess
 from ortune.records import Failed, Plan, Runtime, SoakChange, SoakPoint
 from targets_here import runtimes_here
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 CALLS = np.arange(1, 61) * 100
 
 
-def soaked(held: np.ndarray, latency_ns: float = 1e6, failure: Failed | None = None) -> Soaked:
+def soaked(held: np.ndarray, latency_ns: float = 1e6, failure: Failed | None = None) -> SoakedProcess:
     runtime: Runtime = runtimes_here()[0]
     arm = Arm(name="any", plan=Plan(), model=Path("m.onnx"), runtime=runtime, feeds=())
     points = [
@@ -26,10 +26,10 @@ def soaked(held: np.ndarray, latency_ns: float = 1e6, failure: Failed | None = N
         )
         for number, (calls, each) in enumerate(zip(CALLS, held, strict=True))
     ]
-    return Soaked(wanted=SoakArm(arm=arm, fresh=(), seed=0), points=points, failure=failure)
+    return SoakedProcess(wanted=SoakArm(arm=arm, fresh=(), seed=0), points=points, failure=failure)
 
 
-def of(*found: tuple[SoakChange, Soaked], growing: bool = True):
+def of(*found: tuple[SoakChange, SoakedProcess], growing: bool = True):
     changes = [(change, None) for change, _ in found]
     return {each.change: each for each in experiments([each for _, each in found], changes, growing=growing)}
 

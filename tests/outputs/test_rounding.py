@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 import ortune
 from onnx_text import assemble
 from ortune.inputs.feed_files import read_feeds, write_feeds
-from ortune.outputs.rounding import Own, doubtful, far_beyond, forgiven, moved_feed, nudged, tightened
+from ortune.outputs.rounding import OwnRounding, doubtful, far_beyond, forgiven, moved_feed, nudged, tightened
 from ortune.records import FeedRef, OutputDifference, OutputError
 
 
@@ -27,23 +27,23 @@ def apart(relative: float, *, ok: bool = True) -> OutputDifference:
 def test_a_difference_that_passes_is_held_to_what_rounding_moves() -> None:
     assert not doubtful(apart(9e-6))
     assert doubtful(apart(2e-5))
-    assert not tightened(apart(2e-5), Own(optimised=apart(1e-7), moved=apart(3e-7))).ok
-    assert tightened(apart(2e-5), Own(optimised=apart(1e-7), moved=apart(3e-6))).ok
-    assert tightened(apart(2e-5), Own(moved=apart(0.0))).ok  # which tells nothing of its rounding
-    refused = tightened(apart(2e-5), Own(moved=apart(1e-7)))
+    assert not tightened(apart(2e-5), OwnRounding(optimised=apart(1e-7), moved=apart(3e-7))).ok
+    assert tightened(apart(2e-5), OwnRounding(optimised=apart(1e-7), moved=apart(3e-6))).ok
+    assert tightened(apart(2e-5), OwnRounding(moved=apart(0.0))).ok  # which tells nothing of its rounding
+    refused = tightened(apart(2e-5), OwnRounding(moved=apart(1e-7)))
     assert "rounding alone causes 1e-07" in refused.what
     assert refused.accepting_tolerance == 5e-5
 
 
 def test_a_difference_that_does_not_pass_may_be_the_models_own() -> None:
-    assert forgiven(apart(2e-3, ok=False), Own(optimised=apart(1e-7), moved=apart(1e-3))).ok
-    assert not forgiven(apart(2e-3, ok=False), Own(moved=apart(5e-4))).ok
-    assert not forgiven(apart(2e-3, ok=False), Own()).ok
+    assert forgiven(apart(2e-3, ok=False), OwnRounding(optimised=apart(1e-7), moved=apart(1e-3))).ok
+    assert not forgiven(apart(2e-3, ok=False), OwnRounding(moved=apart(5e-4))).ok
+    assert not forgiven(apart(2e-3, ok=False), OwnRounding()).ok
 
 
 def test_what_the_optimiser_changes_excuses_no_more_than_another_such_change() -> None:
     """Both are equally far from the reference; a wrong scale of 15 % beside 9 % is no rounding."""
-    own = Own(optimised=apart(0.09), moved=apart(1e-3))
+    own = OwnRounding(optimised=apart(0.09), moved=apart(1e-3))
     assert forgiven(apart(0.09, ok=False), own).ok
     assert forgiven(apart(0.09 * 2**0.5, ok=False), own).ok
     assert not forgiven(apart(0.15, ok=False), own).ok
@@ -60,7 +60,7 @@ def test_one_output_that_is_sensitive_excuses_no_other() -> None:
         )
         return OutputDifference(ok=ok, relative_l2=max(y, z), max_error=max(y, z), outputs=outputs)
 
-    own = Own(moved=both(1e-2, 1e-7))
+    own = OwnRounding(moved=both(1e-2, 1e-7))
     assert forgiven(both(2e-2, 2e-5, ok=False), own).ok
     assert not forgiven(both(2e-2, 2e-2, ok=False), own).ok
     assert not forgiven(both(0.0, 2e-2, ok=False), own).ok

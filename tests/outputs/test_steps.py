@@ -16,7 +16,7 @@ from ortune.graph.grids import Grid, grids, input_grids, output_grids
 from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import read_feeds, write_feeds
 from ortune.outputs.comparison import compare_outputs
-from ortune.outputs.rounding import Own, doubtful, forgiven, moved_feed
+from ortune.outputs.rounding import OwnRounding, doubtful, forgiven, moved_feed
 from ortune.outputs.tolerance import worst_of
 from ortune.records import FeedRef, OutputDifference
 from ortune.show.output_words import outputs
@@ -286,5 +286,5 @@ def test_what_steps_explain_is_not_held_to_rounding(tmp_path: Path) -> None:
     near = difference(tmp_path / "near", floats(STEPS), floats(moved(0.2)))
     far = difference(tmp_path / "far", floats(STEPS), floats(moved(0.2, 5)))
     assert near.ok and not far.ok
-    assert not forgiven(far, Own(moved=near)).ok
-    assert forgiven(far, Own(moved=far)).ok
+    assert not forgiven(far, OwnRounding(moved=near)).ok
+    assert forgiven(far, OwnRounding(moved=far)).ok

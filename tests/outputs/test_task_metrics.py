@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from ortune.errors import UsageError
-from ortune.outputs import task, task_metrics
-from ortune.outputs.task import Case, Task, worst
+from ortune.outputs.metrics import METRICS, accuracy, ctc, perplexity, ranks
+from ortune.outputs.metrics import boxes as detections
+from ortune.outputs.metrics.metric import TaskCase
+from ortune.outputs.task import MetricTask, worst
 from ortune.records import TaskFigure
 from ortune.verbs._shared.common import Metric
 from ortune.verbs._shared.spelling import Option
@@ -20,52 +22,52 @@ from ortune.verbs._shared.spelling import Option
 def test_top1_accuracy_counts_rows_and_tells_a_lost_class() -> None:
     scores = np.asarray([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]])
     labels = np.asarray([0, 1, 1, 0])
-    assert task_metrics.top1_accuracy(scores, labels) == 0.75
-    assert task_metrics.by_label(scores, labels) == {0: 1.0, 1: 0.5}
+    assert accuracy.top1_accuracy(scores, labels) == 0.75
+    assert accuracy.by_label(scores, labels) == {0: 1.0, 1: 0.5}
 
 
 def test_boxes_count_by_overlap_and_score() -> None:
     boxes = np.asarray([[0.0, 0.0, 10.0, 10.0, 0.8], [20.0, 0.0, 30.0, 10.0, 0.6]])
-    assert task_metrics.box_agreement(boxes, boxes) == 1.0
-    assert task_metrics.box_agreement(boxes, boxes[:1]) == pytest.approx(2 / 3)
+    assert detections.box_agreement(boxes, boxes) == 1.0
+    assert detections.box_agreement(boxes, boxes[:1]) == pytest.approx(2 / 3)
     moved = boxes + np.asarray([5.0, 0.0, 5.0, 0.0, 0.0])
-    assert task_metrics.box_iou(boxes, moved)[0, 0] == pytest.approx(1 / 3)
+    assert detections.box_iou(boxes, moved)[0, 0] == pytest.approx(1 / 3)
     quiet = boxes * np.asarray([1, 1, 1, 1, 0.5])
-    assert task_metrics.box_agreement(boxes, quiet) == pytest.approx(0.5)
-    assert task_metrics.box_agreement(boxes, boxes[:0]) == 0.0
-    assert task_metrics.box_agreement(boxes[:0], boxes[:0]) == 1.0
+    assert detections.box_agreement(boxes, quiet) == pytest.approx(0.5)
+    assert detections.box_agreement(boxes, boxes[:0]) == 0.0
+    assert detections.box_agreement(boxes[:0], boxes[:0]) == 1.0
 
 
 def test_regions_of_a_map_are_boxes() -> None:
     scores = np.zeros((20, 20))
     scores[2:6, 3:9], scores[10:14, 10:15], scores[18, 18] = 0.5, 0.9, 1.0  # the last is a speck
-    found = task_metrics.regions(scores)
+    found = detections.regions(scores)
     assert found.tolist() == [[3, 2, 9, 6, 0.5], [10, 10, 15, 14, pytest.approx(0.9)]]
 
 
 def test_ctc_text_and_its_errors() -> None:
     steps = np.eye(4)[[0, 1, 1, 0, 1, 2, 2, 3, 0]]
-    assert task_metrics.ctc_text(steps) == [1, 1, 2, 3]
-    assert task_metrics.edit_distance([1, 2, 3], [1, 3]) == 1
-    assert task_metrics.edit_distance([], [1, 2]) == 2
-    assert task_metrics.edit_distance(b"kitten", b"sitting") == 3
-    assert task_metrics.character_accuracy([[1, 2], [3]], [[1, 2], [4]]) == pytest.approx(2 / 3)
-    assert task_metrics.character_accuracy([[9, 9, 9, 9]], [[1]]) == 0.0
+    assert ctc.ctc_text(steps) == [1, 1, 2, 3]
+    assert ctc.edit_distance([1, 2, 3], [1, 3]) == 1
+    assert ctc.edit_distance([], [1, 2]) == 2
+    assert ctc.edit_distance(b"kitten", b"sitting") == 3
+    assert ctc.character_accuracy([[1, 2], [3]], [[1, 2], [4]]) == pytest.approx(2 / 3)
+    assert ctc.character_accuracy([[9, 9, 9, 9]], [[1]]) == 0.0
 
 
 def test_rank_correlation_sees_neighbours_and_no_scale() -> None:
     vectors = np.random.default_rng(0).standard_normal((12, 8))
-    assert task_metrics.rank_correlation(vectors, 3.0 * vectors) == pytest.approx(1.0)
+    assert ranks.rank_correlation(vectors, 3.0 * vectors) == pytest.approx(1.0)
     other = np.random.default_rng(1).standard_normal((12, 8))
-    assert abs(task_metrics.rank_correlation(vectors, other)) < 0.5
+    assert abs(ranks.rank_correlation(vectors, other)) < 0.5
 
 
 def test_perplexity_of_known_odds() -> None:
     logits = np.log(np.asarray([[[0.5, 0.25, 0.25], [0.125, 0.125, 0.75], [0.1, 0.2, 0.7]]]))
-    assert task_metrics.perplexity(logits, np.asarray([[0, 1, -1]])) == pytest.approx(
+    assert perplexity.perplexity(logits, np.asarray([[0, 1, -1]])) == pytest.approx(
         1 / math.sqrt(0.5 * 0.125)
     )
-    assert task_metrics.perplexity(np.zeros((4, 10)), np.arange(4)) == pytest.approx(10.0)
+    assert perplexity.perplexity(np.zeros((4, 10)), np.arange(4)) == pytest.approx(10.0)
 
 
 Arrays = dict[str, np.ndarray]
@@ -75,7 +77,7 @@ def figures(
     name: str, base: Arrays, new: Arrays, label: np.ndarray | None = None, **inputs: np.ndarray
 ) -> tuple[TaskFigure, ...]:
     """Of one input."""
-    return Task(name, [Case(base=base, inputs=inputs, label=label)]).figures([new])
+    return MetricTask(name, [TaskCase(base=base, inputs=inputs, label=label)]).figures([new])
 
 
 def test_accuracy_with_and_without_labels() -> None:
@@ -127,7 +129,7 @@ def test_every_metric_is_in_the_help_and_on_the_pages() -> None:
     folder = Path(__file__).resolve().parents[2]
     texts = [(folder / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("compare", "quantize")]
     for text in (*texts, next(m.help for m in Metric.__metadata__ if isinstance(m, Option))):
-        assert [name for name in task.METRICS if not re.search(rf"\b{name}\b", text)] == []
+        assert [name for name in METRICS if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_padding_is_no_token_to_predict() -> None:
@@ -156,10 +158,10 @@ def test_inputs_of_one_token_predict_nothing() -> None:
     assert whole.value == pytest.approx(0.25)
     # Beside an input of several tokens, one of a single token counts for nothing.
     cases = [
-        Case(base={"y": 20.0 * np.eye(4)[[places]]}, inputs={"input_ids": np.asarray([tokens])})
+        TaskCase(base={"y": 20.0 * np.eye(4)[[places]]}, inputs={"input_ids": np.asarray([tokens])})
         for places, tokens in (([1, 0], [3, 1]), ([2], [3]), ([2, 2], [0, 2]))
     ]
-    assert Task("perplexity", cases).n_right == 2
+    assert MetricTask("perplexity", cases).n_right == 2
 
 
 def test_the_base_is_measured_once_for_all_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +170,14 @@ def test_the_base_is_measured_once_for_all_candidates(monkeypatch: pytest.Monkey
     for page in pages:
         page[0, 0, 2:8, 3:9] = 0.9
     seen: list[int] = []
-    regions = task.regions
+    regions = detections.regions
 
     def counted(scores: np.ndarray) -> np.ndarray:
         seen.append(1)
         return regions(scores)
 
-    monkeypatch.setattr(task, "regions", counted)
-    of = Task("boxes", [Case(base={"maps": page}, inputs={}) for page in pages])
+    monkeypatch.setattr(detections, "regions", counted)
+    of = MetricTask("boxes", [TaskCase(base={"maps": page}, inputs={}) for page in pages])
     of_base = len(seen)
     for number in range(1, 4):
         (whole, *_) = of.figures([{"maps": page} for page in pages])

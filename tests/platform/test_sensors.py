@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ortune.platform import Snapshot, between, read_sensors
+from ortune.platform import SensorSnapshot, between, read_sensors
 from ortune.platform.cgroup import Throttling
 from ortune.platform.group import own_cpu_s
 from ortune.records import Sensors
@@ -40,7 +40,7 @@ def test_every_sensor_from_its_file(tree):
             **{f"{SYSTEM}/cpu{cpu}/{name}": text for cpu in cpus for name, text in per_cpu.items()},
         }
     )
-    assert read_sensors(root) == Snapshot(
+    assert read_sensors(root) == SensorSnapshot(
         load1=1.25,
         psi_cpu_some_us=123456,
         busy_us=(10 + 0 + 20 + 0 + 5) * 1_000_000 // os.sysconf("SC_CLK_TCK"),
@@ -59,18 +59,18 @@ def test_clock_from_cpuinfo_where_there_is_no_cpufreq(tree):
 
 
 def test_nothing_readable_is_none(tmp_path):
-    assert read_sensors(tmp_path) == Snapshot()
+    assert read_sensors(tmp_path) == SensorSnapshot()
 
 
 @pytest.mark.parametrize("text", ["", "cpu 1 2", "intr 1 2 3 4 5 6 7 8 9", "garbage"])
 def test_odd_files_are_not_known(tree, text):
     root = tree({"proc/stat": text, "proc/loadavg": text, "proc/pressure/cpu": text, "proc/meminfo": text})
-    assert read_sensors(root) == Snapshot()
+    assert read_sensors(root) == SensorSnapshot()
 
 
 def test_between_takes_differences_of_counters_and_the_last_gauge():
-    before = Snapshot(load1=1.0, psi_cpu_some_us=100, steal_ticks=5, swap_bytes=1, thermal_throttles=3)
-    after = Snapshot(load1=2.0, psi_cpu_some_us=150, steal_ticks=5, swap_bytes=9, thermal_throttles=4)
+    before = SensorSnapshot(load1=1.0, psi_cpu_some_us=100, steal_ticks=5, swap_bytes=1, thermal_throttles=3)
+    after = SensorSnapshot(load1=2.0, psi_cpu_some_us=150, steal_ticks=5, swap_bytes=9, thermal_throttles=4)
     seen = between(before, after, involuntary_switches=7, cpu_over_wall=0.9)
     assert (seen.load1, seen.psi_cpu_some_us, seen.steal_ticks) == (2.0, 50, 0)
     assert (seen.swap_bytes, seen.thermal_throttles) == (9, 1)
@@ -79,10 +79,12 @@ def test_between_takes_differences_of_counters_and_the_last_gauge():
 
 
 def test_what_others_took_is_what_ortune_did_not():
-    before, after = Snapshot(busy_us=1_000, own_us=400), Snapshot(busy_us=9_000, own_us=7_900)
+    before, after = SensorSnapshot(busy_us=1_000, own_us=400), SensorSnapshot(busy_us=9_000, own_us=7_900)
     assert between(before, after).others_cpu_us == 500
-    assert between(before, Snapshot(busy_us=9_000, own_us=9_000)).others_cpu_us == 0  # clock ticks are coarse
-    assert between(before, Snapshot(busy_us=9_000)).others_cpu_us is None
+    assert (
+        between(before, SensorSnapshot(busy_us=9_000, own_us=9_000)).others_cpu_us == 0
+    )  # clock ticks are coarse
+    assert between(before, SensorSnapshot(busy_us=9_000)).others_cpu_us is None
 
 
 @pytest.mark.parametrize(
@@ -104,14 +106,14 @@ def test_the_work_of_its_children_is_its_own():
 
 
 def test_a_counter_that_went_back_is_not_known():
-    seen = between(Snapshot(steal_ticks=9, thermal_throttles=1), Snapshot(steal_ticks=8))
+    seen = between(SensorSnapshot(steal_ticks=9, thermal_throttles=1), SensorSnapshot(steal_ticks=8))
     assert seen.steal_ticks is None
     assert seen.thermal_throttles is None
 
 
 def test_the_most_throttled_level_stands_for_all():
-    before = Snapshot(throttling=(level("pod", 10, 1, 100), level("app", 10, 5, 9000)))
-    after = Snapshot(
+    before = SensorSnapshot(throttling=(level("pod", 10, 1, 100), level("app", 10, 5, 9000)))
+    after = SensorSnapshot(
         throttling=(level("pod", 30, 11, 5100), level("app", 30, 6, 9500), level("new", 9, 9, 9))
     )
     seen = between(before, after)

@@ -11,7 +11,7 @@ import pytest
 from programs import LONG, counts, recorded, run, written
 
 from ortune.recorder import doors
-from ortune.recorder.watch import ProcessWatch, Seen
+from ortune.recorder.watch import ObservedProcess, ProcessWatch
 from ortune.records import Recording
 
 CHILD = """
@@ -114,7 +114,7 @@ def test_an_end_that_was_not_observed_is_named_and_numpy_tells_how_long_it_may_b
     for number, (gap_s, libraries) in enumerate([
         (0.2, set()), (0.3, set()), (0.02, {"/x/numpy/core.so"}), (0.04, {"/x/numpy/core.so"}),
     ]):  # fmt: skip
-        watch.seen[number, 0] = Seen(
+        watch.seen[number, 0] = ObservedProcess(
             pid=number, start=0, argv=("python3", "-I"), executable="/usr/bin/python3", environment={},
             mapped=libraries, looked_s=1.0, gone_s=1.0 + gap_s,
         )  # fmt: skip

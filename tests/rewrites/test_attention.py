@@ -231,7 +231,7 @@ def image_block(g: Graph) -> str:
 
 def by_tool(
     name: str, model: onnx.ModelProto, folder: Path, runtime: Runtime = HERE
-) -> tuple[rewrites.Rewritten, onnx.ModelProto]:
+) -> tuple[rewrites.RewrittenFile, onnx.ModelProto]:
     onnx.save(model, folder / "given.onnx")
     opened = open_model(folder / "given.onnx")
     spec = rewrites.completed(rewrites.parse(name), opened.ir, None)  # type: ignore[arg-type]

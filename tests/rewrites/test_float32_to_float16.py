@@ -61,7 +61,7 @@ def products(path: Path, more: int = 0) -> OpenModel:
     return saved(path, nodes, [weight("w", 64, 128), *between, weight("v2", 128, 64)])
 
 
-def converted(source: OpenModel, folder: Path, text: str = NAME) -> rewrites.Rewritten:
+def converted(source: OpenModel, folder: Path, text: str = NAME) -> rewrites.RewrittenFile:
     tool = ToolProcess(runtime=HERE, folder=folder)
     return rewrites.rewrite_model(source, [rewrites.parse(text)], folder / "made", tool)
 

@@ -133,7 +133,7 @@ def test_a_real_model_with_one_of_three_heads(tmp_path: Path) -> None:
     opened = open_model(zoo.model_path("basic-pitch"))
     names = [str(value.name) for value in opened.ir.graph.outputs]
     spec = RewriteSpec(name=KEPT.name, params={names[0]: "keep"})
-    assert rewrites.left_out([spec], names) == set(names[1:])
+    assert rewrites.removed_outputs([spec], names) == set(names[1:])
     made = rewrites.rewrite_model(opened, [spec], tmp_path)
     new = open_model(made.path)
     assert [str(value.name) for value in new.ir.graph.outputs] == names[:1]

@@ -18,7 +18,7 @@ from ortune.records import FeedRef, Host, Plan
 from ortune.runtimes import nncf
 from ortune.runtimes.packages import require_recipes, wheels
 from ortune.targets.tool import ToolProcess
-from ortune.verbs.quantize.means import means
+from ortune.verbs.quantize.methods import methods_worth_testing
 
 GRAPH = """g (float[8,64] x) => (float[8,64] y) {
     [first] m = MatMul (x, w0)  r = Relu (m)  [second] y = MatMul (r, w1)
@@ -68,7 +68,7 @@ def test_the_method_is_tried_where_the_environment_exists(tmp_path: Path) -> Non
     )  # fmt: skip
 
     def methods(packages: tuple[str, ...]) -> list[str]:
-        return [plan.rewrites[-1].name for plan in means(model, Plan(), host, packages)[0]]
+        return [plan.rewrites[-1].name for plan in methods_worth_testing(model, Plan(), host, packages)[0]]
 
     assert "nncf-int8" not in methods(())
     assert methods(("nncf",)).count("nncf-int8") == 1

@@ -82,7 +82,7 @@ def run(path: Path, feeds: Feeds, *, optimize: bool = True) -> list[np.ndarray]:
     return session.run(None, feeds)
 
 
-def assert_same_outputs(rewrite: Rewrite, made: rewrites.Rewritten, original: Path, feeds: Feeds) -> None:
+def assert_same_outputs(rewrite: Rewrite, made: rewrites.RewrittenFile, original: Path, feeds: Feeds) -> None:
     """Equal up to the order of sums: no rewrite may be worse without saying that it changes the numerics."""
     optimize = made.settings.get("graph_optimization_level") != "disable"
     expected, got = run(original, feeds), run(made.path, feeds, optimize=optimize)

@@ -17,7 +17,7 @@ from graphs import filled
 from onnx_text import assemble
 from ortune import rules
 from ortune.graph.model.open import OpenModel, open_model
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.platform.cgroup import Throttling
 from ortune.records import (
     BenchRow,
@@ -318,7 +318,7 @@ def cuda(*, usable: bool) -> tuple[ProviderReport, ...]:
 
 
 def sensed(**known: Any) -> Facts:
-    return Facts(sensors=Snapshot(**known))
+    return Facts(sensors=SensorSnapshot(**known))
 
 
 def stopped(periods: int) -> tuple[Throttling, ...]:

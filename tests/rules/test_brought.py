@@ -27,7 +27,7 @@ from ortune.records import (
     RewriteSpec,
     TraceInfo,
 )
-from ortune.rules import Facts, _concerned, prize
+from ortune.rules import Facts, _concerned, expected_gains
 from ortune.show import finding_words
 from ortune.show.document import Line
 from ortune.verbs.check import words as check_words
@@ -38,18 +38,18 @@ sys.path.insert(0, str(ROOT / "tools"))
 import make_brought  # noqa: E402
 
 
-def mended(code: str, rewrite: str, kind: prize.Kind | None = None, **known: object) -> Finding:
+def mended(code: str, rewrite: str, kind: expected_gains.ModelKind | None = None, **known: object) -> Finding:
     """A finding whose fix is a rewrite, in a model that is like the one that the table is of."""
     finding = Finding(code=code, what="a", plan=Plan(rewrites=(RewriteSpec(name=rewrite),)))
     finding = msgspec.structs.replace(finding, **known)
-    return msgspec.structs.replace(finding, brought=prize.brought(finding, kind or LIKE))
+    return msgspec.structs.replace(finding, brought=expected_gains.similar_gains(finding, kind or LIKE))
 
 
-LIKE = prize.measured().models["ppocrv4-rec"]
+LIKE = expected_gains.measured().models["ppocrv4-rec"]
 
 
 def test_the_table_is_what_the_results_say() -> None:
-    written = prize.TABLE.read_text(encoding="utf-8")
+    written = expected_gains.TABLE.read_text(encoding="utf-8")
     results = make_brought.RESULTS.read_text(encoding="utf-8")
     assert written == make_brought.table(results), "run: python tools/make_brought.py"
 
@@ -66,7 +66,7 @@ def test_a_later_measurement_of_the_same_counts_and_an_unknown_change_does_not()
         "| magika | nothing known | 0.5 (0.4-0.6) | |",
         "| one made for it | gelu | 0.5 (0.4-0.6) | |",
     )
-    found = msgspec.json.decode(make_brought.table("\n".join(lines)), type=prize.Measured)
+    found = msgspec.json.decode(make_brought.table("\n".join(lines)), type=expected_gains.MeasuredGains)
     assert found.rewrites.keys() == {"gelu", "hard-swish"}
     (each,) = found.rewrites["gelu"]
     assert (each.model, each.ratio, each.ratio_low, each.ratio_high) == ("magika", 0.625, 0.5, 0.8)
@@ -84,7 +84,7 @@ def test_what_a_fix_brought_is_told_of_models_alike_until_it_is_measured() -> No
         smallest_effect_ratio=None, phase="confirm", verdict="inconclusive",
     )  # fmt: skip
     assert finding_words.estimate(msgspec.structs.replace(finding, verified=measured)) == ""
-    assert prize.brought(Finding(code="GRA017", what="a", fix="by hand"), LIKE) == ()
+    assert expected_gains.similar_gains(Finding(code="GRA017", what="a", fix="by hand"), LIKE) == ()
 
 
 @pytest.mark.parametrize("other", ["size", "kind", "both"])
@@ -95,7 +95,7 @@ def test_a_model_of_another_kind_or_size_has_no_estimate(other: str) -> None:
     if other in ("kind", "both"):
         kind = msgspec.structs.replace(kind, operators={"LSTM": 2, "MatMul": 3})
     assert finding_words.estimate(mended("GRA017", "hard-swish", kind)) == ""
-    assert not prize.alike(LIKE, kind) and prize.alike(LIKE, LIKE)
+    assert not expected_gains.are_similar(LIKE, kind) and expected_gains.are_similar(LIKE, LIKE)
 
 
 @pytest.mark.parametrize(
@@ -256,7 +256,7 @@ def test_the_share_of_a_rule_of_its_own_bounds_no_fix(tmp_path: Path, plan: Plan
     info = TraceInfo(path="", format="ort-json", n_events=1, n_runs=1)
     run = ProfileResult(trace=info, n_runs=1, wall_ns=100.0, categories=(Category(name="kernels", ns=100.0),))
     finding = Finding(code="THR006", what="a", share_ratio=0.2, plan=plan)
-    (told,) = prize.estimated([finding], open_model(tmp_path / "m.onnx").ir, run)
+    (told,) = expected_gains.estimated([finding], open_model(tmp_path / "m.onnx").ir, run)
     assert told.share_ratio == 0.2 and told.least_ratio is None
     assert "at most" not in finding_words.estimate(told)
 

@@ -18,7 +18,7 @@ from rule_facts import CPU, plain
 from damaged_traces import GOLDEN
 from facts import facts
 from ortune import rules
-from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.nodes import NodeOrigins
 from ortune.engines.profiling.result import result_of
 from ortune.graph.model.open import open_model
 from ortune.records import Finding, GpuRun, MachinePeak, PageSeen, Plan, ProfileResult
@@ -34,7 +34,7 @@ SMALL = {"input_type_shape": [{"float": [1, 8]}], "output_type_shape": [{"float"
 
 
 def told(trace: Trace) -> ProfileResult:
-    return result_of("", trace, attribute(trace, range(1, trace.n_runs)), 1, Origins())
+    return result_of("", trace, attribute(trace, range(1, trace.n_runs)), 1, NodeOrigins())
 
 
 def found(result: ProfileResult, **known: Any) -> list[Finding]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ortune import rules
-from ortune.platform import Snapshot, Topology
+from ortune.platform import SensorSnapshot, Topology
 from ortune.platform.cgroup import Throttling
 from ortune.records import Finding, Host, ProviderReport, Runtime, RuntimeReport
 
@@ -23,7 +23,7 @@ def findings(
     runtimes: Sequence[RuntimeReport],
     environment: Mapping[str, str],
     topology: Topology = Topology(),  # noqa: B008 -- frozen
-    now: Snapshot = Snapshot(),  # noqa: B008 -- frozen
+    now: SensorSnapshot = SensorSnapshot(),  # noqa: B008 -- frozen
 ) -> list[Finding]:
     facts = rules.Facts(host=host, runtimes=runtimes, environment=environment, topology=topology, sensors=now)
     return list(rules.findings(facts))
@@ -49,7 +49,7 @@ def test_a_healthy_machine_has_nothing_to_say():
     absent = ProviderReport(
         name="CUDAExecutionProvider", in_build=False, usable=False, why="not in this build"
     )
-    calm = Snapshot(swap_bytes=1 << 20, throttling=(level(1000, 2),), thermal_throttles=0)
+    calm = SensorSnapshot(swap_bytes=1 << 20, throttling=(level(1000, 2),), thermal_throttles=0)
     one_node = Topology(numa_nodes=((0, 1),), governor="performance")
     assert findings(HEALTHY, [good, report(providers=(absent,))], {}, topology=one_node, now=calm) == []
 
@@ -78,7 +78,7 @@ def test_a_provider_in_the_build_that_cannot_be_used():
 
 def test_governor_wherever_it_was_read():
     by_topology = only(findings(HEALTHY, [], {}, topology=Topology(governor="powersave")))
-    by_sensors = only(findings(HEALTHY, [], {}, now=Snapshot(governor="powersave")))
+    by_sensors = only(findings(HEALTHY, [], {}, now=SensorSnapshot(governor="powersave")))
     assert by_topology == by_sensors
     assert by_topology.code == "ENV002"
 
@@ -86,10 +86,10 @@ def test_governor_wherever_it_was_read():
 @pytest.mark.parametrize(
     ("now", "cause"),
     [
-        (Snapshot(throttling=(level(100, 40),)), "the CPU quota throttled this process"),
-        (Snapshot(thermal_throttles=12), "heat throttled the CPU"),
+        (SensorSnapshot(throttling=(level(100, 40),)), "the CPU quota throttled this process"),
+        (SensorSnapshot(thermal_throttles=12), "heat throttled the CPU"),
         (
-            Snapshot(throttling=(level(100, 1),), thermal_throttles=1),
+            SensorSnapshot(throttling=(level(100, 1),), thermal_throttles=1),
             "this process, and heat throttled the CPU",
         ),
     ],
@@ -101,7 +101,7 @@ def test_throttled(now, cause):
 
 
 def test_swap_in_use():
-    found = only(findings(HEALTHY, [], {}, now=Snapshot(swap_bytes=3 << 30)))
+    found = only(findings(HEALTHY, [], {}, now=SensorSnapshot(swap_bytes=3 << 30)))
     assert found.code == "ENV003" and found.evidence.startswith("3072 MiB of swap")
 
 

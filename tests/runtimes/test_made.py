@@ -143,12 +143,12 @@ def test_what_was_begun_and_not_ended_does_not_count(cache: Path) -> None:
         (cache / name / made.ABOUT).write_bytes(msgspec.json.encode(whole))
     for name in (".part-0-x", "no-record"):
         (cache / name / "bin" / "python").symlink_to(sys.executable)
-    assert made.made() == []
+    assert made.installed() == []
     # An environment that was copied here starts its own interpreter, not the one that its record names.
     (cache / "copied" / "bin").mkdir(parents=True)
     (cache / "copied" / made.ABOUT).write_bytes(msgspec.json.encode(whole))
     (cache / "copied" / "bin" / "python").symlink_to(sys.executable)
-    assert [each.runtime.python for each in made.made()] == [str(cache / "copied" / "bin" / "python")]
+    assert [each.runtime.python for each in made.installed()] == [str(cache / "copied" / "bin" / "python")]
 
 
 def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytes
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
         with pytest.raises(RuntimeNotFound, match="package index is unreachable"):
-            made.require(OLD, lambda text: None)
+            made.require_installed(OLD, lambda text: None)
 
 
 def test_without_a_network_one_sentence_says_so_and_nothing_is_left(
@@ -176,7 +176,7 @@ def test_without_a_network_one_sentence_says_so_and_nothing_is_left(
     (cache / ".part-0-of-another").mkdir(parents=True)
     told: list[str] = []
     with pytest.raises(RuntimeNotFound, match="the package index is unreachable") as caught:
-        made.require(OLD, told.append)
+        made.require_installed(OLD, told.append)
     assert f"ortune runtime add {OLD}" in caught.value.do
     assert len(told) == 1 and OLD in told[0]
     assert list(cache.iterdir()) == []
@@ -209,7 +209,7 @@ def test_an_environment_that_another_ortune_finished_meanwhile_stays(cache: Path
         (theirs / made.ABOUT).write_bytes((home / made.ABOUT).read_bytes())
         (theirs / "bin" / "python").symlink_to(sys.executable)
 
-    runtime = made.require(OLD, another_is_first).runtime
+    runtime = made.require_installed(OLD, another_is_first).runtime
     assert len(told) == 1 and "installing" in told[0]
     assert runtime.python == str(theirs / "bin" / "python")
     assert sorted(each.name for each in theirs.iterdir()) == ["bin", made.ABOUT]
@@ -224,7 +224,7 @@ def test_removing_renames_first(cache: Path) -> None:
     (copied / "bin").mkdir(parents=True)
     (copied / made.ABOUT).write_bytes((home / made.ABOUT).read_bytes())
     (copied / "bin" / "python").symlink_to(sys.executable)
-    assert [each.name for each in made.made()] == [OLD]
+    assert [each.name for each in made.installed()] == [OLD]
     assert ortune.runtime("remove", OLD).result.changed == (OLD,)
     assert list(cache.iterdir()) == []
     assert ortune.runtime("remove", OLD).result.changed == ()

@@ -17,8 +17,8 @@ from facts import facts
 from ortune import targets
 from ortune.errors import RuntimeNotFound
 from ortune.runtimes import probe_script, runtimes
-from ortune.runtimes.here import lacking
-from ortune.runtimes.probe import ask, use
+from ortune.runtimes.local_support import lacking
+from ortune.runtimes.probe import ask, try_provider
 from ortune.targets.inventory import report as report_of
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="shell scripts and links")
@@ -249,8 +249,10 @@ def test_report_of_no_interpreter(tmp_path):
 
 
 def test_a_session_tells_whether_a_provider_can_be_used():
-    assert "CPUExecutionProvider" in use(sys.executable, "CPUExecutionProvider", {}).session_providers
-    absent = use(sys.executable, "NoSuchExecutionProvider", {})
+    assert (
+        "CPUExecutionProvider" in try_provider(sys.executable, "CPUExecutionProvider", {}).session_providers
+    )
+    absent = try_provider(sys.executable, "NoSuchExecutionProvider", {})
     assert "NoSuchExecutionProvider" not in absent.session_providers
 
 

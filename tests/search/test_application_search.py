@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from ortune.search import application as search
-from ortune.search.application import Ratio, Seen
+from ortune.search.application import ApplicationFacts, Ratio
 
 
-def seen(**more: object) -> Seen:
+def seen(**more: object) -> ApplicationFacts:
     usual = {"cpus": 8, "processes": 1, "shareable": False, "pools": True, "arena_off": False}
-    return Seen(**{**usual, **more})  # type: ignore[arg-type]
+    return ApplicationFacts(**{**usual, **more})  # type: ignore[arg-type]
 
 
 def test_sharing_comes_before_pools_and_these_before_the_arena() -> None:
@@ -77,5 +77,5 @@ def test_on_a_busy_machine_cpu_time_decides_alone(cpu: Ratio, wall: Ratio, busy:
 
 def test_recorded_settings_that_differ_from_themselves_are_seen() -> None:
     base = [1.0] * 12
-    assert search.same([1.01, 0.99] * 6, base)
-    assert not search.same([1.3] * 12, base)
+    assert search.is_same([1.01, 0.99] * 6, base)
+    assert not search.is_same([1.3] * 12, base)

@@ -9,7 +9,7 @@ import pytest
 from ortune.records import Block, BlockTrial, CaseTimes, Failed, Measured, PageSeen, Placement, TrialDone
 from ortune.search.blocks import BASE, NEW
 from ortune.search.figures import describe, figure, samples, turns, without_latencies
-from ortune.search.guards import beside
+from ortune.search.guards import other_changes
 
 
 def trials(n: int, spread: float = 1.5) -> list[Measured]:
@@ -146,12 +146,12 @@ def paired(ratio: float, load_ratio: float, n: int = 9) -> list[Block]:
 
 def test_the_p50_is_told_beside_another_statistic_and_the_load_where_processes_loaded_alone() -> None:
     blocks, alone = paired(1.1, 2.0), paired(1.0, 1.5, n=6)
-    p50, load = beside(blocks, "p10", alone=alone)
+    p50, load = other_changes(blocks, "p10", alone=alone)
     assert (p50.figure, load.figure) == ("p50", "load")
     assert p50.ratio == pytest.approx(1.1, rel=1e-3) and load.ratio == pytest.approx(1.5, rel=1e-3)
-    assert [each.figure for each in beside(blocks, "paired", alone=alone)] == ["load"]
-    assert beside(blocks, "paired") == (), "processes of a block load at once"
-    assert beside(paired(1.1, 2.0, n=5), "p10") == (), "too few for an interval"
+    assert [each.figure for each in other_changes(blocks, "paired", alone=alone)] == ["load"]
+    assert other_changes(blocks, "paired") == (), "processes of a block load at once"
+    assert other_changes(paired(1.1, 2.0, n=5), "p10") == (), "too few for an interval"
 
 
 def test_where_starts_are_compared_those_of_the_blocks_are_told() -> None:
@@ -160,7 +160,7 @@ def test_where_starts_are_compared_those_of_the_blocks_are_told() -> None:
     other = msgspec.structs.replace(other, done=msgspec.structs.replace(other.done, load_ns=5))
     assert describe(trials(9), "cold-start", [other]).load_ns == 10**7
     assert describe(trials(9), "median", [other]).load_ns == 5
-    (load,) = (each for each in beside(paired(1.1, 2.0), "cold-start") if each.figure == "load")
+    (load,) = (each for each in other_changes(paired(1.1, 2.0), "cold-start") if each.figure == "load")
     assert load.ratio == pytest.approx(2.0)
 
 

@@ -57,7 +57,7 @@ def search(*, foreign: float, own: float, least: float = 0.10, confirmed: bool =
     spike = Control(name="spike-in", ok=True, n_blocks=9, expected_ratio=1.05, detected=True)
     found.judgement = Judgement(statistic="median", controls=(spike,), scale=0.1, within=0.0, between=0.0)
     entries = [entry(FOREIGN, foreign), entry(OWN, own)]
-    ranked = sorted(entries, key=lambda e: e.middle)
+    ranked = sorted(entries, key=lambda e: e.median_log_ratio)
     chosen = found.leading(ranked)
     assert chosen is not None
     found.winner = chosen

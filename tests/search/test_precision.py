@@ -7,23 +7,23 @@ import math
 import pytest
 
 from ortune.search.precision import (
-    Interval,
+    ConfirmedSpeed,
     Kept,
-    Question,
+    LayerSet,
+    QuantizationWalk,
     Start,
-    Walk,
-    answered,
-    as_asked,
+    float_order,
     front,
-    keep_order,
+    grouped_like,
+    measured_errors,
     merged,
     starts,
     to_ship,
 )
 
 
-def question(name: str, error: float, saved_ns: float, *more: str) -> Question:
-    return Question(names=(name, *more), error=error, saved_ns=saved_ns)
+def question(name: str, error: float, saved_ns: float, *more: str) -> LayerSet:
+    return LayerSet(names=(name, *more), error=error, saved_ns=saved_ns)
 
 
 LAYERS = (
@@ -53,12 +53,12 @@ class Model:
         return math.sqrt(squares)
 
 
-def walk(model: Model) -> Walk:
-    return Walk(questions=keep_order(LAYERS), measure=model.error)
+def walk(model: Model) -> QuantizationWalk:
+    return QuantizationWalk(questions=float_order(LAYERS), measure=model.error)
 
 
 def test_what_saves_nothing_goes_back_first_and_then_the_dearest_error_for_its_time() -> None:
-    assert [each.names[0] for each in keep_order(LAYERS)] == ["idle", "head", "stem", "body"]
+    assert [each.names[0] for each in float_order(LAYERS)] == ["idle", "head", "stem", "body"]
 
 
 @pytest.mark.parametrize(
@@ -118,25 +118,25 @@ def test_the_front_holds_what_nothing_beats() -> None:
 
 def test_the_fastest_is_shipped_where_it_is_shown_to_be() -> None:
     slow, fast = (
-        Interval(error=0.001, low=0.7, at=0.75, high=0.8),
-        Interval(error=0.009, low=0.4, at=0.5, high=0.6),
+        ConfirmedSpeed(error=0.001, low=0.7, at=0.75, high=0.8),
+        ConfirmedSpeed(error=0.009, low=0.4, at=0.5, high=0.6),
     )
     assert to_ship([slow, fast]) == 1
     assert to_ship([fast, slow]) == 0
 
 
 def test_of_equally_fast_models_the_smaller_error_is_shipped() -> None:
-    fastest = Interval(error=0.009, low=0.45, at=0.50, high=0.56)
-    alike = Interval(error=0.002, low=0.46, at=0.503, high=0.56)
-    nearest = Interval(error=0.0001, low=0.7, at=0.75, high=0.8)
+    fastest = ConfirmedSpeed(error=0.009, low=0.45, at=0.50, high=0.56)
+    alike = ConfirmedSpeed(error=0.002, low=0.46, at=0.503, high=0.56)
+    nearest = ConfirmedSpeed(error=0.0001, low=0.7, at=0.75, high=0.8)
     assert to_ship([fastest, alike, nearest]) == 1
     assert to_ship([nearest, alike, fastest]) == 1
 
 
 def test_a_slower_model_is_not_shipped_for_an_error_that_the_tolerance_allows() -> None:
     """Wide intervals overlap whatever the numbers are: of two that are right, the one that was faster is faster."""
-    fastest = Interval(error=0.009, low=0.45, at=0.50, high=0.56)
-    slower = Interval(error=0.002, low=0.49, at=0.53, high=0.58)
+    fastest = ConfirmedSpeed(error=0.009, low=0.45, at=0.50, high=0.56)
+    slower = ConfirmedSpeed(error=0.002, low=0.49, at=0.53, high=0.58)
     assert to_ship([fastest, slower]) == 0
     assert to_ship([slower, fastest]) == 1
 
@@ -172,16 +172,16 @@ def test_layers_are_asked_about_as_they_were_in_an_earlier_model() -> None:
     times = [1.0, 1.0, 1.0, 5.0, 5.0, 9.0]
     assert merged(kinds, times, 4) == [[0, 1, 2], [3], [4], [5]]
     asked = [("a",), ("b",), ("c", "d"), ("e",)]
-    assert as_asked(asked, kinds, times, 4) == [[0, 2], [1], [3, 4], [5]]
+    assert grouped_like(asked, kinds, times, 4) == [[0, 2], [1], [3, 4], [5]]
     # What the earlier model had not is asked beside it, within the questions that there is time for.
-    assert as_asked(asked[:3], [*kinds, "f"], [*times, 1.0], 2) == [[0, 2], [1], [3, 4], [5, 6]]
-    assert as_asked([], kinds, times, 4) == merged(kinds, times, 4)
+    assert grouped_like(asked[:3], [*kinds, "f"], [*times, 1.0], 2) == [[0, 2], [1], [3, 4], [5, 6]]
+    assert grouped_like([], kinds, times, 4) == merged(kinds, times, 4)
 
 
 def test_two_questions_of_an_earlier_model_do_not_stand_in_for_five() -> None:
     kinds, coarse = ["a", "b", "c", "d", "e"], [("a", "b", "c"), ("d", "e")]
-    assert as_asked(coarse, kinds, [1.0] * 5, 5) == merged(kinds, [1.0] * 5, 5)
-    assert as_asked(coarse, kinds, [1.0] * 5, 4) == [[0, 1, 2], [3, 4]]
+    assert grouped_like(coarse, kinds, [1.0] * 5, 5) == merged(kinds, [1.0] * 5, 5)
+    assert grouped_like(coarse, kinds, [1.0] * 5, 4) == [[0, 1, 2], [3, 4]]
 
 
 class Errors:
@@ -199,14 +199,14 @@ class Errors:
 
 def test_without_another_model_every_question_is_asked() -> None:
     errors = Errors([0.1, 0.2, 0.3])
-    assert answered([None] * 3, errors, 1.0) == ([(0.1, True), (0.2, True), (0.3, True)], True)
+    assert measured_errors([None] * 3, errors, 1.0) == ([(0.1, True), (0.2, True), (0.3, True)], True)
 
 
 def test_a_second_model_of_a_family_takes_a_third_of_the_questions_and_keeps_the_order() -> None:
     """Its errors are another's by a common factor, more or less: the dearest are asked, the rest is ordered by them."""
     first = [0.02 * 1.3**i for i in range(12)]
     errors = Errors([1.7 * error * (1.1 if i % 2 else 0.9) for i, error in enumerate(first)])
-    known, complete = answered(list(first), errors, 1.0)
+    known, complete = measured_errors(list(first), errors, 1.0)
     assert complete and len(errors.asked) == 4
     assert sorted(errors.asked) == [8, 9, 10, 11]
     assert [measured for _, measured in known] == [i >= 8 for i in range(12)]
@@ -219,18 +219,18 @@ def test_a_model_that_is_no_guide_is_not_followed() -> None:
     first = [0.02 * 1.3**i for i in range(12)]
     errors = Errors(list(reversed(first)))
     errors.errors[10] = 9.0
-    known, complete = answered(list(first), errors, 1.0)
+    known, complete = measured_errors(list(first), errors, 1.0)
     assert complete and sorted(errors.asked) == list(range(12))
     assert known == [(error, True) for error in errors.errors]
 
 
 def test_a_layer_that_no_other_model_had_is_asked() -> None:
     errors = Errors([0.1] * 6)
-    known, _ = answered([0.1, None, 0.1, 0.1, None, 0.1], errors, 1.0)
+    known, _ = measured_errors([0.1, None, 0.1, 0.1, None, 0.1], errors, 1.0)
     assert {1, 4} < set(errors.asked) and len(errors.asked) == 4
     assert [error for error, _ in known] == pytest.approx([0.1] * 6)
 
 
 def test_questions_that_no_time_was_left_for_have_the_error_of_the_whole() -> None:
-    known, complete = answered([None] * 3, Errors([0.1, 0.2, 0.3], most=1), 1.0)
+    known, complete = measured_errors([None] * 3, Errors([0.1, 0.2, 0.3], most=1), 1.0)
     assert not complete and known == [(0.1, True), (1.0, False), (1.0, False)]

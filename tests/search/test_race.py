@@ -57,7 +57,7 @@ def test_second_turns_go_to_what_is_likeliest_to_pay() -> None:
         asked += arms
         outcome = Failed(plan="", reason="crash", what="")
         trials = tuple(BlockTrial(arm=arm, outcome=outcome) for arm in arms)
-        turns.see(Block(index=index, phase="calibration", trials=trials))
+        turns.count_turns(Block(index=index, phase="calibration", trials=trials))
     assert [asked.count(plan(n).id) for n in names] == [2] * 15 + [1] * 15
 
 

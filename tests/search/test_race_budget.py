@@ -54,12 +54,12 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     beyond_ns: list[float] = []
 
     def again() -> bool:
-        dropped, beyond = turns.again(TRIAL_NS)
+        dropped, beyond = turns.restart(TRIAL_NS)
         assert [e.plan for e in dropped] == [plan(n) for n in names[split.plans - len(dropped) : split.plans]]
         beyond_ns.append(beyond)
         return not beyond
 
-    run.ran = turns.see
+    run.ran = turns.count_turns
     judgement = run.go(run.calibrate([BASE, CURRENT][:references], "median", also=turns, again=again))
     blocks = run.calibration
     run.ran = lambda block: None
@@ -71,7 +71,7 @@ def test_a_repeated_calibration_comes_out_of_the_budget_or_is_left_out(
     assert judgement.ok
     run.earlier, run.kept_ns = list(blocks), split.confirm_trials * TRIAL_NS
     for block in blocks:
-        run.rate(block)
+        run.record_ratios(block)
     run.go(run.screen(list(run.entries.values())))
     winner = run.live()[0]
     assert winner.ratios  # fewer plans, and not none
@@ -98,7 +98,7 @@ def test_plans_leave_their_places_to_the_controls_where_trials_take_longer_than_
     for name in names[: split.plans]:
         run.add(entry(name))
     turns = FirstTurns(race=run, room=5)
-    run.ran = turns.see
+    run.ran = turns.count_turns
     judgement = run.go(run.calibrate([BASE], "median", also=turns))
     assert judgement.ok and judgement.controls
     assert any(trial.arm in run.entries for block in run.calibration for trial in block.trials)

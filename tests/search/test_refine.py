@@ -10,9 +10,9 @@ from groups import OneByOne
 from ortune.records import CaseTimes, Measured, Outcome, Plan, RewriteSpec, TrialDone, Value
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.halving import Entry
-from ortune.search.plan_edits import changed, only, parts
+from ortune.search.plan_edits import removable_parts, with_change, with_only
 from ortune.search.reasons import ENDED
-from ortune.search.refine import ablate, combine, explore, try_rest
+from ortune.search.refine import ablate, combine, screen_rest, try_neighbours
 from simulated import TRIAL_NS, Raced
 
 FACTORS: dict[tuple[str, Value], float] = {
@@ -119,15 +119,17 @@ def test_nothing_is_combined_where_nothing_helps() -> None:
 
 def test_optimisers_that_are_left_out_add_up() -> None:
     one, two = (Plan(settings={"disabled_optimizers": name}) for name in ("GeluFusion", "SliceElimination"))
-    assert changed(one, two, Plan()) == Plan(settings={"disabled_optimizers": "GeluFusion;SliceElimination"})
+    assert with_change(one, two, Plan()) == Plan(
+        settings={"disabled_optimizers": "GeluFusion;SliceElimination"}
+    )
     pinned = Plan(settings={"allow_spinning": False})
-    assert changed(one, Plan(settings={"allow_spinning": True}), pinned) is None
+    assert with_change(one, Plan(settings={"allow_spinning": True}), pinned) is None
 
 
 def test_a_better_value_beside_the_leader_is_found() -> None:
     run = race(Machine())
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    best = run.go(explore(run, leader, Plan(), 2))
+    best = run.go(try_neighbours(run, leader, Plan(), 2))
     assert best.plan.settings == {"dynamic_block_base": 8}
     assert best.origin == "near the leader: dynamic_block_base=8"
     assert len(best.ratios) == 4
@@ -136,7 +138,7 @@ def test_a_better_value_beside_the_leader_is_found() -> None:
 def test_what_is_pinned_is_not_explored() -> None:
     run = race(Machine())
     (leader,) = screened(run, {"dynamic_block_base": 4})
-    run.go(explore(run, leader, Plan(settings={"dynamic_block_base": 4}), 2))
+    run.go(try_neighbours(run, leader, Plan(settings={"dynamic_block_base": 4}), 2))
     assert list(run.entries.values()) == [leader]
 
 
@@ -144,7 +146,7 @@ def test_neighbours_that_the_budget_does_not_hold_are_named_as_not_tried() -> No
     run = race(Machine(), seconds=14)
     (leader,) = screened(run, {"dynamic_block_base": 4})
     run.end_ns = 0
-    run.go(explore(run, leader, Plan(), 2))
+    run.go(try_neighbours(run, leader, Plan(), 2))
     near = [e for e in run.entries.values() if e is not leader]
     assert near and {e.status for e in near} == {"not-tried"}
     assert {e.why for e in near} == {ENDED}
@@ -197,25 +199,25 @@ def test_two_parts_that_do_the_same_are_not_both_left_out() -> None:
 def test_what_was_asked_for_is_no_part_to_prune() -> None:
     pinned = RewriteSpec(name="initializers-out-of-inputs")
     plan = Plan(settings={"allow_spinning": False}, rewrites=(pinned,))
-    assert [name for name, _ in parts(plan, Plan(rewrites=(pinned,)))] == ["allow_spinning"]
-    assert only(plan, set(), Plan(rewrites=(pinned,))).rewrites == (pinned,)
+    assert [name for name, _ in removable_parts(plan, Plan(rewrites=(pinned,)))] == ["allow_spinning"]
+    assert with_only(plan, set(), Plan(rewrites=(pinned,))).rewrites == (pinned,)
 
 
 def test_a_setting_that_keeps_outputs_exact_is_never_left_out() -> None:
     plan = Plan(settings={"openvino_precision": "f32", "openvino_threads": 1})
-    assert [name for name, _ in parts(plan, Plan())] == ["openvino_threads"]
-    assert only(plan, set(), Plan()).settings == {"openvino_precision": "f32"}
+    assert [name for name, _ in removable_parts(plan, Plan())] == ["openvino_threads"]
+    assert with_only(plan, set(), Plan()).settings == {"openvino_precision": "f32"}
     lower = Plan(settings={"openvino_precision": "bf16"})
-    assert [name for name, _ in parts(lower, Plan())] == ["openvino_precision"]
+    assert [name for name, _ in removable_parts(lower, Plan())] == ["openvino_precision"]
 
 
 def test_plans_that_are_only_seen_have_the_time_of_the_steps_that_do_not_follow() -> None:
     def seen(*, followed: bool) -> list[Entry]:
         run = race(Machine(), seconds=20)
         (leader,) = screened(run, {"dynamic_block_base": 8})
-        assert leader.middle < -0.1
+        assert leader.median_log_ratio < -0.1
         rest = [Entry(plan=Plan(settings={"dynamic_block_base": n}), origin="test") for n in (4, 16)]
-        run.go(try_rest(run, rest, followed=followed))
+        run.go(screen_rest(run, rest, followed=followed))
         return [entry for entry in rest if entry.ratios]
 
     # What builds on the leader and ablates it takes 60 trials, 24 s of those that are left.

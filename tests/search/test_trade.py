@@ -44,11 +44,11 @@ def block(index: int, *trials: BlockTrial) -> Block:
 def tuning(blocks: list[Block]) -> Any:
     """The parts of a run that the table reads; the plans were raced in these blocks."""
     entries = {
-        arm: SimpleNamespace(arm=arm, plan=plan, sound=True)
+        arm: SimpleNamespace(arm=arm, plan=plan, is_sound=True)
         for arm, plan in {"a": ARENA, "b": LESS_CPU}.items()
     }
     return SimpleNamespace(
-        race=SimpleNamespace(seen=blocks, objective="latency", entries=entries, with_current=False),
+        race=SimpleNamespace(all_blocks=blocks, objective="latency", entries=entries, with_current=False),
         confirmation=[],
         judgement=SimpleNamespace(statistic="median"),
         current=None,
@@ -74,7 +74,7 @@ def test_a_plan_that_met_the_machine_in_a_quick_phase_is_not_the_fastest() -> No
 
 def test_the_objectives_own_row_is_what_stays() -> None:
     run = tuning([block(i, trial(BASE, 1e6), trial("a", 0.9e6)) for i in range(4)])
-    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.seen], "median")
+    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.all_blocks], "median")
     fastest = trade(run, Plan(), [], default)[0]
     assert (fastest.plan, fastest.kept, fastest.latency_ns) == (Plan(), True, default.latency_ns)
 
@@ -82,7 +82,7 @@ def test_the_objectives_own_row_is_what_stays() -> None:
 def test_the_current_plan_that_no_block_confirmed_has_its_own_figures() -> None:
     run = tuning([block(i, trial(BASE, 1e6), trial("current", 1.3e6, cpu=1.0)) for i in range(4)])
     run.race.with_current, run.current = True, LESS_CPU
-    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.seen], "median")
+    default = describe([cast("Measured", b.trials[0].outcome) for b in run.race.all_blocks], "median")
     fastest, least_cpu, _ = trade(run, LESS_CPU, [], default)
     assert (fastest.plan, fastest.kept) == (LESS_CPU, True)
     assert fastest.latency_ns == pytest.approx(1.3 * default.latency_ns)
@@ -95,7 +95,7 @@ def test_the_best_of_noisy_ratios_is_not_told() -> None:
     noisy = [block(i, trial(BASE, 1e6), trial("b", ns)) for i, ns in enumerate((0.7e6, 1.4e6, 1.0e6, 1.3e6))]
     run = tuning([*lucky, *noisy])
     run.race.objective = "cold-start"
-    default = describe([cast("Measured", run.race.seen[0].trials[0].outcome)], "median")
+    default = describe([cast("Measured", run.race.all_blocks[0].trials[0].outcome)], "median")
     assert trade(run, Plan(), [], default)[0].plan == Plan()
 
 
@@ -116,7 +116,7 @@ def test_the_memory_that_another_provider_takes_is_reported_and_decides_nothing(
     entry = race.add(Entry(plan=plan, origin="a test"))
     for i in range(2):
         race.blocks.append(block(i, trial(BASE, 1e6), trial(entry.arm, 1e5, cpu=0.5, peak=10**9)))
-    assert race.refuse(entry) is not live
+    assert race.eliminate_by_guards(entry) is not live
     assert entry.live is live
 
 

@@ -23,7 +23,7 @@ from ortune.records import (
 )
 from ortune.search import confirm
 from ortune.search.blocks import BASE, NEW
-from ortune.search.waiting import differ_in_threads, judged, only_quiet, waited
+from ortune.search.waiting import differ_in_threads, only_quiet, waiting_of, with_other_programs
 from ortune.show import others_words
 from simulated_machine import HOST
 
@@ -79,7 +79,7 @@ def told(found: Sequence[Block], statistic: str = "paired", host: Host = HOST) -
 
     comparison = compare(found, statistic)
     assert comparison is not None
-    return judged(comparison, found, statistic, host, compare, arm=NEW, favours=True)
+    return with_other_programs(comparison, found, statistic, host, compare, arm=NEW, favours=True)
 
 
 WAITED = (0.5, 0.6, 0.4, 0.7, 0.5, 0.6, 0.0, 0.5)
@@ -193,7 +193,7 @@ def test_rounds_are_selected_alike_whichever_side_is_called_base() -> None:
 def test_waiting_is_never_longer_than_others_used_the_cpus() -> None:
     outcome = trial(BASE, 1.0, (3.0,) * ROUNDS, used_cpus=0.5).outcome
     assert isinstance(outcome, Measured)
-    found = waited(outcome, HOST)
+    found = waiting_of(outcome, HOST)
     assert found is not None and found.share == pytest.approx(0.5)
 
 

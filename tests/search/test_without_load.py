@@ -6,7 +6,7 @@ import pytest
 from test_waiting import ROUNDS, WAITED, blocks
 
 from ortune.records import Plan, RewriteSpec
-from ortune.search.without_load import rest_of
+from ortune.search.without_load import without_load_settings
 from simulated_machine import HOST
 
 FOLDED = (RewriteSpec(name="affine-into-weights"),)
@@ -18,7 +18,7 @@ def test_rewrites_and_other_settings_stay_and_threads_go() -> None:
         rewrites=FOLDED,
         settings={"intra_op_num_threads": 1, "allow_spinning": False, "enable_mem_pattern": False},
     )
-    assert rest_of(leader, Plan(), BUSY, HOST) == Plan(
+    assert without_load_settings(leader, Plan(), BUSY, HOST) == Plan(
         rewrites=FOLDED, settings={"enable_mem_pattern": False}
     )
 
@@ -26,7 +26,7 @@ def test_rewrites_and_other_settings_stay_and_threads_go() -> None:
 def test_threads_of_what_runs_today_stay_as_they_are() -> None:
     today = Plan(settings={"intra_op_num_threads": 2})
     leader = Plan(rewrites=FOLDED, settings={"intra_op_num_threads": 1})
-    rest = rest_of(leader, today, BUSY, HOST)
+    rest = without_load_settings(leader, today, BUSY, HOST)
     assert rest is not None and rest.rewrites == FOLDED and rest.settings == today.settings
 
 
@@ -39,11 +39,11 @@ def test_threads_of_what_runs_today_stay_as_they_are() -> None:
     ],
 )
 def test_a_plan_of_one_kind_has_no_rest(leader: Plan) -> None:
-    assert rest_of(leader, Plan(), BUSY, HOST) is None
+    assert without_load_settings(leader, Plan(), BUSY, HOST) is None
 
 
 @pytest.mark.parametrize("used_cpus", [0.0, 0.1, None])
 def test_a_quiet_machine_costs_no_further_trials(used_cpus: float | None) -> None:
     leader = Plan(rewrites=FOLDED, settings={"intra_op_num_threads": 1})
     quiet = blocks(0.8, (0.0,) * ROUNDS, used_cpus=used_cpus)
-    assert rest_of(leader, Plan(), quiet, HOST) is None
+    assert without_load_settings(leader, Plan(), quiet, HOST) is None

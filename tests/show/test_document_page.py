@@ -7,7 +7,7 @@ import pytest
 
 import golden
 import golden_profile
-from ortune.show.chart import Axis, Box, Chart, Dot, Interval, Segment
+from ortune.show.chart import Axis, Box, Chart, Dot, IntervalMark, Segment
 from ortune.show.document import Cell, Code, Column, Document, Fold, Head, Line, Pairs, Points, Section, table
 from ortune.show.html import document_page, pages
 from pages import Page, require_offline, require_our_script, require_places, require_readable, require_whole
@@ -47,7 +47,7 @@ def document(name: str = "a") -> Document:
                             Box(x0=0, x1=1, hue="winner", text=name, about=name),
                             Dot(x=0.5, text=name, about=name),
                             Segment(x0=0, x1=1),
-                            Interval(middle=1.1, low=None, high=2.0, sure=True),
+                            IntervalMark(middle=1.1, low=None, high=2.0, sure=True),
                         ),
                         height_px=50,
                         x=AXIS,
@@ -57,7 +57,12 @@ def document(name: str = "a") -> Document:
                     Fold(title=name, blocks=[Pairs(rows=[(name, name)])]),
                     table(
                         [Column(name, "name"), Column("", "chart", axis=AXIS, ends=(name, name))],
-                        [[Cell(name, about=name), Cell(name, marks=(Interval(middle=1, low=1, high=1),))]],
+                        [
+                            [
+                                Cell(name, about=name),
+                                Cell(name, marks=(IntervalMark(middle=1, low=1, high=1),)),
+                            ]
+                        ],
                         title=name,
                     ),
                 ],

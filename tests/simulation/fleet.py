@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 import golden_answers
-from ortune.elsewhere import HostLost
+from ortune.assigned_host import HostLost
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope
 from ortune.verbs._many.executor import Job
-from ortune.verbs._many.fleet import Ended, Event, Joined, Lost
+from ortune.verbs._many.fleet import Event, HostJoined, JobEnded, LostHost
 
 
 class DriverKilled(BaseException):
@@ -144,7 +144,7 @@ class SimulatedHosts:
 
     def __init__(self, world: World, dies_s: float | None) -> None:
         self.world, self.dies_s = world, dies_s
-        self._joined: list[Event] = [Joined(host=n.name, kind=n.kind) for n in world.nodes.values()]
+        self._joined: list[Event] = [HostJoined(host=n.name, kind=n.kind) for n in world.nodes.values()]
         self._running: dict[tuple[str, str], str] = {}  # by model and kind, the host
         self._n_events = 0
         for node in world.nodes.values():
@@ -153,7 +153,7 @@ class SimulatedHosts:
     def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
         world, node = self.world, self.world.nodes.get(host)
         if node is None:  # it went a moment ago, which the driver does not know yet
-            world.later(1.0, (self, Ended(host=host, number=number, answer=HostLost("gone"), spent_s=0.0)))
+            world.later(1.0, (self, JobEnded(host=host, number=number, answer=HostLost("gone"), spent_s=0.0)))
             return
         assert node.job is None, "two jobs on one host"
         assert node.kind == job.host, "a job on a host of another kind"
@@ -204,7 +204,7 @@ class SimulatedHosts:
         # A gauge by the node's own hardware; clocks of nodes are of no use to anybody.
         speed_ns = int(1e6 * (2.5 if node.slow else world.rng.uniform(0.9, 1.1)))
         answer = world.answer(node, job)
-        ended = Ended(host=node.name, number=number, answer=answer, spent_s=60.0, speed_ns=speed_ns)
+        ended = JobEnded(host=node.name, number=number, answer=answer, spent_s=60.0, speed_ns=speed_ns)
         if world.rng.random() < world.weather.twice_share:
             world.later(world.rng.uniform(0, 3600), (self, ended))
         return [ended]
@@ -213,7 +213,9 @@ class SimulatedHosts:
         """End a node; another one comes in its place."""
         events = self._lose(node)
         another = self.world.add(node.kind)
-        self.world.later(self.world.rng.uniform(1, 600), (self, Joined(host=another.name, kind=another.kind)))
+        self.world.later(
+            self.world.rng.uniform(1, 600), (self, HostJoined(host=another.name, kind=another.kind))
+        )
         return events
 
     def _lose(self, node: Node) -> list[Event]:
@@ -224,9 +226,9 @@ class SimulatedHosts:
             (number, job), node.job = node.job, None
             del self._running[job.model, job.host]
             if world.rng.random() < world.weather.late_share:
-                late = Ended(host=node.name, number=number, answer=world.answer(node, job), spent_s=60.0)
+                late = JobEnded(host=node.name, number=number, answer=world.answer(node, job), spent_s=60.0)
                 world.later(world.rng.uniform(0, 600), (self, late))
-        return [Lost(host=node.name, why="preempted")]
+        return [LostHost(host=node.name, why="preempted")]
 
     def _count(self) -> None:
         self._n_events += 1

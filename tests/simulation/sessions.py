@@ -173,7 +173,7 @@ def answer(
         return diagnose.run(diagnose.Options(model=model, resume=resume, **common), watcher)
     del common["runtime"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(made, "require", release)
+        patch.setattr(made, "require_installed", release)
         return history.run(history.Options(model=model, release=RELEASES, resume=resume, **common), watcher)
 
 

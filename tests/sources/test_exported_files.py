@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ortune.sources.exported_archive import rewritten
+from ortune.sources.exported_archive import write_checked
 from ortune.sources.exported_operators import is_allowed
-from ortune.sources.source import Refused
+from ortune.sources.source import SourceRefused
 
 DEFAULTS = (
     '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
@@ -72,7 +72,7 @@ def written(place: Path, held: dict[str, bytes], compression: int = zipfile.ZIP_
 
 def test_an_ordinary_file_is_written_again_without_notes_and_guards(tmp_path: Path) -> None:
     source = written(tmp_path / "net.pt2", entries())
-    rewritten(str(source), str(tmp_path / "checked.pt2"))
+    write_checked(str(source), str(tmp_path / "checked.pt2"))
     with zipfile.ZipFile(tmp_path / "checked.pt2") as archive:
         names = set(archive.namelist())
         program = json.loads(archive.read("model/models/model.json"))
@@ -155,8 +155,8 @@ PROGRAMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path: Path, name: str) -> None:
     change, told = PROGRAMS[name]
     source = written(tmp_path / "net.pt2", changed(change))
-    with pytest.raises(Refused) as error:
-        rewritten(str(source), str(tmp_path / "checked.pt2"))
+    with pytest.raises(SourceRefused) as error:
+        write_checked(str(source), str(tmp_path / "checked.pt2"))
     assert told in error.value.what and error.value.do
 
 
@@ -170,8 +170,8 @@ def test_a_tensor_that_no_machine_holds_is_refused_before_it_is_computed(
     def huge(program: dict[str, Any]) -> None:
         graph(program)["tensor_values"]["expand"] = {"dtype": 7, "sizes": sizes}
 
-    with pytest.raises(Refused, match=r"1e\d+ elements.*'expand' of shape"):
-        rewritten(str(written(tmp_path / "huge.pt2", changed(huge))), str(tmp_path / "copy.pt2"))
+    with pytest.raises(SourceRefused, match=r"1e\d+ elements.*'expand' of shape"):
+        write_checked(str(written(tmp_path / "huge.pt2", changed(huge))), str(tmp_path / "copy.pt2"))
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_a_tensor_that_no_machine_holds_is_refused_before_it_is_computed(
 )
 def test_an_entry_on_no_list_is_refused(tmp_path: Path, name: str, data: bytes) -> None:
     source = written(tmp_path / "net.pt2", {**entries(), name: data})
-    with pytest.raises(Refused):
-        rewritten(str(source), str(tmp_path / "checked.pt2"))
+    with pytest.raises(SourceRefused):
+        write_checked(str(source), str(tmp_path / "checked.pt2"))
 
 
 def test_a_pickle_and_what_unpacks_is_refused(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_a_pickle_and_what_unpacks_is_refused(tmp_path: Path) -> None:
             archive.filelist.append(twin)
             archive.NameToInfo[twin.filename] = twin
     for name, source in files.items():
-        with pytest.raises(Refused) as error:
-            rewritten(str(source), str(tmp_path / "checked.pt2"))
+        with pytest.raises(SourceRefused) as error:
+            write_checked(str(source), str(tmp_path / "checked.pt2"))
         assert error.value.what, name
 
 
@@ -235,8 +235,8 @@ def test_of_two_archives_in_one_file_one_is_checked_and_passed_on(tmp_path: Path
         source, target = tmp_path / f"{number}.pt2", tmp_path / f"{number}.checked"
         source.write_bytes(data)
         try:
-            rewritten(str(source), str(target))
-        except (Refused, zipfile.BadZipFile):
+            write_checked(str(source), str(target))
+        except (SourceRefused, zipfile.BadZipFile):
             continue
         assert b"\x7fELF" not in target.read_bytes()
 

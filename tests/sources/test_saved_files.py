@@ -13,7 +13,7 @@ import pytest
 
 from ortune.sources.checkpoints import misplaced
 from ortune.sources.saved_files import copy_keras, copy_saved_model
-from ortune.sources.source import Refused
+from ortune.sources.source import SourceRefused
 from ortune.sources.tensorflow_operators import ALLOWED
 
 CONFIG = {
@@ -67,7 +67,7 @@ def test_an_ordinary_file_is_copied(tmp_path: Path) -> None:
 def test_code_and_modules_beyond_keras_are_refused_by_name(
     tmp_path: Path, layer: dict[str, Any], told: str
 ) -> None:
-    with pytest.raises(Refused) as error:
+    with pytest.raises(SourceRefused) as error:
         copy_keras(str(written(tmp_path / "net.keras", layer)), str(tmp_path / "copy.keras"))
     assert told in error.value.what and error.value.do
 
@@ -75,7 +75,7 @@ def test_code_and_modules_beyond_keras_are_refused_by_name(
 @pytest.mark.parametrize("name", ["StringLookup", "TextVectorization", "mine>Lookup"])
 def test_a_vocabulary_in_another_file_is_named_with_what_to_do(tmp_path: Path, name: str) -> None:
     layer = {"module": "keras.layers", "class_name": name, "config": {"vocabulary": "/home/me/words.txt"}}
-    with pytest.raises(Refused) as error:
+    with pytest.raises(SourceRefused) as error:
         copy_keras(str(written(tmp_path / "net.keras", layer)), str(tmp_path / "copy.keras"))
     assert name in error.value.what and "/home/me/words.txt" in error.value.what
     assert "vocabulary=[" in error.value.do
@@ -87,7 +87,7 @@ def test_a_vocabulary_in_another_file_is_named_with_what_to_do(tmp_path: Path, n
     "name", ["code.py", "assets/../../a", "../a", "/a", "model.weights.pkl", "assets/a\nb"]
 )
 def test_an_entry_on_no_list_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(SourceRefused):
         copy_keras(str(written(tmp_path / "net.keras", **{name: b"x"})), str(tmp_path / "copy.keras"))
 
 
@@ -96,7 +96,7 @@ def test_what_unpacks_and_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "b.keras").write_bytes(b"no archive")
     (tmp_path / "c.keras").write_bytes(b"")
     for source in (packed, tmp_path / "b.keras", tmp_path / "c.keras"):
-        with pytest.raises(Refused) as error:
+        with pytest.raises(SourceRefused) as error:
             copy_keras(str(source), str(tmp_path / "copy.keras"))
         assert "\n" not in error.value.what and "model.save" in error.value.do
 
@@ -127,7 +127,7 @@ def test_a_link_out_of_a_saved_model_is_named_and_one_inside_is_followed(tmp_pat
     place = source / name
     place.rename(tmp_path / "elsewhere")
     place.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Refused) as error:
+    with pytest.raises(SourceRefused) as error:
         copy_saved_model(str(source), str(tmp_path / "copy"))
     assert name in error.value.what and "cp -rL" in error.value.do
     place.unlink()

@@ -54,7 +54,7 @@ def test_recorded_arrivals_keep_their_pattern_at_another_rate() -> None:
 
 def load(
     latency: list[int], waited: list[int], late: list[int], busy_ns: int, callers: int = 1
-) -> arrivals.Load:
+) -> arrivals.ArrivalLoad:
     return arrivals.load_of(
         latency,
         waited,
@@ -67,7 +67,7 @@ def load(
     )
 
 
-def verdict(found: arrivals.Load) -> str:
+def verdict(found: arrivals.ArrivalLoad) -> str:
     return arrivals.verdict(late_share=found.late_share, offered_share=found.offered_share)
 
 

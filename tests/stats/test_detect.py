@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ortune.errors import OrtuneError
-from ortune.stats.detect import blocks_needed, honest, more_blocks, smallest_effect
+from ortune.stats.detect import blocks_needed, more_blocks, reported_effect, smallest_effect
 from ortune.stats.evidence import confidence_sequence, evidence_path
 from ortune.stats.intervals import Interval
 from ortune.stats.pairs import sign_flip, sign_flip_interval, wilcoxon
@@ -122,9 +122,9 @@ def test_bad_input_gives_one_clear_error():
 
 def test_an_effect_is_never_said_to_be_seen_that_the_interval_could_not_show() -> None:
     wide = Interval(low=-0.05, centre=0.0, high=0.15, level=0.95)
-    found = honest(0.01, wide)
+    found = reported_effect(0.01, wide)
     assert found is not None
     assert 0.10 <= found <= 0.11
-    assert honest(0.3, wide) == 0.3
-    assert honest(math.inf, wide) is None
-    assert honest(0.01, Interval(low=-math.inf, centre=0.0, high=math.inf, level=0.95)) is None
+    assert reported_effect(0.3, wide) == 0.3
+    assert reported_effect(math.inf, wide) is None
+    assert reported_effect(0.01, Interval(low=-math.inf, centre=0.0, high=math.inf, level=0.95)) is None

@@ -7,7 +7,7 @@ import pytest
 from memory_streams import MIB, NEVER, cut, leak, processes
 
 from ortune.stats.growth import Series, forecast, growth
-from ortune.stats.soak import Soaked, judge
+from ortune.stats.soak import SoakSeries, judge
 
 WITHIN_A_PERIOD = {"filled_cache", "sawtooth"}
 """Cut before it is full, or before the first trim, such memory is one that grows."""
@@ -100,7 +100,7 @@ def soaked(kind, n=3, *, first=None, returned=0.0, used=None):
     found = processes(np.random.default_rng(1), kind, n)
     counted = [None] * n if used is None else processes(np.random.default_rng(2), used, n)
     return [
-        Soaked(
+        SoakSeries(
             held=held,
             used=own,
             first_bytes=held.held_bytes[0] if first is None else first,

@@ -14,7 +14,7 @@ from ortune.records import FeedRef, Measured, Outcome, Plan, Runtime, TrialReque
 from ortune.targets import Target
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Turns
 
 TURNS = Turns(runs=4, unmeasured=1, rounds=2)
@@ -44,7 +44,7 @@ class Trials:
 
     def task(
         self, name: str, path: Path, settings: dict[str, Value] | None = None, *, watched: bool = False
-    ) -> Task:
+    ) -> TrialTask:
         """One that keeps its outputs and is profiled, where it is watched; else it is not even warmed up."""
         place = self.folder / name
         place.mkdir()
@@ -57,9 +57,9 @@ class Trials:
             profile_path=str(place / "profile") if watched else "",
         )
         plan = Plan(settings=settings or {}, providers=self.target.providers)
-        return Task(plan=plan, runtime=self.runtime, request=request, folder=place, scratch=self.folder)
+        return TrialTask(plan=plan, runtime=self.runtime, request=request, folder=place, scratch=self.folder)
 
-    def run(self, *tasks: Task) -> list[Outcome]:
+    def run(self, *tasks: TrialTask) -> list[Outcome]:
         found = run(tasks, Machine(), TURNS)
         assert found is not None
         return list(found)

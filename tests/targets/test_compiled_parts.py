@@ -13,7 +13,7 @@ from target_trials import FEED, WEIGHT, Trials, measured, model
 from ortune import rewrites, targets
 from ortune.graph.model.open import open_model
 from ortune.inputs.value_files import read_index
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.records import Plan, Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
 from targets_here import usable
@@ -67,7 +67,7 @@ def test_plans_share_them_only_with_the_same_options_of_the_same_provider() -> N
     one_thread = msgspec.structs.replace(plan, settings={"openvino_threads": 1})
     fed_otherwise = msgspec.structs.replace(plan, settings={"call_style": "io_binding"})
     elsewhere = msgspec.structs.replace(plan, providers=targets.find("qnn").providers)
-    assert Models.key(plan) == Models.key(fed_otherwise)
-    assert len({Models.key(plan), Models.key(one_thread), Models.key(elsewhere)}) == 3
+    assert ModelVariants.key(plan) == ModelVariants.key(fed_otherwise)
+    assert len({ModelVariants.key(plan), ModelVariants.key(one_thread), ModelVariants.key(elsewhere)}) == 3
     others = [msgspec.structs.replace(p, rewrites=(rewrites.parse("gelu"),)) for p in (plan, elsewhere)]
-    assert len({Models.key(p) for p in others}) == 1
+    assert len({ModelVariants.key(p) for p in others}) == 1

@@ -26,7 +26,7 @@ from ortune.targets.browser.setup import VERSION, BrowserSetup
 from ortune.targets.browser.site import Request
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Turns
 from ortune.verbs._shared.quantities import bits_a_second
 from ortune.verbs.compare.result import CompareResult
@@ -138,7 +138,7 @@ def test_where_there_is_time_every_place_tells_how_the_model_runs_there(
     needs("web-wasm")
     needs("web-webgl")
     baseline = baseline_in_a_page(tmp_path)
-    baseline.settle(600.0)
+    baseline.find_inputs(600.0)
     run_pilot(baseline, "latency", holds=lambda trial_ns: False)
     _, webgl, gpu, _ = in_browsers.places(baseline, 600.0, races=True)
     assert webgl.state == "failed" and "Shrink" in webgl.why
@@ -156,7 +156,7 @@ def test_a_page_is_warmed_up_however_small_the_budget(
     hardly_warm(monkeypatch)
     needs("web-wasm")
     baseline = baseline_in_a_page(tmp_path)
-    baseline.settle(60.0)
+    baseline.find_inputs(60.0)
     loaded = baseline.executor.last
     assert isinstance(loaded, Measured)
     # Later pages begin compiled, as the one after this: what it took is what they are taken to take.
@@ -177,7 +177,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups
     write_feeds(tmp_path / "feeds", {"x": x})
     model = web_net(tmp_path / "m.onnx")
 
-    def task(name: str, warmup_runs: int = 1, **settings: Value) -> Task:
+    def task(name: str, warmup_runs: int = 1, **settings: Value) -> TrialTask:
         (tmp_path / name).mkdir()
         request = TrialRequest(
             model=str(model),
@@ -185,7 +185,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups
             warmup_runs=warmup_runs,
         )
         plan = Plan(providers=(ProviderSpec(name="wasm"),), settings=settings)
-        return Task(
+        return TrialTask(
             plan=plan,
             runtime=Runtime(python="", ort_version="1.30.0"),
             request=request,
@@ -193,7 +193,7 @@ def test_what_a_browser_compiled_serves_later_trials_of_the_same_build_in_groups
             scratch=tmp_path,
         )
 
-    def seen(*tasks: Task, runs: int) -> list[tuple[bool, int]]:
+    def seen(*tasks: TrialTask, runs: int) -> list[tuple[bool, int]]:
         outcomes = run(
             tasks, Machine(browser=BrowserSetup(network_bps=4e6)), Turns(runs=runs, unmeasured=0, rounds=2)
         )
@@ -239,7 +239,9 @@ def test_what_webassembly_took_to_fetch_is_no_part_of_the_load(
         warmup_runs=0,
     )
     plan = Plan(providers=(ProviderSpec(name="wasm"),))
-    task = Task(plan=plan, runtime=Runtime(python=""), request=request, folder=tmp_path, scratch=tmp_path)
+    task = TrialTask(
+        plan=plan, runtime=Runtime(python=""), request=request, folder=tmp_path, scratch=tmp_path
+    )
     (outcome,) = run([task], Machine(browser=BrowserSetup())) or ()
     assert isinstance(outcome, Measured) and outcome.done.page is not None, outcome
     fetch_ns = outcome.done.page.wasm_fetch_ns

@@ -124,8 +124,8 @@ def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[targets.Tar
 
 def forget() -> None:
     importlib.invalidate_caches()
-    files.forget()
-    providers.every.cache_clear()
+    files.clear_caches()
+    providers.all_providers.cache_clear()
     targets.all_targets.cache_clear()
     targets._target.cache_clear()
 
@@ -143,8 +143,8 @@ def test_it_is_found_and_asked_for_by_name(new: targets.Target) -> None:
 def test_what_is_true_of_it_is_known_to_who_asks(new: targets.Target) -> None:
     assert Facts(target="tomorrow").provider is new.provider
     assert providers.of_profile("TomorrowExecutionProvider") is new.provider
-    assert "tomorrow" in providers.targets(lambda p: p.int32)
-    assert "TomorrowExecutionProvider" in providers.profiled(lambda p: p.queues)
+    assert "tomorrow" in providers.target_names(lambda p: p.int32)
+    assert "TomorrowExecutionProvider" in providers.profile_names(lambda p: p.queues)
     assert not Plan(providers=new.providers).is_web
 
 

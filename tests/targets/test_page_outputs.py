@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ortune.outputs.files import load_array, read_outputs
-from ortune.targets.browser.outputs import FACTOR, MOST_UNKNOWN, ROOM, Outputs, Unlike
+from ortune.targets.browser.outputs import FACTOR, MOST_UNKNOWN, ROOM, ImpossibleOutput, Outputs
 
 Y = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -47,32 +47,32 @@ def test_outputs_are_kept_as_a_native_worker_keeps_them(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_the_model_does_not_have_is_refused(other: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(Unlike):
+    with pytest.raises(ImpossibleOutput):
         outputs(tmp_path).keep(about(**other), Y.tobytes())
     assert not (tmp_path / "kept").exists()
 
 
 @pytest.mark.parametrize("words", ["", "[" * 100_000, "{}", "null", '{"case": 0}', "\udcff"])
 def test_words_that_describe_nothing(words: str, tmp_path: Path) -> None:
-    with pytest.raises(Unlike, match="unreadable"):
+    with pytest.raises(ImpossibleOutput, match="unreadable"):
         outputs(tmp_path).expect(words, 24)
 
 
 def test_bytes_that_are_no_whole_numbers(tmp_path: Path) -> None:
-    with pytest.raises(Unlike, match="do not match their description"):
+    with pytest.raises(ImpossibleOutput, match="do not match their description"):
         outputs(tmp_path).keep(about(), Y.tobytes()[:-1])
 
 
 def test_the_same_output_twice(tmp_path: Path) -> None:
     kept = outputs(tmp_path)
     kept.keep(about(), Y.tobytes())
-    with pytest.raises(Unlike, match="twice"):
+    with pytest.raises(ImpossibleOutput, match="twice"):
         kept.keep(about(), Y.tobytes())
 
 
 def test_what_nobody_asked_for() -> None:
     kept = Outputs(None, ["c"], {"y": ("float", None)}, None)
-    with pytest.raises(Unlike, match="not requested"):
+    with pytest.raises(ImpossibleOutput, match="not requested"):
         kept.expect(about(), 24)
     assert kept.missing() == ""
 
@@ -84,17 +84,17 @@ def test_how_large_an_output_may_be(tmp_path: Path) -> None:
     most = 4 * (FACTOR * 6 + ROOM)
     for kept in (outputs(tmp_path, reference=reference), outputs(tmp_path, sizes=[2, 3])):
         kept.expect(about(), most)
-        with pytest.raises(Unlike, match=f"more than its {most}"):
+        with pytest.raises(ImpossibleOutput, match=f"more than its {most}"):
             kept.expect(about(), most + 1)
     outputs(tmp_path, sizes=[1000, 1000], reference=reference).expect(about(), 4_000_000)
     outputs(tmp_path).expect(about(), MOST_UNKNOWN)
-    with pytest.raises(Unlike):
+    with pytest.raises(ImpossibleOutput):
         outputs(tmp_path).expect(about(), MOST_UNKNOWN + 1)
 
 
 def test_one_long_text_does_not_make_all_of_them_long(tmp_path: Path) -> None:
     texts = json.dumps(["x" * 1_000_000] + [""] * 1000).encode()
-    with pytest.raises(Unlike, match="do not match their description"):
+    with pytest.raises(ImpossibleOutput, match="do not match their description"):
         outputs(tmp_path, kind="string").keep(about(onnx_type="string", dims=[1001]), texts)
 
 
@@ -103,5 +103,5 @@ def test_a_file_that_does_not_tell_its_outputs(tmp_path: Path) -> None:
     assert kept.missing()
     kept.keep(about(), Y.tobytes())
     assert kept.missing() == ""
-    with pytest.raises(Unlike, match="is not a JavaScript type"):
+    with pytest.raises(ImpossibleOutput, match="is not a JavaScript type"):
         kept.expect(about(index=1, onnx_type="bfloat16"), 24)

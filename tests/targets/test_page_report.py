@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ortune.records import CaseTimes, FeedRef, TrialDone
-from ortune.targets.browser.page_report import About, fallbacks_of, placement_of, untrue
+from ortune.targets.browser.page_report import PageAbout, fallbacks_of, placement_of, untrue
 from ortune.targets.browser.remote import CaseRun, heat
 
 GOOD = TrialDone(
@@ -69,7 +69,7 @@ def test_what_cannot_be_is_a_failed_trial(change: dict[str, object], reason: str
 )
 def test_what_a_page_tells_of_itself_has_its_types(told: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
-        msgspec.convert(told, About)
+        msgspec.convert(told, PageAbout)
 
 
 def test_values_that_a_page_reads_back_keep_their_types() -> None:
@@ -79,7 +79,7 @@ def test_values_that_a_page_reads_back_keep_their_types() -> None:
         "webgpu.powerPreference": "low-power",
         "webgl.pack": None,
     }
-    told = msgspec.convert({"env": env}, About).env
+    told = msgspec.convert({"env": env}, PageAbout).env
     assert told == env and [type(value) for value in told.values()] == [type(value) for value in env.values()]
 
 

@@ -11,11 +11,11 @@ import leaking
 from ortune.inputs import feed_files
 from ortune.records import FeedRef, FreshInput, Plan, PodSize, SoakDone, SoakPoint, TrialRequest
 from ortune.stats.growth import Series
-from ortune.stats.soak import Judged, Soaked, judge
+from ortune.stats.soak import Judged, SoakSeries, judge
 from ortune.targets.machine import Machine
 from ortune.targets.soak_runner import prepared
 from ortune.targets.soaking import Soaking, SoakTask
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import load
 from targets_here import runtimes_here
 
@@ -33,7 +33,7 @@ def started(folder: Path, operator: str, rows: tuple[int, ...] = (16,), **more: 
     request = TrialRequest(model=str(model), feeds=tuple(feeds), custom_ops=(str(leaking.library()),))
     work = folder / "work"
     work.mkdir()
-    task = Task(plan=Plan(), runtime=runtimes_here()[0], request=request, folder=work, scratch=folder)
+    task = TrialTask(plan=Plan(), runtime=runtimes_here()[0], request=request, folder=work, scratch=folder)
     pod = more.pop("pod", None)
     wanted = SoakTask(task=task, **{"fresh": FRESH, "seed": 3, **more})
     group: list[Soaking] = []
@@ -65,7 +65,7 @@ def judged(process: Soaking) -> Judged:
     used = Series(calls=calls, held_bytes=np.array([point.used_bytes for point in points], float))
     returned = done.idle_bytes - done.trimmed_bytes
     first = float(points[0].held_bytes or 0)
-    return judge([Soaked(held=held, used=used, first_bytes=first, returned_bytes=returned)])
+    return judge([SoakSeries(held=held, used=used, first_bytes=first, returned_bytes=returned)])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_values_that_a_model_refuses_are_kept(tmp_path: Path) -> None:
     feed_files.write_feeds(tmp_path / "feed", {"i": np.array([0, 4]), "w": np.ones(5, np.float32)})
     request = TrialRequest(model=str(model), feeds=(FeedRef(name="only", path=str(tmp_path / "feed")),))
     (tmp_path / "work").mkdir()
-    task = Task(
+    task = TrialTask(
         plan=Plan(), runtime=runtimes_here()[0], request=request, folder=tmp_path / "work", scratch=tmp_path
     )
     fresh = (FreshInput(name="i", kind="integers", low=0, high=900), FreshInput(name="w", kind="floats"))

@@ -16,7 +16,7 @@ from ortune.records import FeedRef, FreshInput, Plan, ProviderSpec, TrialRequest
 from ortune.targets.machine import Machine
 from ortune.targets.soak_runner import prepared
 from ortune.targets.soaking import Soaking, SoakTask
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import load
 from ortune.verbs.soak import words
 from targets_here import runtimes_here
@@ -40,7 +40,7 @@ def started(folder: Path, provider: str, settings: dict[str, Value], **more: Any
         feeds.append(FeedRef(name=f"n={rows}", path=str(place)))
     work = folder / "work"
     work.mkdir()
-    task = Task(
+    task = TrialTask(
         plan=Plan(settings=settings, providers=(ProviderSpec(name=provider),)),
         runtime=runtimes_here()[0],
         request=TrialRequest(model=str(model), feeds=tuple(feeds)),

@@ -28,7 +28,7 @@ from ortune.runtimes.converters import SKLEARN
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
 from ortune.targets.source import SourceProcess, SourceProcessFailed
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import ALONE
 
 SOURCE = """
@@ -167,7 +167,7 @@ def test_a_trial_of_a_source_fails_for_the_reasons_of_any_trial(
         outputs_path=str(small_disk / "outputs"),
     )
     runtime = Runtime(python=python, name=SKLEARN.name, source=side)
-    task = Task(plan=Plan(), runtime=runtime, request=request, folder=tmp_path, scratch=tmp_path)
+    task = TrialTask(plan=Plan(), runtime=runtime, request=request, folder=tmp_path, scratch=tmp_path)
     outcomes = run([task], Machine(), ALONE)
     assert outcomes is not None and isinstance(outcomes[0], Failed)
     assert outcomes[0].reason == reason
@@ -209,9 +209,9 @@ def test_what_it_wrote_is_copied_out_of_its_reach(python: str, tmp_path: Path) -
         with (folder / "a.onnx").open("wb") as kept:
             kept.write(b"checked")
             kept.flush()
-            process.take(folder, tmp_path / "taken")
+            process.copy_out(folder, tmp_path / "taken")
             kept.write(b" and changed")
-        process.take(process.folder / "nothing", tmp_path / "empty")
+        process.copy_out(process.folder / "nothing", tmp_path / "empty")
     assert (tmp_path / "taken" / "a.onnx").read_bytes() == b"checked"
     assert not folder.exists()
     assert not list((tmp_path / "empty").iterdir())

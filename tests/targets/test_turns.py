@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from onnx_text import assemble
 from ortune import platform
 from ortune.inputs.feed_files import write_feeds
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import (
     PROTOCOL_VERSION,
     Failed,
@@ -31,7 +31,7 @@ from ortune.records import (
 )
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns, load, take_turns
 
 
@@ -68,7 +68,7 @@ class Fake:
     def close(self) -> None:
         self.live = False
 
-    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+    def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
         return Failed(plan=self.name, reason="crash", what=f"nothing is here, from {before} to {after}")
 
 
@@ -110,7 +110,7 @@ def test_a_stop_is_heard_before_the_next_turn(after: int) -> None:
     assert len(told) == after
 
 
-def task(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.executable) -> Task:
+def task(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.executable) -> TrialTask:
     where = folder / name
     where.mkdir()
     request = TrialRequest(
@@ -120,7 +120,9 @@ def task(folder: Path, name: str, *, wait: float = 0.0, python: str = sys.execut
         warmup_cap_ns=0,
         wait_ratio=wait,
     )
-    return Task(plan=Plan(), runtime=Runtime(python=python), request=request, folder=where, scratch=folder)
+    return TrialTask(
+        plan=Plan(), runtime=Runtime(python=python), request=request, folder=where, scratch=folder
+    )
 
 
 @pytest.fixture

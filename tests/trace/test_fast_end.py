@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ortune.engines.profiling.nodes import Origins
+from ortune.engines.profiling.nodes import NodeOrigins
 from ortune.engines.profiling.result import result_of
 from ortune.records import MachinePeak, ProfileResult
 from ortune.trace import fast_end
@@ -21,7 +21,7 @@ PEAK = MachinePeak(
     cpu="A Processor", flops_per_s={1: 100e9}, int8_ops_per_s={}, bytes_per_s={1: 20e9}, cache_bytes=1 << 20
 )
 RUNS = 40
-WORK = Origins(work={"conv": (80e6, 1e3), "product": (20e6, 1e3)})
+WORK = NodeOrigins(work={"conv": (80e6, 1e3), "product": (20e6, 1e3)})
 """800 us and 200 us of this machine at its peak."""
 
 

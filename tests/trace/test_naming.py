@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ortune.trace.naming import Place, assigned, in_order, is_numbered, stable_names, stem
+from ortune.trace.naming import NodeSurroundings, assigned, in_order, is_numbered, stable_names, stem
 from ortune.trace.ort_profile import read_profile
 from ortune.trace.table import Trace
 from trace_files import node, profile, run
@@ -81,7 +81,7 @@ def test_order_is_that_of_the_first_start(tmp_path: Path) -> None:
 
 
 PLACES = tuple(
-    Place(
+    NodeSurroundings(
         kind=("R", "R"), before=(f"conv{i}",), after=(f"relu{i}",), reads=(f"conv{i}",), feeds=(f"relu{i}",)
     )
     for i in range(3)

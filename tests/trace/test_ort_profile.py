@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from ort_events import HOSTILE, event, nested_model, node, profile, run
 
-from ortune.engines.profiling.nodes import Origins, profiled_nodes
+from ortune.engines.profiling.nodes import NodeOrigins, profiled_nodes
 from ortune.trace.attribution import attribute
 from ortune.trace.naming import stable_names
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
@@ -136,7 +136,7 @@ def test_nodes_of_one_name_are_told_apart_by_operator_and_provider(tmp_path: Pat
     found = attribute(trace, range(1))
     assert found.by_node[:, 0].tolist() == [40_000, 5_000, 3_000]
     assert {c.name: c.ns for c in found.categories()}["casts-and-layout"] == 5_000
-    nodes = profiled_nodes(trace, found, Origins(work={"n": (1.0, 1.0)}))
+    nodes = profiled_nodes(trace, found, NodeOrigins(work={"n": (1.0, 1.0)}))
     assert [(n.op_type, n.provider, n.time_ns) for n in nodes] == [
         ("Conv", cpu, 40_000),
         ("Cast", cpu, 5_000),

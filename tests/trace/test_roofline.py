@@ -7,7 +7,7 @@ import pytest
 
 from ortune.records import MachinePeak, ProfiledNode
 from ortune.trace.roofline import below_floor, floor, lost_ns, rate, with_floors
-from ortune.trace.traffic import Step
+from ortune.trace.traffic import ExecutedNode
 
 CACHE = 1_000_000
 PEAK = MachinePeak(
@@ -165,8 +165,8 @@ def test_elementwise_work_is_held_against_an_elementwise_peak() -> None:
     large = msgspec.structs.replace(CACHED, cache_bytes=32 << 20)
     add = node("add", op_type="Add", flops=2e6, bytes=24e6, time_ns=1e6)
     steps = [
-        Step(node="conv", writes={1: 8_000_000}),
-        Step(node="add", reads={1: 8_000_000}, writes={2: 8_000_000}),
+        ExecutedNode(node="conv", writes={1: 8_000_000}),
+        ExecutedNode(node="add", reads={1: 8_000_000}, writes={2: 8_000_000}),
     ]
     (found,) = with_floors([add], large, 2, steps=steps)
     assert (found.floor_ns, found.bound) == (pytest.approx(24e6 / 200), "memory")
@@ -178,7 +178,7 @@ def test_elementwise_work_is_held_against_an_elementwise_peak() -> None:
 
 def test_what_a_small_cache_lost_comes_from_memory() -> None:
     sizes = {1: 4 * CACHE}
-    steps = [Step(node="a", writes=sizes), Step(node="b", reads=sizes, writes={2: 100})]
+    steps = [ExecutedNode(node="a", writes=sizes), ExecutedNode(node="b", reads=sizes, writes={2: 100})]
     nodes = [node("a", flops=1.0, bytes=4.0 * CACHE), node("b", flops=1.0, bytes=4.0 * CACHE + 100)]
     made, read = with_floors(nodes, CACHED, 1, steps=steps)
     # One cache full of it is still there.

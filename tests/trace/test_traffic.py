@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import random
 
-from ortune.trace.traffic import Step, from_memory
+from ortune.trace.traffic import ExecutedNode, from_memory
 
 
 def test_what_the_node_before_made_is_in_the_cache_and_what_came_long_before_is_not() -> None:
     steps = [
-        Step(node="a", writes={1: 60}),
-        Step(node="b", reads={1: 60}, writes={2: 30}),
-        Step(node="c", reads={2: 30}, writes={3: 90}),
-        Step(node="d", reads={3: 90, 1: 60}),
+        ExecutedNode(node="a", writes={1: 60}),
+        ExecutedNode(node="b", reads={1: 60}, writes={2: 30}),
+        ExecutedNode(node="c", reads={2: 30}, writes={3: 90}),
+        ExecutedNode(node="d", reads={3: 90, 1: 60}),
     ]
     # Between making 1 and its second use 120 other bytes were touched; before, it was read from the cache.
     assert from_memory(steps, {}, 100) == {"a": 0, "b": 0, "c": 0, "d": 60}
@@ -22,7 +22,7 @@ def test_what_the_node_before_made_is_in_the_cache_and_what_came_long_before_is_
 
 
 def test_weights_stay_from_run_to_run_where_the_run_fits() -> None:
-    steps = [Step(node="a", writes={1: 10}), Step(node="b", reads={1: 10}, writes={2: 10})]
+    steps = [ExecutedNode(node="a", writes={1: 10}), ExecutedNode(node="b", reads={1: 10}, writes={2: 10})]
     weights = {"a": 40.0, "b": 40.0}
     assert from_memory(steps, weights, 100) == {"a": 0, "b": 0}
     assert from_memory(steps, weights, 50) == {"a": 40, "b": 40}
@@ -32,7 +32,9 @@ def test_weights_stay_from_run_to_run_where_the_run_fits() -> None:
 def test_distances_are_those_of_a_plain_list() -> None:
     dice = random.Random(0)
     sizes = [dice.randint(1, 50) for _ in range(20)]
-    steps = [Step(node=str(i), reads={v: sizes[v] for v in dice.sample(range(20), 2)}) for i in range(200)]
+    steps = [
+        ExecutedNode(node=str(i), reads={v: sizes[v] for v in dice.sample(range(20), 2)}) for i in range(200)
+    ]
     recent: list[int] = []
     counted: dict[str, float] = {}
     for _ in range(2):

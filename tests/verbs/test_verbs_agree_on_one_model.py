@@ -143,7 +143,7 @@ def test_verbs_agree_about_one_model(
         more["inputs"] = tmp_path / "x.npz"
     if verb == "history":  # one build under two names: what it says of outputs is asked here
         runtime = resolve(SideText(text=str(model)), common=Plan(), scratch=Path("-")).runtime
-        monkeypatch.setattr(made, "require", lambda *_: SimpleNamespace(runtime=runtime))
+        monkeypatch.setattr(made, "require_installed", lambda *_: SimpleNamespace(runtime=runtime))
     answer = VERBS[verb](model, tmp_path / "store", **more)
     assert judgement(answer) == expected, answer.summary()
     text = " ".join(answer.summary().split())

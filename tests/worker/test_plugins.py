@@ -52,4 +52,4 @@ def test_it_keeps_to_python_3_8() -> None:
 
 
 def test_a_plan_without_a_device_takes_the_same_one_in_the_worker_and_in_pasted_code() -> None:
-    assert {p.name: p.device for p in providers.that(lambda p: p.device)} == plugins.USUAL_DEVICE
+    assert {p.name: p.device for p in providers.providers_with(lambda p: p.device)} == plugins.USUAL_DEVICE

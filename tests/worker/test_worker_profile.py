@@ -12,7 +12,7 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.records import FeedRef, Measured, Plan, Runtime, TrialRequest
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import ALONE, Turns
 from ortune.trace.ort_profile import read_profile
 
@@ -29,7 +29,7 @@ def trial(folder: Path, *, profile: bool, runs: int = 5) -> Measured:
         profile_path=str(folder / "profile") if profile else "",
     )
     runtime = Runtime(python=sys.executable)
-    task = Task(plan=Plan(), runtime=runtime, request=request, folder=folder, scratch=folder)
+    task = TrialTask(plan=Plan(), runtime=runtime, request=request, folder=folder, scratch=folder)
     found = run([task], Machine(), Turns(runs=runs, unmeasured=0, rounds=1) if runs else ALONE)
     assert found is not None
     (outcome,) = found

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from ortune.worker import together
-from ortune.worker.cases import Case
+from ortune.worker.cases import TimedCase
 
 
-def caller(*run: Callable[..., Any], weights: tuple[float, ...] = (1.0,)) -> list[Case]:
+def caller(*run: Callable[..., Any], weights: tuple[float, ...] = (1.0,)) -> list[TimedCase]:
     """The cases of one caller, each with what a run of it does."""
     found = []
     for i, (do, weight) in enumerate(zip(run, weights, strict=True)):
-        found.append(Case({"name": str(i), "weight": weight}, do, list))
+        found.append(TimedCase({"name": str(i), "weight": weight}, do, list))
     return found
 
 

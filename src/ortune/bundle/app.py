@@ -17,7 +17,7 @@ from ortune import files
 from ortune.bundle import digests
 from ortune.bundle.format import SUFFIX
 from ortune.bundle.machine import other_hardware, threads
-from ortune.bundle.settings import named, resolve, tuned_on
+from ortune.bundle.settings import as_assignment, resolve, tuned_on
 from ortune.bundle.shared import (
     APP_SCHEMA,
     INDEX,
@@ -111,7 +111,7 @@ def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], t
                 name=name,
                 sha256=session.sha256,
                 sizes=session.sizes_bytes if len(session.sizes_bytes) == len(session.sha256) else (),
-                what=tuple(named(msgspec.structs.replace(s, value=values[s.knob])) for s in settings),
+                what=tuple(as_assignment(msgspec.structs.replace(s, value=values[s.knob])) for s in settings),
                 options={s.key: values[s.knob] for s in settings if s.channel == "session_option"},
                 entries={s.key: as_text(values[s.knob]) for s in settings if s.channel == "session_config"},
                 providers=_providers(session.provider),

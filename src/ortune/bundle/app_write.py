@@ -11,7 +11,7 @@ import msgspec
 from ortune.bundle import digests
 from ortune.bundle.readme import README
 from ortune.bundle.shared import INDEX
-from ortune.bundle.write import copy_model, fresh_folder, goal_of, put
+from ortune.bundle.write import copy_model, fresh_folder, goal_of, move_to_goal
 from ortune.errors import UsageError
 from ortune.graph.model.open import open_model
 from ortune.records import AppBundle
@@ -46,7 +46,7 @@ def write_app_bundle(
         for place, model in models.items():
             copy_model(open_model(model), work / place, ours=True)
         digests.write(work)
-        return put(work, goal, force)
+        return move_to_goal(work, goal, force)
     except OSError as error:
         raise UsageError(
             f"the bundle cannot be written: {error.strerror or error}",

@@ -11,7 +11,7 @@ import msgspec
 from ortune.bundle.languages import java, swift
 from ortune.bundle.languages._templates import templates
 from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, XNNPACK
-from ortune.catalogue.versions import version
+from ortune.catalogue.versions import parse_version
 from ortune.records import Matrix
 
 TESTS = "android/src/androidTest"
@@ -106,9 +106,9 @@ def _release(package: str, ort_version: str) -> str:
 
     If the release is newer than the known ones, the result is a range, of which Gradle takes the newest that exists.
     """
-    numbers = version(ort_version)
+    numbers = parse_version(ort_version)
     own = ".".join(map(str, numbers))
-    older = [release for release in _PUBLISHED[package] if version(release) <= numbers]
+    older = [release for release in _PUBLISHED[package] if parse_version(release) <= numbers]
     if not older:
         return _PUBLISHED[package][0]  # newer releases read older files
     return own if older[-1] == own else f"[{older[-1]},{own}]"

@@ -38,14 +38,14 @@ def measured(applied: Iterable[Applied]) -> tuple[Applied, ...]:
     return tuple(s if n is None else msgspec.structs.replace(s, value=n) for s, n in counts)
 
 
-def of(applied: Iterable[Applied], channel: str) -> list[Applied]:
+def of_channel(applied: Iterable[Applied], channel: str) -> list[Applied]:
     """Return the settings of a channel."""
     return [s for s in applied if s.channel == channel]
 
 
 def arena(applied: Iterable[Applied]) -> dict[str, int]:
     """Return the options of the arena that all sessions of a process share; empty if the plan has none."""
-    return {s.key: int(s.value) for s in of(applied, "env_allocator")}
+    return {s.key: int(s.value) for s in of_channel(applied, "env_allocator")}
 
 
 def providers(
@@ -59,7 +59,7 @@ def providers(
     options_of: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
     for spec in plan.providers:
         options_of[spec.name].update(spec.options)
-    for setting in of(applied, "provider_option"):
+    for setting in of_channel(applied, "provider_option"):
         if setting.provider in options_of:
             put_option(options_of[setting.provider], setting.key, as_text(setting.value))
     if not keeps_buffers:
@@ -74,13 +74,13 @@ def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
 
     A key with "/" is a path into the JSON text of an option.
     """
-    own = of(applied, "provider_option")
+    own = of_channel(applied, "provider_option")
     return {
         s.provider: s.key for s in own if knobs.find(s.knob).is_cache and s.provider in plan.provider_names
     }
 
 
-class Stored(NamedTuple):
+class CacheOption(NamedTuple):
     """The folder of compiled models, with the text before and after it in its option (JSON, or nothing)."""
 
     option: str
@@ -89,18 +89,18 @@ class Stored(NamedTuple):
     after: str
 
 
-def stored_in(options: Mapping[str, str], key: str) -> Stored:
+def cache_folder_in(options: Mapping[str, str], key: str) -> CacheOption:
     """Return the location of the folder of compiled models in a provider's options, by its key from ``caches``."""
     name, *way = key.split("/")
     if not way:
-        return Stored(name, "", options[name], "")
+        return CacheOption(name, "", options[name], "")
     node = json.loads(options[name])
     for part in way:
         node = node[part]
     marked = dict(options)
     put_option(marked, key, _MARK)
     before, _, after = marked[name].partition(_MARK)
-    return Stored(name, before, str(node), after)
+    return CacheOption(name, before, str(node), after)
 
 
 def is_capture(setting: Applied) -> bool:
@@ -121,7 +121,7 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
     }
 
 
-def instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
+def needed_instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
     """Return the settings of a plan that need an instruction set, each with the sets of which one is needed."""
     needed = {}
     for name, value in plan.settings.items():
@@ -145,15 +145,15 @@ def process_line(setting: Applied) -> str:
     return ""
 
 
-def is_bound(setting: Applied) -> bool:
+def names_cpus(setting: Applied) -> bool:
     """Return whether a setting names CPUs by number, which has no meaning on another machine."""
     return knobs.find(setting.knob).cpu_numbers
 
 
 def needs_allocator(setting: Applied, applied: Sequence[Applied]) -> bool:
     """Return whether a setting is valid only with the allocator that the plan preloads."""
-    preloaded = (knobs.find(other.knob) for other in of(applied, "preload"))
-    return any(named(setting) == one.setting for knob in preloaded for one in knob.together)
+    preloaded = (knobs.find(other.knob) for other in of_channel(applied, "preload"))
+    return any(as_assignment(setting) == one.setting for knob in preloaded for one in knob.together)
 
 
 def no_huge_pages(applied: Sequence[Applied]) -> bool:
@@ -161,7 +161,7 @@ def no_huge_pages(applied: Sequence[Applied]) -> bool:
     return any((s.key, s.value) == (HUGE_PAGES, "never") for s in applied)
 
 
-def named(setting: Applied) -> str:
+def as_assignment(setting: Applied) -> str:
     """Format a setting: ``intra_op_num_threads=4``."""
     return assignment(setting.knob, setting.value)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pprint
 from collections.abc import Mapping, Sequence
 
-from ortune.bundle.languages.python import LANGUAGE, as_session_takes, once
+from ortune.bundle.languages.python import LANGUAGE, as_session_takes, process_statements
 from ortune.bundle.settings import (
     COMMANDS,
+    as_assignment,
     measured,
-    named,
     needs_allocator,
-    of,
+    of_channel,
     process_line,
     providers,
     resolve,
@@ -53,7 +53,7 @@ def python_lines(
     lines = [*_start(settings, libraries or {}), *(["import os", ""] if for_allocator else [])]
     chosen = as_session_takes(providers(plan, settings, keeps_buffers=False))
     imports, registered, on_devices = _plugged(chosen, plugins or {})
-    lines += ["import onnxruntime as ort", *imports, "", *once(settings), *registered]
+    lines += ["import onnxruntime as ort", *imports, "", *process_statements(settings), *registered]
     options += [f"options.register_custom_ops_library({library!r})" for library in custom_ops]
     options = [*dict.fromkeys(options), *_with_allocator(for_allocator, settings), *on_devices]
     lines += ["options = ort.SessionOptions()", *options] if options else []
@@ -62,7 +62,7 @@ def python_lines(
     arguments = [repr(model), *(["options"] if options else [])]
     named_providers = {} if on_devices else {"providers": chosen}
     lines += _call("session = ort.InferenceSession", *arguments, **named_providers)
-    runs = of(settings, "run_config")
+    runs = of_channel(settings, "run_config")
     if runs:
         lines.append("run_options = ort.RunOptions()  # session.run(names, feeds, run_options)")
         lines += [f"run_options.add_run_config_entry({s.key!r}, {as_text(s.value)!r})" for s in runs]
@@ -131,7 +131,7 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
     """Return statements that are valid only with the plan's allocator, conditional on it being preloaded."""
     if not statements:
         return []
-    (name, *_) = [as_text(s.value) for s in of(settings, "preload")]
+    (name, *_) = [as_text(s.value) for s in of_channel(settings, "preload")]
     return [
         f"if {name!r} in os.environ.get('LD_PRELOAD', ''):  # slower without {name}",
         *(f"    {line}" for line in statements),
@@ -140,11 +140,11 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
     """Return comments on how to start the process, and on process settings that no command makes."""
-    preloads = [as_text(s.value) for s in of(settings, "preload")]
-    process = of(settings, "process")
-    words = [f"{s.key}={as_text(s.value)}" for s in of(settings, "env")]
+    preloads = [as_text(s.value) for s in of_channel(settings, "preload")]
+    process = of_channel(settings, "process")
+    words = [f"{s.key}={as_text(s.value)}" for s in of_channel(settings, "env")]
     words += [f"LD_PRELOAD={libraries.get(name, f'lib{name}.so')}" for name in preloads]
     words += [f"{COMMANDS[s.key]} {s.value}" for s in process if s.key in COMMANDS]
     start = [f"# start with: {' '.join(words)} python ..."] if words else []
     by_hand = [s for s in process if s.key not in COMMANDS]
-    return [*start, *(f"# {named(s)}: {line}" for s in by_hand if (line := process_line(s)))]
+    return [*start, *(f"# {as_assignment(s)}: {line}" for s in by_hand if (line := process_line(s)))]

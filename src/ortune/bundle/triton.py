@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import onnx_ir as ir
 
 from ortune.bundle.languages._literals import QUOTES, Quote, comment, utf8
-from ortune.bundle.settings import named, needs_allocator, of
+from ortune.bundle.settings import as_assignment, needs_allocator, of_channel
 from ortune.bundle.shared import as_text
 from ortune.catalogue import knobs
 from ortune.catalogue.providers import CPU, CUDA, find
@@ -40,7 +40,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
     accelerators = {name: accelerator for name in names if (accelerator := find(name).bindings.triton)}
     gpu = any(kind == _ON_GPU for kind, _ in accelerators.values())
     values, lost = _values(model)
-    lost += [named(s) for s in info.applied if _spelled(s) is None]
+    lost += [as_assignment(s) for s in info.applied if _spelled(s) is None]
     lost += [f"provider {name}" for name in names if name != CPU.name and name not in accelerators]
     lost += [f"options of {p.name}" for p in info.plan.providers if p.options]
     if info.model.lower().endswith(".ort"):
@@ -115,7 +115,7 @@ def _parameters(applied: tuple[Applied, ...]) -> list[str]:
 def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
     """Return comments with the parameters that are valid only with the plan's allocator in Triton's process."""
     for_allocator = [s for s in applied if needs_allocator(s, applied)]
-    allocators = ", ".join(as_text(s.value) for s in of(applied, "preload"))
+    allocators = ", ".join(as_text(s.value) for s in of_channel(applied, "preload"))
     return [
         line
         for name, text in _set(for_allocator)

@@ -44,7 +44,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class PageProvider:
     """One provider with its settings, as JavaScript.
 
     Attributes:
@@ -74,10 +74,10 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
         model: The model that its plan runs.
         plain: The untouched model.
     """
-    chain = choices(info.plan, info.applied)
+    chain = page_providers(info.plan, info.applied)
     models = [("MODEL", "EXTERNAL", *_served(info.model, model))]
     if info.fallback is not None:
-        last = choices(info.fallback, resolve(info.fallback), first=False)
+        last = page_providers(info.fallback, resolve(info.fallback), first=False)
         if info.plain_model and not info.fallback.rewrites:
             last = tuple(replace(choice, plain=True) for choice in last)
             models.append(("PLAIN_MODEL", "PLAIN_EXTERNAL", *_served(info.plain_model, plain)))
@@ -98,7 +98,7 @@ def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str,
     return files
 
 
-def choices(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[Choice, ...]:
+def page_providers(plan: Plan, applied: Sequence[Applied], *, first: bool = True) -> tuple[PageProvider, ...]:
     """Return the plan's providers in order, each with the common settings and its own.
 
     Args:
@@ -120,7 +120,7 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
         plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
         model: Path of the model as the user writes it.
     """
-    first = choices(plan, measured(resolve(plan)))[0]
+    first = page_providers(plan, measured(resolve(plan)))[0]
     lines = []
     if first.provider == WASM.name and first.threads != "1" and plan.settings.get(ISOLATION) is not False:
         lines.append(
@@ -157,16 +157,16 @@ def _served(place: str, model: OpenModel) -> tuple[str, list[tuple[str, str]]]:
     return address(place), [(path, address(folder + path)) for path in locations(model)]
 
 
-def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> Choice:
+def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) -> PageProvider:
     page_settings = in_page(provider, applied)
     traits = providers.find(provider.name)
     build = page_settings.build or default_of(provider.name)
     if build == "jspi" and traits.cpu_kernels and not first:
         # A browser without a GPU may lack JSPI too, and cannot start that build at all then.
         build = traits.web_alone
-    if not BUILD.runs(build, provider.name):
+    if not BUILD.runs_on(build, provider.name):
         build = traits.web_alone or default_of(provider.name)
-    return Choice(
+    return PageProvider(
         provider=provider.name,
         build=IMPORTS[build],
         env=tuple(line for key, value in page_settings.env.items() for line in _assigned(key, value)),

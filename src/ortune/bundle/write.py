@@ -16,7 +16,7 @@ from ortune.bundle.format import SUFFIX, portable_name
 from ortune.bundle.languages import claim, emit_all, languages
 from ortune.bundle.package import MANIFEST, manifest
 from ortune.bundle.readme import README, readme
-from ortune.bundle.settings import instructions, portable, resolve
+from ortune.bundle.settings import needed_instructions, portable, resolve
 from ortune.bundle.shared import INDEX, SCHEMA, WORKLOAD, is_inside
 from ortune.bundle.web import FILES, locations, web_files
 from ortune.catalogue.providers import CPU, find
@@ -99,7 +99,7 @@ def write_bundle(
             (work / name).parent.mkdir(exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
         digests.write(work)
-        return put(work, goal, force)
+        return move_to_goal(work, goal, force)
     except OSError as error:
         raise UsageError(
             f"the bundle cannot be written: {error.strerror or error}",
@@ -186,7 +186,7 @@ def _copy_models(
         host=host,
         proof=delivery.proof,
         applied=resolve(plan),
-        instructions=instructions(plan),
+        instructions=needed_instructions(plan),
         ort_version=delivery.ort_version,
         node=delivery.runtime.node is not None,
         requirements=_requirements(delivery),
@@ -296,7 +296,7 @@ def fresh_folder(directory: Path) -> Path:
         return folder
 
 
-def put(work: Path, goal: Path, force: bool) -> Path:
+def move_to_goal(work: Path, goal: Path, force: bool) -> Path:
     """Rename the finished folder to its name, or to the first free one, and return the path."""
     if force and goal.exists():
         # Moved aside first, since a folder cannot be renamed over a non-empty one.

@@ -42,7 +42,7 @@ def setting_tables() -> dict[str, dict[str, Any]]:
     return {name: tomllib.loads(settings) for name, (_, settings) in _texts().items()}
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Clear the caches, so files are read again after ``FOLDERS`` has changed."""
     for cached in (_texts, provider_tables, setting_tables):
         cached.cache_clear()

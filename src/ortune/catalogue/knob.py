@@ -172,7 +172,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.documentation.partition("\n")[0].rstrip(".")
 
     @property
-    def everywhere(self) -> bool:
+    def is_for_any_provider(self) -> bool:
         """Whether it acts under any provider: on the process, the page, or how the session is called."""
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
@@ -188,7 +188,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return self.probe == "folder"
 
     @property
-    def of_browsers(self) -> bool:
+    def is_only_in_browsers(self) -> bool:
         """Whether only onnxruntime-web has it."""
         return self.channel in WEB or providers.find(self.provider).in_page
 
@@ -200,7 +200,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Return whether a value makes the provider compute in the model's own types."""
         return bool(self.strict) and str(value) == self.strict
 
-    def runs(self, text: str, provider: str) -> bool:
+    def runs_on(self, text: str, provider: str) -> bool:
         """Return whether an execution provider can run with a value."""
         return provider in self.only.get(text, (provider,))
 

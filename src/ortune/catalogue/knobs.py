@@ -17,7 +17,7 @@ import msgspec
 from ortune.catalogue import computed
 from ortune.catalogue.files import provider_tables, setting_tables
 from ortune.catalogue.knob import OFTEN, SELDOM, Knob
-from ortune.catalogue.versions import too_old, version
+from ortune.catalogue.versions import parse_version, why_too_old
 from ortune.errors import UsageError
 from ortune.records import Value, assignment
 
@@ -29,10 +29,10 @@ __all__ = [
     "find",
     "parse_settings",
     "parse_value",
+    "parse_version",
     "rows",
-    "too_old",
     "unmet",
-    "version",
+    "why_too_old",
 ]
 
 _PRIORS = {"often": OFTEN, "seldom": SELDOM}

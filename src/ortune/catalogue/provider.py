@@ -101,6 +101,8 @@ class Provider:
             folders or libraries, nor memory addresses.
         needs: Options without which it does not start, as (name, value).
         bindings: Its names in other languages.
+        untested: Whether nobody who works on ortune had a device or a build of it, which the documentation of its
+            settings says.
         hardware: The kind of hardware that computes; "" if it depends on the options.
         vendor: Vendor of the hardware, if there is only one.
         queues: Whether it queues work on a device asynchronously, so a run waits for the device at its end, outside of
@@ -142,6 +144,7 @@ class Provider:
     options: frozenset[str] = frozenset()
     needs: tuple[tuple[str, str], ...] = ()
     bindings: Bindings = Bindings()
+    untested: bool = False
     hardware: Literal["", "cpu", "gpu", "npu"] = ""
     vendor: str = ""
     queues: bool = False

@@ -18,7 +18,7 @@ SUFFIX = "ExecutionProvider"
 
 
 @cache
-def every() -> tuple[Provider, ...]:
+def all_providers() -> tuple[Provider, ...]:
     """Return all providers: the CPU first, then sorted by target and name."""
     return tuple(sorted(_read(), key=lambda p: (p.target != "cpu", p.target, p.name)))
 
@@ -51,38 +51,38 @@ def _in_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def that(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
+def providers_with(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
     """Return the providers that satisfy a predicate."""
-    return tuple(p for p in every() if trait(p))
+    return tuple(p for p in all_providers() if trait(p))
 
 
 def find(name: str) -> Provider:
     """Return the provider with a name in ONNX Runtime; for an unknown name, one without facts."""
-    return next((p for p in every() if p.name == name), None) or Provider(name=name)
+    return next((p for p in all_providers() if p.name == name), None) or Provider(name=name)
 
 
 def of_target(target: str) -> Provider:
     """Return the provider of a target; for an unknown target, one without facts."""
-    return next((p for p in every() if target and p.target == target), None) or Provider(name="")
+    return next((p for p in all_providers() if target and p.target == target), None) or Provider(name="")
 
 
-def targets(trait: Callable[[Provider], object]) -> tuple[str, ...]:
+def target_names(trait: Callable[[Provider], object]) -> tuple[str, ...]:
     """Return the names of the targets with providers that satisfy a predicate."""
-    return tuple(p.target for p in that(trait) if p.target)
+    return tuple(p.target for p in providers_with(trait) if p.target)
 
 
 def of_profile(name: str) -> Provider:
     """Return the provider with a target that has this name in profiles; for an unknown name, one without facts."""
-    runs = that(lambda p: p.target and name in p.profiled_as)
+    runs = providers_with(lambda p: p.target and name in p.profiled_as)
     return next((p for p in runs if p.name == name), runs[0] if runs else Provider(name=name))
 
 
-def profiled(trait: Callable[[Provider], object]) -> frozenset[str]:
+def profile_names(trait: Callable[[Provider], object]) -> frozenset[str]:
     """Return all names in profiles of the providers that satisfy a predicate."""
-    return frozenset(name for p in that(trait) for name in p.profiled_as)
+    return frozenset(name for p in providers_with(trait) for name in p.profiled_as)
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """Return a provider's short name: "CUDA" for "CUDAExecutionProvider"."""
     return name.removesuffix(SUFFIX)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ortune.catalogue.provider import Provider
-from ortune.catalogue.providers import CPU, CUDA, SUFFIX, of_target, short, that
+from ortune.catalogue.providers import CPU, CUDA, SUFFIX, of_target, providers_with, short_name
 from ortune.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ class Guess:
     note: str = ""
 
 
-_NATIVE = that(lambda p: p.target and not p.in_page and p != CPU)
+_NATIVE = providers_with(lambda p: p.target and not p.in_page and p != CPU)
 """Providers that users may request by a separate option."""
 
 
 def _words(provider: Provider) -> tuple[str, ...]:
     """Return the names that users write for a provider."""
-    return tuple(dict.fromkeys((provider.target, short(provider.name).lower(), *provider.aliases)))
+    return tuple(dict.fromkeys((provider.target, short_name(provider.name).lower(), *provider.aliases)))
 
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
@@ -187,12 +187,12 @@ def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> st
     for guess in GUESSES:
         if name in guess.flags.split():
             value = _value(flag, arguments)
-            known = (_told(guess, value, offered), guess.note)
-            return " - ".join(filter(None, known)) or _elsewhere(guess, value)
+            known = (_supported_option(guess, value, offered), guess.note)
+            return " - ".join(filter(None, known)) or _in_tune(guess, value)
     return _setting(name, _value(flag, arguments)) if "--set" in offered else ""
 
 
-def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
+def _supported_option(guess: Guess, value: str, offered: Collection[str]) -> str:
     """Return the first equivalent that the verb supports, for one side only if it compares two."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
@@ -210,14 +210,14 @@ def _told(guess: Guess, value: str, offered: Collection[str]) -> str:
     return ""
 
 
-def _elsewhere(guess: Guess, value: str) -> str:
+def _in_tune(guess: Guess, value: str) -> str:
     """Return the equivalent in ortune tune of an option that this command lacks; "" if there is none."""
     from ortune.cli.verbs import options_of
     from ortune.verbs._shared.spelling import Option, option_fields
 
     fields = option_fields(options_of("tune").Options)
     tuning = {field.spelling.flag for field in fields if isinstance(field.spelling, Option)}
-    told = _told(guess, value, tuning).removeprefix("write ")
+    told = _supported_option(guess, value, tuning).removeprefix("write ")
     return f"only ortune tune has {told}" if told else ""
 
 
@@ -226,7 +226,9 @@ def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
     word = name.lower().removesuffix(SUFFIX.lower()).partition(":")[0].strip("_-")
     exact = of_target(word)
     provider = (
-        exact if exact.target else next((p for p in that(lambda p: p.target) if word in _words(p)), CUDA)
+        exact
+        if exact.target
+        else next((p for p in providers_with(lambda p: p.target) if word in _words(p)), CUDA)
     )
     option = next(
         (option_name for option_name in _options_of(provider) if option_name in offered), "--target"

@@ -24,9 +24,9 @@ import typer.main
 from ortune import __version__, files
 from ortune.api import verbs
 from ortune.cli import completion
-from ortune.cli.output import Stream, leave, require_written, write
+from ortune.cli.output import Stream, exit_now, require_written, write
 from ortune.cli.quick_start import import_later
-from ortune.cli.session import tell
+from ortune.cli.session import report_error
 from ortune.cli.verbs import command, short_help
 from ortune.errors import Interrupted, OrtuneError, UsageError, internal
 from ortune.printable import operand
@@ -76,10 +76,10 @@ def register(*asked: str, whole: bool = False) -> None:
     for name in filter(asked.__contains__, verbs()):
         app.command(name=name)(command(name, whole=whole))
     for name in () if asked else verbs():  # to read all of them takes a tenth of a second
-        app.command(name=name, help=short_help(name))(_elsewhere)
+        app.command(name=name, help=short_help(name))(_not_requested)
 
 
-def _elsewhere() -> None:
+def _not_requested() -> None:
     """Placeholder for a verb that was not requested."""
 
 
@@ -89,7 +89,7 @@ def main() -> None:
     # A model is many objects that stay too. New ones are looked through less often, all of them as often as usual.
     gc.set_threshold(10_000, 5, 2)
     code: list[int] = []
-    atexit.register(leave, code)  # the first of all, so that it runs as the last
+    atexit.register(exit_now, code)  # the first of all, so that it runs as the last
     sys.excepthook = _internal_error
     import_later()
     _open_closed_streams()
@@ -253,7 +253,7 @@ def _with_resume(arguments: Sequence[str]) -> list[str]:
 
 
 def _refuse(error: OrtuneError, arguments: Sequence[str]) -> int:
-    tell("".join(_verb(arguments)) or "error", error, _wants_json(arguments))
+    report_error("".join(_verb(arguments)) or "error", error, _wants_json(arguments))
     return error.exit_code
 
 

@@ -95,7 +95,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
         raise typer.Exit(UsageError.exit_code) from error
 
 
-def leave(code: Sequence[int]) -> None:
+def exit_now(code: Sequence[int]) -> None:
     """End the process without interpreter shutdown, which takes seconds of a budget on a busy machine."""
     if not code or hasattr(sys, "last_value"):
         return

@@ -92,7 +92,7 @@ class StopRequest:
         self._say(self._message)
 
 
-class Say:
+class Messages:
     """Messages on stderr, above a progress line if stderr is a terminal.
 
     Args:
@@ -184,7 +184,7 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
 
 
 @dataclass
-class Asked:
+class CommandFacts:
     """What a document names of the command even if it ends in an error.
 
     Attributes:
@@ -195,21 +195,21 @@ class Asked:
 
 
 @contextlib.contextmanager
-def reporting(verb: str, as_json: bool) -> Iterator[Asked]:
+def reporting(verb: str, as_json: bool) -> Iterator[CommandFacts]:
     """Turn an error of ours into one message (or one JSON document) and its exit code."""
-    asked = Asked()
+    asked = CommandFacts()
     try:
         yield asked
     except KeyboardInterrupt as stop:
         interrupted = Interrupted(str(stop) or "stopped before there was a result")
-        tell(verb, interrupted, as_json, asked.configured)
+        report_error(verb, interrupted, as_json, asked.configured)
         raise typer.Exit(130) from None
     except OrtuneError as error:
-        tell(verb, error, as_json, asked.configured)
+        report_error(verb, error, as_json, asked.configured)
         raise typer.Exit(error.exit_code) from None
 
 
-def tell(verb: str, error: OrtuneError, as_json: bool, configured: Configured | None = None) -> None:
+def report_error(verb: str, error: OrtuneError, as_json: bool, configured: Configured | None = None) -> None:
     """Report an error on stderr, and as a document on stdout if JSON is expected."""
     document: Envelope[None] | None = None
     if as_json:

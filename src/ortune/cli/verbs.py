@@ -16,14 +16,14 @@ import typer
 
 from ortune import files
 from ortune.cli.output import write_answer, write_document, write_envelope, write_text
-from ortune.cli.session import Say, StopRequest, chosen_format, reporting, tell
+from ortune.cli.session import Messages, StopRequest, chosen_format, report_error, reporting
 from ortune.errors import OrtuneError, UsageError
 
 if TYPE_CHECKING:
     from ortune import Watcher
     from ortune.records import Configured, Envelope
     from ortune.show.document import Document
-    from ortune.verbs._many.batch import Batch, Configure
+    from ortune.verbs._many.batch import Configure, ModelBatch
     from ortune.verbs._shared.spelling import OptionField
 
 
@@ -65,7 +65,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             if config and not values.pop("no_config"):
                 configure = partial(_with_defaults, verb, asked.Options, ctx)
                 for sentence in unmatched(Path.cwd()):
-                    Say(quiet=quiet)(sentence)
+                    Messages(quiet=quiet)(sentence)
             several, values = _several(verb, asked.Options, ctx, values, configure)
             if whole:  # from here on there is garbage, in none of which is what was imported
                 gc.freeze()
@@ -87,7 +87,7 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
             _write(envelope.schema.split("/")[1], envelope, form, place, whole=verbose, aside=aside)
             if envelope.error:
                 e = envelope.error
-                tell(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
+                report_error(verb, OrtuneError(e.what, where=e.where, do=e.do, code=e.code), as_json=False)
             raise typer.Exit(module.exit_code(envelope) if hasattr(module, "exit_code") else 0)
 
     parameters = _parameters(fields, asked.FORMATS, own_output=own_output, config=config)
@@ -118,20 +118,20 @@ def _parameters(
                 " ".join(texts) for texts in zip(*((a.metavar, a.help) for a in of), strict=True)
             )
             shown = typer.Argument(
-                metavar=metavar, help=_kept(help_), show_default=False, autocompletion=candidates.of(field),
+                metavar=metavar, help=_escaped_brackets(help_), show_default=False, autocompletion=candidates.completer_of(field),
             )  # fmt: skip
         else:
             assert isinstance(spelling, Option)
             flags = [flag for flag in (spelling.flag, spelling.also, spelling.short) if flag]
             shown = typer.Option(
-                *flags, metavar=spelling.metavar or None, help=_kept(spelling.help), rich_help_panel=spelling.panel,
+                *flags, metavar=spelling.metavar or None, help=_escaped_brackets(spelling.help), rich_help_panel=spelling.panel,
                 min=spelling.least, hidden=spelling.hidden, show_default=field.default not in (None, "") and not field.many,
-                autocompletion=candidates.of(field),
+                autocompletion=candidates.completer_of(field),
             )  # fmt: skip
         parameters.append(_parameter(field.name, _type(field), _default(field), shown))
     parameters += _answer(formats, own_output)
     if config:
-        shown = typer.Option("--no-config", help=_kept(NO_CONFIG), rich_help_panel=MODEL)
+        shown = typer.Option("--no-config", help=_escaped_brackets(NO_CONFIG), rich_help_panel=MODEL)
         parameters.append(_parameter("no_config", bool, False, shown))
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
     return [*parameters, context]
@@ -165,10 +165,10 @@ def _started_s() -> float:
 
 def _paragraphs(doc: str) -> str:
     """Return a docstring for typer: one line per paragraph."""
-    return "\n\n".join(" ".join(part.split()) for part in _kept(doc).split("\n\n"))
+    return "\n\n".join(" ".join(part.split()) for part in _escaped_brackets(doc).split("\n\n"))
 
 
-def _kept(text: str) -> str:
+def _escaped_brackets(text: str) -> str:
     """Return the text with brackets escaped, which typer would interpret as markup."""
     from rich.markup import escape
 
@@ -177,7 +177,7 @@ def _kept(text: str) -> str:
 
 def _several(
     verb: str, options: type, ctx: typer.Context, values: dict[str, Any], configure: Configure | None
-) -> tuple[Batch | None, dict[str, Any]]:
+) -> tuple[ModelBatch | None, dict[str, Any]]:
     """Return the batch of several models; or None, and the options of a single model."""
     from ortune.verbs._shared.spelling import option_fields
 
@@ -204,7 +204,7 @@ def _watched(stopping: str, action: Callable[[Watcher], Envelope[Any]], *, quiet
     """Run an action that reports progress and can be stopped."""
     from ortune import Watcher
 
-    say = Say(quiet=quiet)
+    say = Messages(quiet=quiet)
     stop = StopRequest(say, stopping)
     with stop.listening(), say.progress() as progress:
         return action(Watcher(say=say, stop=stop, step=progress, draw=say.draw, begin=stop.begin))
@@ -240,9 +240,9 @@ def _words(verb: str) -> Any:
 
 
 def _document(verb: str, envelope: Envelope[Any]) -> Document:
-    from ortune.show.finding_words import introduced
+    from ortune.show.finding_words import with_common_parts
 
-    return introduced(_words(verb).document(envelope), envelope)
+    return with_common_parts(_words(verb).document(envelope), envelope)
 
 
 def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parameter:
@@ -285,7 +285,7 @@ def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Paramete
     *most, last = formats
     shown = typer.Option(
         "--format", metavar="FORMAT", help=f"{', '.join(most)} or {last}.", rich_help_panel=OUT,
-        autocompletion=candidates.among(formats),
+        autocompletion=candidates.completer_among(formats),
     )  # fmt: skip
     parameters.append(_parameter("format", str, "text", shown))
     shown = typer.Option(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import IO, Protocol
 
 from ortune import launcher
-from ortune.elsewhere import HostLost
+from ortune.assigned_host import HostLost
 
 READ_S = 2.0
 """Maximum seconds that a call for new output waits at the host."""

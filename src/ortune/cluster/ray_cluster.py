@@ -34,7 +34,7 @@ _VARIABLES = {
 """Variables that Ray reads on import: no usage reports, and an error within seconds."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the cluster that is a host.
 
     Attributes:
@@ -73,7 +73,7 @@ class RayCluster:
         self.ray, self.version, self.dashboard = ray, str(ray.__version__), dashboard
         self.objects = Objects(ray)
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[ClusterNode, ...]:
         """Return the live nodes that are hosts, in a stable order.
 
         Raises:
@@ -84,7 +84,7 @@ class RayCluster:
         except (self.ray.exceptions.RayError, msgspec.ValidationError, OSError) as error:
             raise ConnectionError(str(error)) from error
         hosts = [
-            Node(
+            ClusterNode(
                 id=one.node_id,
                 name=f"{one.node_manager_address}/{one.node_id[:6]}",
                 labels=one.labels,

@@ -10,9 +10,9 @@ from typing import IO, Any, TypeVar
 
 import msgspec
 
+from ortune.assigned_host import HostLost
 from ortune.cluster.process import ClusterProcess
-from ortune.cluster.ray_cluster import RESOURCE, Node, RayCluster
-from ortune.elsewhere import HostLost
+from ortune.cluster.ray_cluster import RESOURCE, ClusterNode, RayCluster
 from ortune.store.lock import holder_words
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ class RayHost:
         speeds_ns: Durations of the fixed computation, before and after each measurement since ``take_speed_ns``.
     """
 
-    def __init__(self, cluster: RayCluster, node: Node) -> None:
+    def __init__(self, cluster: RayCluster, node: ClusterNode) -> None:
         self.node, self.python = node, f"ray:{node.name}"
         self._cluster, self._ray = cluster, cluster.ray
         self._lost = ""
@@ -102,13 +102,13 @@ class RayHost:
         """Check that the host answers."""
         self.call(int, self.actor.niceness)
 
-    def lose(self, why: str) -> None:
+    def mark_lost(self, why: str) -> None:
         """Make all later calls fail with this reason."""
         self._lost = self._lost or why
 
     def release(self) -> None:
         """Release the host, which ends everything that runs there."""
-        self.lose("was released, as the command ended")
+        self.mark_lost("was released, as the command ended")
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self.actor)
 
@@ -131,7 +131,7 @@ class RayHost:
             why = f"was lost: {' '.join(str(error).split())[:200]}"
         except msgspec.ValidationError as error:
             why = f"sent an answer that was refused: {error}"
-        self.lose(why)
+        self.mark_lost(why)
         raise HostLost(why, where=self.python)
 
 
@@ -156,7 +156,7 @@ class _Calls:
             limit_s=wait_s + CALL_S,
         )
         if max(len(output), len(log)) > STREAM_BYTES:
-            self._host.lose("sent more than any host holds")
+            self._host.mark_lost("sent more than any host holds")
             return b"", b"", -9
         return output, log, code
 

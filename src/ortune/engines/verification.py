@@ -14,11 +14,11 @@ from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring import failures, output_check
 from ortune.measuring.broken_levels import level_of
 from ortune.measuring.budget import UNLIMITED
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.right_outputs import question_right
-from ortune.measuring.sides import Resolved
+from ortune.measuring.right_outputs import check_against_float64
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import pairing
 from ortune.outputs.exact import MOST_S
 from ortune.records import (
@@ -42,7 +42,7 @@ _OF_THE_MACHINE = ("timeout", "out-of-memory", "disk-full", "no-runtime")
 """Reasons of a failed trial that are not the model's fault."""
 
 
-def outputs_of(
+def outputs_difference(
     baseline: Measuring,
     path: Path,
     specs: Sequence[RewriteSpec],
@@ -71,8 +71,8 @@ def outputs_of(
     line("comparing the outputs")
     # Inputs that both models take: they are settled on the source, and paired by name with the written
     # model's.
-    settle(baseline, UNLIMITED, line, limit_s=limit_s)
-    question_right(baseline, MOST_S, line)
+    find_checked_inputs(baseline, UNLIMITED, line, limit_s=limit_s)
+    check_against_float64(baseline, MOST_S, line)
     # What the optimiser alone makes of the source is nothing to hold a model against.
     output_check.step_down(baseline)
     side = baseline.side
@@ -159,7 +159,7 @@ def verify(
     """
     plan = Plan() if plan.is_web else msgspec.structs.replace(plan, rewrites=())
     try:
-        side = Resolved(
+        side = ResolvedSide(
             label=source.path.name,
             model=source,
             plan=plan,
@@ -174,7 +174,7 @@ def verify(
     try:
         folder = Path(tempfile.mkdtemp(prefix="verify-", dir=scratch))
         baseline = Measuring(side, inputs, folder, SessionLog(None, ""), line, machine)
-        difference = outputs_of(baseline, path, specs, {}, line)
+        difference = outputs_difference(baseline, path, specs, {}, line)
     except NewModelFailed as error:
         if error.of_the_machine:
             return Verification(status="not-verified", reason=error.code, what=error.what, runtime=build)

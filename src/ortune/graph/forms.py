@@ -48,14 +48,14 @@ class Either:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class Approximately:
     """A named number; a value that is only roughly equal counts as a departure."""
 
     number: float
     name: str
 
 
-Part = Op | Either | About | float | str
+Part = Op | Either | Approximately | float | str
 
 
 def op(kind: str, *inputs: Part, called: str = "") -> Op:
@@ -108,7 +108,7 @@ def matchings(form: Part, value: ir.Value | None, so_far: Matching | None = None
             for why, other in form.others:
                 departed = (*so_far.departures, why) if why else so_far.departures
                 yield from matchings(other, value, replace(so_far, departures=departed))
-        case About():
+        case Approximately():
             number = scalar(value)
             if number is not None and abs(number - form.number) <= _ROUGHLY:
                 said = f"{number:g} instead of {form.name}"

@@ -28,7 +28,7 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
     steps = ModelView(source).steps
     operators = {step.name: _operator(step) for step in steps}
     groups = _groups(operators, mappings.values())
-    standing = {level: _standing(mappings[level], saved[level], groups) for level in saved}
+    standing = {level: _operators_of_groups(mappings[level], saved[level], groups) for level in saved}
     places: dict[tuple[object, ...], list[tuple[str, ...]]] = {}
     changes: dict[tuple[object, ...], LevelChange] = {}
     n_unchanged = 0
@@ -78,7 +78,7 @@ def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tupl
     return {name: group for group in map(tuple, members.values()) for name in group}
 
 
-def _standing(
+def _operators_of_groups(
     mapping: Mapping, model: ir.Model, groups: Lookup[str, tuple[str, ...]]
 ) -> dict[tuple[str, ...], list[str]]:
     """Return the operators that implement each group at a level, in graph order."""

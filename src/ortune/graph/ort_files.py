@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from ortune.catalogue.providers import that
+from ortune.catalogue.providers import providers_with
 from ortune.graph.model.graphs import nodes
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.ort_file import SAVED, VERSION
@@ -98,6 +98,6 @@ def _rejections(model: ir.Model, version: str, own: Counter[str]) -> Iterator[Re
     if own:
         count = own.total()
         left = "1 node" if count == 1 else f"{count} nodes"
-        names = ", ".join(p.target for p in that(lambda p: p.standard_operators))
+        names = ", ".join(p.target for p in providers_with(lambda p: p.standard_operators))
         yield Rejection(where=names, why=f"{left} of onnxruntime's own operators would stay on the CPU")
         yield Rejection(where="builds without contrib operators", why=f"it needs {', '.join(sorted(own))}")

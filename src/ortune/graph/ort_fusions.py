@@ -14,7 +14,18 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import ints_of
 from ortune.graph.constants import constant_tensor, stored
-from ortune.graph.forms import ANYTHING, NUMBER, ROW, About, Matching, Part, either, matchings, nearest, op
+from ortune.graph.forms import (
+    ANYTHING,
+    NUMBER,
+    ROW,
+    Approximately,
+    Matching,
+    Part,
+    either,
+    matchings,
+    nearest,
+    op,
+)
 from ortune.graph.nodes import is_op, readers, source_of
 from ortune.graph.shapes.nearby import least_rank, reduced_axes
 
@@ -127,10 +138,10 @@ _ARGUMENT, _ERF_GIVES, _SUM, _PRODUCT = (
     "the argument of Erf", "the output of Erf", "the Add after Erf", "the Mul after Erf"
 )  # fmt: skip
 _SCALED = either(
-    op("Div", "x", About(math.sqrt(2), "sqrt(2)"), called=_ARGUMENT),
+    op("Div", "x", Approximately(math.sqrt(2), "sqrt(2)"), called=_ARGUMENT),
     (
         "the argument is multiplied by sqrt(0.5) instead of divided by sqrt(2)",
-        op("Mul", "x", About(math.sqrt(0.5), "sqrt(0.5)"), called=_ARGUMENT),
+        op("Mul", "x", Approximately(math.sqrt(0.5), "sqrt(0.5)"), called=_ARGUMENT),
     ),
 )
 _NEAR_ERF = op("Add", op("Erf", _SCALED, called=_ERF_GIVES), 1.0, called=_SUM)

@@ -68,7 +68,7 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class ReplayPart:
     """The part of a recording that is replayed.
 
     Attributes:
@@ -119,7 +119,7 @@ class _Warp:
 
 def scripts_of(
     recording: Recording, models: frozenset[int], most_ns: float, *, open_loop: bool = False
-) -> Played:
+) -> ReplayPart:
     """Return the steps of an application's processes, beginning with its first session.
 
     Args:
@@ -146,7 +146,7 @@ def scripts_of(
     )
     kept = [event for own in played.values() for event in own]
     last_ns = max((warp.at(event.start_ns) + event.end_ns - event.start_ns for event in kept), default=0)
-    return Played(
+    return ReplayPart(
         scripts=scripts,
         span_ns=max(0, last_ns - warp.at(first_ns)),
         cut_ns=warp.cuts[-1] if warp.cuts else 0,

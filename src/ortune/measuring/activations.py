@@ -34,7 +34,7 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
     return msgspec.structs.replace(plan, settings={**plan.settings, ACCURACY.name: FLOAT32})
 
 
-def explained(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
+def accepted_as_rounding(difference: OutputDifference, without: OutputDifference) -> OutputDifference:
     """Return the difference, accepted with the rounding of activations as its cause if float32 removes it.
 
     Args:

@@ -15,13 +15,13 @@ from ortune import targets
 from ortune.catalogue.providers import CPU, REMOTE, find
 from ortune.errors import InputError, UsageError
 from ortune.inputs import recorded, recording_file
-from ortune.inputs.played import Feed, Played, Script, batched, scripts_of
+from ortune.inputs.played import Feed, ReplayPart, Script, batched, scripts_of
 from ortune.inputs.recording_file import Shapes, case_name, value_name
 from ortune.measuring import recorded_settings
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.recorded_models import find_models, has_free_batch, has_threads
-from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.records import (
     Applied,
     AppPlay,
@@ -88,7 +88,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Details:
+class PlayTimes:
     """Times of one play in nanoseconds, by model: each creation and each call."""
 
     created_ns: dict[int, list[int]]
@@ -96,11 +96,11 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class PlayTrial:
     """One play with its totals and its times by model."""
 
     play: AppPlay
-    details: Details
+    details: PlayTimes
 
 
 class Application:
@@ -128,7 +128,7 @@ class Application:
         """
         self.opened, self.recording, self.where = opened, recording, where
         self.paths = find_models(recording, models)
-        self.sides: dict[int, Resolved] = {}
+        self.sides: dict[int, ResolvedSide] = {}
         self.bases: dict[int, Measuring] = {}
         self.refs: dict[tuple[int, Shapes, int], FeedRef] = {}
         self.open_loop = False
@@ -182,7 +182,7 @@ class Application:
             if index in called:
                 self.sides[index] = self.opened.resolve(SideText(text=str(path), runtime=runtime))
 
-    def settle(self) -> None:
+    def find_inputs(self) -> None:
         """Find inputs with the recorded shapes that run, for each model."""
         opened, seed = self.opened, self.opened.terms.feeds.seed
         limit_s = FIRST_SHARE * opened.budget.left_s
@@ -194,14 +194,14 @@ class Application:
             scratch = opened.scratch / f"model-{index}"
             scratch.mkdir()
             work = msgspec.structs.replace(work, gap_ns=0, callers=1)  # it is only tried
-            base = opened.base(
+            base = opened.base_measuring(
                 side,
                 feeds=replace(opened.terms.feeds, workload=self.where),
                 scratch=scratch,
                 load=lambda _, work=work: work,  # type: ignore[misc]
                 say=lambda _: None,
             )
-            base.settle(limit_s)
+            base.find_inputs(limit_s)
             self.bases[index] = base
             by_name = {ref.name: ref for ref in base.refs}
             sha256 = self.recording.models[index].sha256
@@ -213,7 +213,7 @@ class Application:
                             if ref is not None:
                                 self.refs[index, shapes, number] = ref
 
-    def script(self, most_ns: float, *, open_loop: bool = False) -> Played:
+    def script(self, most_ns: float, *, open_loop: bool = False) -> ReplayPart:
         """Return the part of the recording to play in so many nanoseconds.
 
         Raises:
@@ -240,8 +240,8 @@ class Application:
         return replace(played, scripts=scripts)
 
     def play(
-        self, played: Played, variant: Variant, outputs: Path | None = None
-    ) -> Trial | TrialError | None:
+        self, played: ReplayPart, variant: Variant, outputs: Path | None = None
+    ) -> PlayTrial | TrialError | None:
         """Play once; return None after a stop and an error if a process failed.
 
         Args:
@@ -303,7 +303,7 @@ class Application:
             batch=feed.batch,
         )
 
-    def batched(self, played: Played) -> Played:
+    def batched(self, played: ReplayPart) -> ReplayPart:
         """Return the play with consecutive calls of the same model joined, if its first dimension is dynamic."""
         models = {index for index, base in self.bases.items() if has_free_batch(base.side.model.ir)}
         return replace(played, scripts=tuple(batched(script, models) for script in played.scripts))
@@ -332,7 +332,7 @@ def totals(
     sessions: Sequence[RecordedSession],
     *,
     open_loop: bool,
-) -> Trial:
+) -> PlayTrial:
     """Return the totals of a play over its processes, and its times by model."""
     created: dict[int, list[int]] = {}
     called: dict[int, list[int]] = {}
@@ -353,7 +353,7 @@ def totals(
         late += done.late_ns
     peaks = [done.peak_bytes for done in ended]
     threads = [done.most_threads for done in ended]
-    return Trial(
+    return PlayTrial(
         play=AppPlay(
             variant=name,
             wall_ns=max(done.wall_ns for done in ended),
@@ -365,5 +365,5 @@ def totals(
             peak_bytes=None if None in peaks else sum(peak or 0 for peak in peaks),
             most_threads=None if None in threads else sum(number or 0 for number in threads),
         ),
-        details=Details(created_ns=created, called_ns=called),
+        details=PlayTimes(created_ns=created, called_ns=called),
     )

@@ -44,7 +44,7 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
     recorded = [settings_of(application.recording.sessions[index]) for index in script.sessions]
     for change, (knob, value) in SETTINGS.items():
         if knob.channel not in CHANNELS or (
-            change == "no-kleidiai" and application.opened.machine.seen.machine not in ARM
+            change == "no-kleidiai" and application.opened.machine.trial_host.machine not in ARM
         ):
             continue
         if any(name in own for own in recorded for name in knob.conflicts):

@@ -17,7 +17,7 @@ from ortune.inputs.recording_file import Shapes, shapes_of
 from ortune.inputs.semantics import dtype_of
 from ortune.measuring.application import Application
 from ortune.measuring.recorded_settings import providers_of
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.records import AppValue, Plan, RewriteSpec, Runtime
 
 FIXED = "fixed-dimensions"
@@ -26,7 +26,7 @@ MOST_MODELS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
+class RewrittenAppModel:
     """One rewritten model.
 
     Attributes:
@@ -114,9 +114,9 @@ class Rewriter:
 
     def __init__(self, application: Application) -> None:
         self.application = application
-        self._models: dict[int, Models] = {}
+        self._models: dict[int, ModelVariants] = {}
 
-    def rewritten(self, index: int, specs: Sequence[RewriteSpec], limit_s: float) -> Rewritten:
+    def rewritten(self, index: int, specs: Sequence[RewriteSpec], limit_s: float) -> RewrittenAppModel:
         """Return a model with these rewrites applied.
 
         Raises:
@@ -124,11 +124,11 @@ class Rewriter:
         """
         base = self.application.bases[index]
         if index not in self._models:
-            self._models[index] = Models(base.side, base.scratch, (), base.say)
+            self._models[index] = ModelVariants(base.side, base.scratch, (), base.say)
         path = self._models[index].path(Plan(rewrites=tuple(specs)), limit_s)
         fixes = any(spec.name == FIXED for spec in specs)
         only = only_shapes(self.application, index) if fixes else ()
-        return Rewritten(model=index, path=path, specs=tuple(specs), only=only)
+        return RewrittenAppModel(model=index, path=path, specs=tuple(specs), only=only)
 
 
 def seen_values(model: ir.Model) -> tuple[tuple[AppValue, ...], tuple[AppValue, ...]]:

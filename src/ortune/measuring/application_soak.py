@@ -10,9 +10,9 @@ import msgspec
 
 from ortune import monotonic
 from ortune.inputs.fresh import fresh_inputs
-from ortune.inputs.played import Played, Script
+from ortune.inputs.played import ReplayPart, Script
 from ortune.measuring.application import RECORDED, Application, Variant
-from ortune.measuring.soaking import Followed, long_enough, turn_limits, turn_s
+from ortune.measuring.soaking import ProcessMemory, long_enough, turn_limits, turn_s
 from ortune.records import (
     Applied,
     FreshInput,
@@ -53,7 +53,7 @@ class PlayedArm:
 
 
 @dataclass(slots=True, kw_only=True)
-class SoakedScript(Followed):
+class SoakedScript(ProcessMemory):
     """The results of one process of a soak.
 
     Attributes:
@@ -140,7 +140,7 @@ class ApplicationSoak:
         """
         watch, budget = self.application.opened.watch, self.application.opened.budget.running
         round_s = 0.0
-        while self.whole and budget.spent_s + round_s < until_s:
+        while self.all_alive and budget.spent_s + round_s < until_s:
             if watch.stop():
                 return False
             rounds = self._most or self._next
@@ -157,7 +157,7 @@ class ApplicationSoak:
         return True
 
     @property
-    def whole(self) -> bool:
+    def all_alive(self) -> bool:
         """Whether all processes are alive; with ``goes_on``, whether the first one is."""
         return self._workers[0].live if self.goes_on else all(worker.live for worker in self._workers)
 
@@ -188,7 +188,7 @@ class ApplicationSoak:
         return self.soaked
 
 
-def as_is(played: Played, copies: int, seed: int) -> list[PlayedArm]:
+def as_is(played: ReplayPart, copies: int, seed: int) -> list[PlayedArm]:
     """Return the arms of an unchanged application, `copies` for each recorded process."""
     scripts = [without_times(script) for script in played.scripts]
     return [

@@ -12,7 +12,7 @@ import msgspec
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.errors import MeasurementError
 from ortune.measuring.executor import Arm, Executor
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.printable import operand
 from ortune.records import BrokenLevel, Failed, Measured, Outcome, Plan
 
@@ -28,7 +28,7 @@ _OF_THE_FILE_OR_FEED = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lowered:
+class LoweredArm:
     """A trial that failed at the optimisation level of its plan, and the levels below it.
 
     Attributes:
@@ -56,7 +56,7 @@ def at_level(plan: Plan, level: str) -> Plan:
     return msgspec.structs.replace(plan, settings={**plan.settings, LEVEL.name: level})
 
 
-def unoptimised(
+def run_unoptimised(
     executor: Executor, arm: Arm, failed: Outcome, *, keep_outputs: bool = False
 ) -> Outcome | None:
     """Run a failed arm once more without graph optimisation.
@@ -84,9 +84,9 @@ def unoptimised(
     return _run(executor, arm, LOWEST, keep_outputs=keep_outputs)
 
 
-def lower(
+def find_broken_level(
     executor: Executor, arm: Arm, failed: Failed, plain: Measured, *, keep_outputs: bool = False
-) -> Lowered:
+) -> LoweredArm:
     """Find the lowest level at which an arm fails, and the level below it, which runs.
 
     Args:
@@ -105,7 +105,7 @@ def lower(
             break
         right, trial = level, outcome
     executor.last = trial
-    return Lowered(
+    return LoweredArm(
         level=BrokenLevel(level=own, right=right, what=failed.what),
         asked=arm.plan,
         plan=at_level(arm.plan, right),
@@ -115,10 +115,10 @@ def lower(
 
 
 def require_as_given(
-    base: Resolved,
-    lowered: Lowered | None,
-    side: Resolved,
-    side_lowered: Lowered | None,
+    base: ResolvedSide,
+    lowered: LoweredArm | None,
+    side: ResolvedSide,
+    side_lowered: LoweredArm | None,
     name: str,
     *,
     itself: bool = False,
@@ -163,7 +163,7 @@ def require_as_given(
             )
 
 
-def _fails(broken: Mapping[str, tuple[Resolved, Lowered]]) -> str:
+def _fails(broken: Mapping[str, tuple[ResolvedSide, LoweredArm]]) -> str:
     """Return the part of an error that names the sides that do not run, their levels and the cause."""
     own = {letter: level_of(lowered.asked) for letter, (_, lowered) in broken.items()}
     levels = dict.fromkeys(own.values())

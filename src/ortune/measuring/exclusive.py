@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 
-from ortune import elsewhere
+from ortune import assigned_host
 from ortune.errors import Stopped
 from ortune.measuring.watcher import Watcher
 from ortune.store import lock
@@ -14,7 +14,7 @@ from ortune.store import lock
 @contextlib.contextmanager
 def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None = None) -> Iterator[None]:
     """Hold the machine's lock for work that would disturb another measurement; the wait costs no budget."""
-    line = watch.within(None).line  # no budget is spent by waiting
+    line = watch.with_budget(None).line  # no budget is spent by waiting
 
     def waiting(text: str) -> None:
         """Show the progress line, and end if a stop was requested, since Python may have dropped its exception."""
@@ -23,7 +23,7 @@ def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None =
             raise Stopped("stopped before anything was measured; no verdict")
         watch.begin()
 
-    host = elsewhere.assigned.get()
+    host = assigned_host.assigned.get()
     machine_lock = (
         lock.measuring(what, wait=wait, say=watch.say, line=waiting, budget_s=budget_s)
         if host is None
@@ -37,7 +37,7 @@ def exclusive(what: str, watch: Watcher, *, wait: bool, budget_s: float | None =
 
 @contextlib.contextmanager
 def _of_host(
-    host: elsewhere.AssignedHost,
+    host: assigned_host.AssignedHost,
     what: str,
     *,
     wait: bool,

@@ -13,7 +13,7 @@ from ortune.records import ArrivalSchedule, FeedRef, Measured, Outcome, Plan, Ru
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import ALONE, Turns
 
 
@@ -245,7 +245,7 @@ class Executor:
 
     def _task(
         self, arm: Arm, name: str, timing: Timing, seed: int, *, keep: bool, profile: bool, split: bool
-    ) -> Task:
+    ) -> TrialTask:
         folder = self._folder / name
         folder.mkdir()
         request = TrialRequest(
@@ -266,7 +266,7 @@ class Executor:
             transfers=split,
             arrivals=self.arrivals if timing.turns.rounds else None,
         )
-        return Task(
+        return TrialTask(
             plan=arm.plan,
             runtime=arm.runtime,
             request=request,

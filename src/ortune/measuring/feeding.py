@@ -13,7 +13,7 @@ from ortune.errors import InputError
 from ortune.inputs import feed_files, workload
 from ortune.inputs.feeds import Kind
 from ortune.inputs.trial_fixes import alternatives, cannot_feed, first_line, why_not
-from ortune.measuring.broken_levels import Lowered, lower, unoptimised
+from ortune.measuring.broken_levels import LoweredArm, find_broken_level, run_unoptimised
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.failures import raise_if_unrunnable
 from ortune.records import Failed, FeedRef, Measured, Workload
@@ -32,7 +32,7 @@ class RunnableInputs:
     """
 
     work: Workload
-    lowered: Lowered | None = None
+    lowered: LoweredArm | None = None
 
 
 def write_case_feeds(
@@ -47,7 +47,7 @@ def write_case_feeds(
     return tuple(refs)
 
 
-def settle_workload(
+def find_running_workload(
     executor: Executor,
     arm: Callable[[tuple[FeedRef, ...]], Arm],
     model: onnx_ir.Model,
@@ -72,9 +72,9 @@ def settle_workload(
         outcome = executor.trial(arm(refs), runs=0, keep_outputs=keep_outputs)
         if isinstance(outcome, Measured):
             return RunnableInputs(work=work)
-        plain = unoptimised(executor, arm(refs), outcome, keep_outputs=keep_outputs)
+        plain = run_unoptimised(executor, arm(refs), outcome, keep_outputs=keep_outputs)
         if isinstance(plain, Measured):
-            lowered = lower(executor, arm(refs), outcome, plain, keep_outputs=keep_outputs)
+            lowered = find_broken_level(executor, arm(refs), outcome, plain, keep_outputs=keep_outputs)
             return RunnableInputs(work=work, lowered=lowered)
         raise_if_unrunnable(outcome, arm(refs))
         some = _cases_that_run(executor, arm, refs, model, work) if len(work.cases) > 1 else None
@@ -106,7 +106,7 @@ def _cases_that_run(
     for case, ref in zip(work.cases, refs, strict=True):
         one = arm((msgspec.structs.replace(ref, weight=1.0),))
         outcome = executor.trial(one, runs=0)
-        if isinstance(outcome, Failed) and not isinstance(unoptimised(executor, one, outcome), Measured):
+        if isinstance(outcome, Failed) and not isinstance(run_unoptimised(executor, one, outcome), Measured):
             failed[case.name] = outcome.what
     if not 0 < len(failed) < len(work.cases):
         return None

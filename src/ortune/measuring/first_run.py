@@ -16,13 +16,13 @@ from ortune.graph.failing_nodes import named_node, sources_by_name
 from ortune.graph.nodes import with_operator
 from ortune.inputs import feed_files
 from ortune.measuring import output_check
-from ortune.measuring.broken_levels import Lowered, lower, require_as_given, unoptimised
+from ortune.measuring.broken_levels import LoweredArm, find_broken_level, require_as_given, run_unoptimised
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
-from ortune.measuring.levels import Levels
+from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.right_outputs import exact_check, file_faults, right_findings
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.exact import MOST_S
 from ortune.records import (
     Failed,
@@ -51,7 +51,7 @@ SIDE_RUNS = 2  # at the side's own level, and without optimisation
 NODE_RUNS = 4  # one saves the graph; then both with all of their values, and one with inputs that are moved
 
 
-def settle(
+def find_checked_inputs(
     baseline: Measuring,
     budget: Budget,
     line: Callable[[str], None] = lambda text: None,
@@ -71,33 +71,37 @@ def settle(
     Raises:
         OrtuneError: The first run failed.
     """
-    baseline.settle(min(limit_s, budget.total_s))
+    baseline.find_inputs(min(limit_s, budget.total_s))
     first = baseline.executor.last
     first_ns = first.elapsed_ns if first is not None else 0
     if baseline.lowered is not None:
-        baseline.alert(_broken(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name)
+        baseline.alert(
+            _broken_level_findings(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name
+        )
     line("comparing outputs with and without graph optimisation")
     output_check.check_level(baseline, budget.left_ns)
     side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
     if check is not None and check.wrong and not check.outputs.nonfinite_reference:
         nonfinite = ()  # the model gives finite values, so the optimiser's result is reported as wrong
-    alerts = _not_finite(baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget, check)
+    alerts = _non_finite_findings(
+        baseline, side, baseline.refs, nonfinite, line, name, first_ns, budget, check
+    )
     if check is not None and check.wrong:
-        alerts += _wrong(
+        alerts += _wrong_level_alerts(
             baseline, side, baseline.refs, baseline.check.levels, check, line, name, first_ns, budget
         )
     baseline.alert(alerts, name)
     if check is not None:
         facts = replace(baseline.facts(), level_check=check)
         baseline.findings += rule_of(rounded_activations).findings(facts)
-    _question_range(baseline, side, baseline.refs, line, name, first_ns, budget)
+    _check_range(baseline, side, baseline.refs, line, name, first_ns, budget)
     baseline.executor.last = first  # the cost of a run is read from it
 
 
-def _question_range(
+def _check_range(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
     line: Callable[[str], None],
     name: str,
@@ -105,7 +109,7 @@ def _question_range(
     budget: Budget,
 ) -> None:
     """Add a finding if activations of a quantized side exceed their calibrated range; skipped without time for it."""
-    quantized = side.levels and any(with_operator(side.model.ir, "QuantizeLinear"))
+    quantized = side.has_levels and any(with_operator(side.model.ir, "QuantizeLinear"))
     if not quantized or not budget.holds(LEVEL_TIMES, run_ns):
         return
     place = baseline.scratch / f"clipped{name and '-'}{name}"
@@ -121,7 +125,7 @@ def _question_range(
         )
 
 
-def question_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
+def check_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
     """Check the base with and without optimisation if this was not done, because another side's outputs differ.
 
     This is done whatever the budget, since it decides which side is right.
@@ -133,7 +137,7 @@ def question_base(baseline: Measuring, line: Callable[[str], None], name: str, b
         budget: The budget of the command; without time, the first wrong node is not located, with a note.
     """
     side, own = baseline.side, baseline.check
-    if own.level_check is not None or not side.levels or side.plan.is_web:
+    if own.level_check is not None or not side.has_levels or side.plan.is_web:
         return
     last = baseline.executor.last
     line("comparing outputs with and without graph optimisation")
@@ -141,15 +145,17 @@ def question_base(baseline: Measuring, line: Callable[[str], None], name: str, b
     if own.level_check is not None and own.level_check.wrong:
         run_ns = last.elapsed_ns if last is not None else 0
         baseline.alert(
-            _wrong(baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, budget),
+            _wrong_level_alerts(
+                baseline, side, baseline.refs, own.levels, own.level_check, line, name, run_ns, budget
+            ),
             name,
         )
     baseline.executor.last = last
 
 
-def question_side(
+def check_side(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
     line: Callable[[str], None],
     name: str,
@@ -170,13 +176,13 @@ def question_side(
         budget: The budget of the command; without time, the first wrong node is not located, with a note.
         limit_s: Maximum seconds of an evaluation in float64.
     """
-    if not side.levels:
+    if not side.has_levels:
         return False
     folder = baseline.scratch / f"levels-{name}"
-    levels = Levels(side, refs, baseline.executor, baseline.work, folder)
+    levels = OutputsByLevel(side, refs, baseline.executor, baseline.work, folder)
     last = baseline.executor.last
     side_ns = last.elapsed_ns if last is not None else 0
-    _question_range(baseline, side, refs, line, name, side_ns, budget)
+    _check_range(baseline, side, refs, line, name, side_ns, budget)
     baseline.executor.last = last
     # An earlier session may have stored the result for the same model, settings, inputs and build.
     check = levels.known(baseline.host, baseline.log.folder)
@@ -192,20 +198,22 @@ def question_side(
         faults = file_faults(side)
         baseline.alert(faults, name)
         return False
-    baseline.alert(_wrong(baseline, side, refs, levels, check, line, name, side_ns, budget), name)
+    baseline.alert(
+        _wrong_level_alerts(baseline, side, refs, levels, check, line, name, side_ns, budget), name
+    )
     return True
 
 
 def at_level_that_runs(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     arm: Arm,
     outcome: Outcome,
     name: str,
     budget: Budget,
     *,
     itself: bool = False,
-) -> tuple[Resolved, Arm]:
+) -> tuple[ResolvedSide, Arm]:
     """Return another side with its arm, at a lower level if ONNX Runtime's optimiser made it fail.
 
     The reason is added to the alerts.
@@ -224,19 +232,19 @@ def at_level_that_runs(
     """
     lowered = None
     if isinstance(outcome, Failed):
-        plain = unoptimised(baseline.executor, arm, outcome)
+        plain = run_unoptimised(baseline.executor, arm, outcome)
         if not isinstance(plain, Measured):
             return side, arm
-        lowered = lower(baseline.executor, arm, outcome, plain)
-        baseline.alert(_broken(baseline, side, lowered, name, plain.elapsed_ns, budget), name)
+        lowered = find_broken_level(baseline.executor, arm, outcome, plain)
+        baseline.alert(_broken_level_findings(baseline, side, lowered, name, plain.elapsed_ns, budget), name)
         side, arm = replace(side, plan=lowered.plan), replace(arm, plan=lowered.plan)
     require_as_given(baseline.side, baseline.lowered, side, lowered, name, itself=itself)
     return side, arm
 
 
-def question_numbers(
+def locate_non_finite(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
     difference: OutputDifference,
     line: Callable[[str], None],
@@ -265,13 +273,13 @@ def question_numbers(
     )
     last = baseline.executor.last
     run_ns = last.elapsed_ns if last is not None else 0
-    baseline.alert(_not_finite(baseline, side, refs, own, line, name, run_ns, budget), name)
+    baseline.alert(_non_finite_findings(baseline, side, refs, own, line, name, run_ns, budget), name)
     baseline.executor.last = last
 
 
-def _not_finite(
+def _non_finite_findings(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
     nonfinite: Sequence[NonFiniteOutput],
     line: Callable[[str], None],
@@ -284,9 +292,9 @@ def _not_finite(
     source = None
     what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
     if (
-        side.levels
+        side.has_levels
         and any(output.unusable_reference for output in nonfinite)
-        and _holds(baseline, what, 1, run_ns, budget)
+        and _fits(baseline, what, 1, run_ns, budget)
     ):
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
         feed = next(filter(_fed_not_finite, refs), refs[0])
@@ -315,11 +323,11 @@ def _outputs_of(name: str) -> str:
     return f"{name}'s outputs" if name else "outputs"
 
 
-def _wrong(
+def _wrong_level_alerts(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
-    levels: Levels,
+    levels: OutputsByLevel,
     check: LevelCheck,
     line: Callable[[str], None],
     name: str,
@@ -328,7 +336,7 @@ def _wrong(
 ) -> list[Finding]:
     """Return the alerts about a wrong level, with the first wrong node, which is located once and stored."""
     what = f"no time to locate the first wrong node of {_outputs_of(name)}"
-    if not check.node_asked and _holds(baseline, what, NODE_RUNS, run_ns, budget):
+    if not check.node_asked and _fits(baseline, what, NODE_RUNS, run_ns, budget):
         node = first_decisive(
             side,
             refs[0],
@@ -340,17 +348,17 @@ def _wrong(
         )
         place = "" if node is None else node.name or f"{node.value} ({node.operator})"
         check = msgspec.structs.replace(check, node=place, node_asked=True)
-        levels.keep(check, baseline.host, baseline.log.folder)
+        levels.store(check, baseline.host, baseline.log.folder)
     version = side.runtime_of(side.plan).version_of(side.plan)
     facts = replace(baseline.facts(), level_check=check, ort_version=version)
     # Faults of the file come first: no level can repair them.
     return [*file_faults(side), *rule_of(wrong_when_optimised).findings(facts)]
 
 
-def _broken(
+def _broken_level_findings(
     baseline: Measuring,
-    side: Resolved,
-    lowered: Lowered,
+    side: ResolvedSide,
+    lowered: LoweredArm,
     name: str,
     run_ns: float,
     budget: Budget,
@@ -370,7 +378,7 @@ def _broken(
     return rule_of(broken_when_optimised).findings(facts)
 
 
-def _holds(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
+def _fits(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
     """Return whether so many unoptimised runs fit in the budget; if not, add a note about the skipped step."""
     if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True

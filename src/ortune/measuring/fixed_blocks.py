@@ -39,12 +39,12 @@ class AffordableArms:
         return self.controlled and len(self.arms) == len(arms)
 
 
-def holds(budget: Budget, trial_ns: float) -> bool:
+def fits(budget: Budget, trial_ns: float) -> bool:
     """Return whether the minimum blocks of one change fit in the time left."""
     return budget.holds(least_trials(1, controlled=False), trial_ns)
 
 
-def shorten(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
+def shorten_trials(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: bool = True) -> float:
     """Shorten trials until the minimum blocks of so many changes fit; return the number of trials."""
     trials = least_trials(n_changes, controlled=controlled)
     # Example: two changes, 120 s. 18 + 9 x 4 = 54 trials, so 120 / (54 x 1.3) = 1.7 s each.
@@ -52,7 +52,7 @@ def shorten(baseline: Measuring, n_changes: int, budget: Budget, *, controlled: 
     return trials
 
 
-def held(
+def affordable_arms(
     baseline: Measuring,
     arms: Sequence[str],
     budget: Budget,
@@ -66,13 +66,13 @@ def held(
         budget: The budget of the command.
         drop: Removes one from a list that is too long; by default the last.
     """
-    trials = shorten(baseline, len(arms), budget, controlled=True)
+    trials = shorten_trials(baseline, len(arms), budget, controlled=True)
     needed_s = budget.needed_s(trials, baseline.pilot.trial_ns)
     # Fewer changes with controls are preferred to all without, since controls are needed to confirm anything.
     for controlled in (True, False):
         kept = list(arms)
         while kept:
-            trials = shorten(baseline, len(kept), budget, controlled=controlled)
+            trials = shorten_trials(baseline, len(kept), budget, controlled=controlled)
             if budget.holds(trials, baseline.pilot.trial_ns):
                 return AffordableArms(arms=kept, needed_s=needed_s, controlled=controlled)
             drop(kept)
@@ -135,7 +135,7 @@ def race(
             what = f"comparing, block {standing.n_blocks} of {standing.most_blocks}"
         watch.progress(what, budget.spent_s, budget.total_s)
 
-    replay.whole()
+    replay.mark_no_block()
     drive(
         schedule,
         baseline.executor,

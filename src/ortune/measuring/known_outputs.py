@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ortune.measuring.levels import Levels
+from ortune.measuring.levels import OutputsByLevel
 from ortune.outputs import rounding
 from ortune.outputs.exact import Evaluations
 from ortune.records import ClippedActivation, ExactCheck, LevelCheck, NonFiniteOutput, OutputDifference, Plan
@@ -37,7 +37,7 @@ class KnownOutputs:
 
     evaluations: Evaluations
     allow_nonfinite: bool
-    levels: Levels = field(init=False)
+    levels: OutputsByLevel = field(init=False)
     folder: Path = Path("-")
     nonfinite: tuple[NonFiniteOutput, ...] = ()
     clipped: tuple[ClippedActivation, ...] = ()
@@ -48,7 +48,7 @@ class KnownOutputs:
     exact_of: dict[str, ExactCheck] = field(default_factory=dict)
     renames: dict[str, Mapping[str, str]] = field(default_factory=dict)
     known_differences: dict[str, OutputDifference] = field(default_factory=dict)
-    own_rounding: rounding.Own | None = None
+    own_rounding: rounding.OwnRounding | None = None
     precise: dict[str, Path | None] = field(default_factory=dict)
 
     @property

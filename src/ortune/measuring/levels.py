@@ -22,10 +22,10 @@ from ortune.measuring import activations
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.failures import raise_if_unrunnable
 from ortune.measuring.scores import ScoreReader
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import right_side, rounding
 from ortune.outputs.comparison import compare_outputs
-from ortune.outputs.exact import Evaluated
+from ortune.outputs.exact import ExactOutputs
 from ortune.outputs.files import tensors
 from ortune.outputs.tolerance import worst_of
 from ortune.records import (
@@ -53,7 +53,7 @@ MOST_BYTES = 1 << 30
 """Maximum bytes of a model with moved weights, since it is written to disk again."""
 
 
-class Levels:
+class OutputsByLevel:
     """The outputs of one side by level of optimisation; each is run at most once, untimed.
 
     Args:
@@ -65,7 +65,7 @@ class Levels:
     """
 
     def __init__(
-        self, side: Resolved, refs: Sequence[FeedRef], executor: Executor, work: Workload, folder: Path
+        self, side: ResolvedSide, refs: Sequence[FeedRef], executor: Executor, work: Workload, folder: Path
     ) -> None:
         self._side, self._refs, self._executor = side, tuple(refs), executor
         self._work, self._folder = work, folder
@@ -101,7 +101,7 @@ class Levels:
                 return level, folder
         return None
 
-    def moved(self, step: float = 0.0) -> OutputDifference | None:
+    def rounding_change(self, step: float = 0.0) -> OutputDifference | None:
         """Return the difference caused by one step of rounding of inputs and small weights; None if not known.
 
         Args:
@@ -150,11 +150,11 @@ class Levels:
             right_settings=dict(settings),
             unwritten=unwritten,
         )
-        self.keep(answer, host, store_folder)
+        self.store(answer, host, store_folder)
         return answer
 
     def against_exact(
-        self, outputs: Path, evaluated: Evaluated, before: LevelCheck | None = None
+        self, outputs: Path, evaluated: ExactOutputs, before: LevelCheck | None = None
     ) -> ExactCheck:
         """Compare outputs with those of the model evaluated in float64.
 
@@ -195,7 +195,7 @@ class Levels:
         return not self._refutes(self._compared(wide, there)) and self.repeats(level)
 
     def _refutes(self, difference: OutputDifference) -> bool:
-        moved = None if difference.ok else self.moved(self._step)
+        moved = None if difference.ok else self.rounding_change(self._step)
         if _finite_alone(difference):
             # If rounding decides whether values are finite, no kernel is at fault.
             return moved is None or moved.nonfinite_reference == moved.nonfinite_candidate
@@ -206,7 +206,7 @@ class Levels:
             cpu=targets.of(self._side.plan).name == CPU.target,
         )
 
-    def keep(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
+    def store(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
         """Store an answer for later sessions."""
         if store_folder:
             checks.keep(store_folder, self._key(host), answer)
@@ -228,7 +228,11 @@ class Levels:
         if precise is None:
             return difference
         there = self.outputs(self.own, precise.settings)
-        return activations.explained(difference, self._compared(reference, there)) if there else difference
+        return (
+            activations.accepted_as_rounding(difference, self._compared(reference, there))
+            if there
+            else difference
+        )
 
     @property
     def _step(self) -> float:
@@ -238,7 +242,7 @@ class Levels:
 
     def _right(self, difference: OutputDifference) -> bool:
         return difference.ok or not rounding.far_beyond(
-            difference, self.moved(self._step), few_bits=self._step > 0.0
+            difference, self.rounding_change(self._step), few_bits=self._step > 0.0
         )
 
     def _highest_right(self, reference: str, folder: Path, host: Host) -> tuple[str, Mapping[str, Value]]:

@@ -20,7 +20,7 @@ def patience_s(trial_ns: float, left_ns: float) -> float:
     return max(LEAST_PATIENCE_S, 5e-9 * trial_ns, HANG_SHARE * 1e-9 * left_ns)
 
 
-class Limits:
+class TrialTimeouts:
     """The time limits of an executor's later trials."""
 
     def __init__(self, executor: Executor) -> None:
@@ -38,7 +38,7 @@ class Limits:
         self.set(limit if left_ns is None else min(limit, patience_s(trial_ns, left_ns)))
 
     @contextmanager
-    def of_a_longer(self, trial_ns: float) -> Iterator[None]:
+    def extended_to(self, trial_ns: float) -> Iterator[None]:
         """Extend the run limit within a ``with`` block for a trial of so many nanoseconds; it is never shortened."""
         usual = self._executor.limits
         self._executor.limits = replace(usual, run_s=max(usual.run_s, patience_s(trial_ns, 0)))

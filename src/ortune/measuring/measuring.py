@@ -17,16 +17,16 @@ from ortune.inputs import workload
 from ortune.inputs.sizes_in_turn import sizes_in_turn
 from ortune.inputs.trial_fixes import node_at_fault
 from ortune.measuring import failures, feeding
-from ortune.measuring.broken_levels import Lowered
+from ortune.measuring.broken_levels import LoweredArm
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.known_outputs import KnownOutputs
-from ortune.measuring.levels import Levels
-from ortune.measuring.limits import Limits
+from ortune.measuring.levels import OutputsByLevel
+from ortune.measuring.limits import TrialTimeouts
 from ortune.measuring.output_comparer import OutputComparer
 from ortune.measuring.pilot import Pilot
 from ortune.measuring.proposed_work import proposed_work
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.exact import Evaluations
 from ortune.records import (
     IN_A_POD,
@@ -85,7 +85,7 @@ class Measuring:
 
     def __init__(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         options: InputOptions,
         scratch: Path,
         log: SessionLog,
@@ -111,12 +111,12 @@ class Measuring:
         self.findings: list[Finding] = []
         self.alerts: list[Finding] = []
         self.peak_in_turn: PeakInTurn | None = None
-        self.lowered: Lowered | None = None
+        self.lowered: LoweredArm | None = None
         self.gpu_runs: dict[str, GpuRun] = {}
         self.work = load(proposed_work(side, options))
         self.refs: tuple[FeedRef, ...] = ()
         self.executor = Executor({}, self.work, scratch, log, machine)
-        self.limits = Limits(self.executor)
+        self.limits = TrialTimeouts(self.executor)
         self.pilot = Pilot()
         self.comparer = OutputComparer(
             side,
@@ -133,7 +133,7 @@ class Measuring:
         if machine.pod:
             self.note(f"{IN_A_POD}: {machine.pod.how}")
 
-    def settle(self, limit_s: float, run_s: float = math.inf) -> None:
+    def find_inputs(self, limit_s: float, run_s: float = math.inf) -> None:
         """Find inputs that run, and keep the outputs of the first run.
 
         Args:
@@ -155,7 +155,7 @@ class Measuring:
         if self.lowered is not None:
             check.wrong_plan = self.lowered.asked
         side = self.side.onnx or self.side
-        check.levels = Levels(side, self.refs, self.executor, self.work, self.scratch / "levels")
+        check.levels = OutputsByLevel(side, self.refs, self.executor, self.work, self.scratch / "levels")
 
     def shorten(self, most_ns: float, better_ns: float = math.inf) -> None:
         """Set the turns of later trials to those of the pilot, shortened to the requested maximum as far as is useful.
@@ -238,7 +238,7 @@ class Measuring:
     @property
     def host(self) -> Host:
         """The machine as the trials see it."""
-        return self.machine.seen
+        return self.machine.trial_host
 
     def settle_inputs(self) -> None:
         """Find inputs that run, report them, and write their files.
@@ -247,7 +247,7 @@ class Measuring:
             InputError, ModelError, RuntimeNotFound, MeasurementError: The first run failed.
         """
         model = self.side.model.ir
-        settled = feeding.settle_workload(
+        settled = feeding.find_running_workload(
             self.executor,
             lambda refs: self.arm(BASE, refs=refs),
             model,
@@ -320,7 +320,7 @@ class Measuring:
         self,
         name: str,
         *,
-        side: Resolved | None = None,
+        side: ResolvedSide | None = None,
         plan: Plan | None = None,
         model: Path | None = None,
         refs: tuple[FeedRef, ...] | None = None,
@@ -346,13 +346,13 @@ class Measuring:
             SPIKE: self.arm(SPIKE, wait=SPIKE_RATIO),
         }
 
-    def live_with(self, trial: Measured) -> None:
+    def limit_alive(self, trial: Measured) -> None:
         """Reduce the number of processes alive at once if a trial of another side needs more memory."""
         self.executor.most_alive = min(
             self.executor.most_alive, self.machine.most_alive(trial.done.peak_bytes)
         )
 
-    def starts(self, *arms: Arm) -> list[list[Measured]]:
+    def start_alone(self, *arms: Arm) -> list[list[Measured]]:
         """Load and run each arm once in further separate processes; return the successful trials of each arm."""
         # One process of every arm, then the second of each, so drift of the machine affects all arms alike.
         outcomes = [[self.executor.trial(arm, runs=0, fresh=True) for arm in arms] for _ in range(STARTS)]

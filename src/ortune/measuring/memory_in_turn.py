@@ -29,7 +29,7 @@ def measure(opened: Experiment, measuring: Measuring, alone: Measured) -> None:
         PeakInTurn | None,
         lambda: _with_largest(measuring, alone, lambda: budget.left_ns),
     )
-    opened.replay.pass_on()
+    opened.replay.record_other_work()
 
 
 def _with_largest(measuring: Measuring, alone: Measured, left_ns: Callable[[], float]) -> PeakInTurn | None:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ortune.errors import UsageError
-from ortune.outputs.task import METRICS
+from ortune.outputs.metrics import METRICS
 from ortune.records import Runtime
 from ortune.targets.tool import ToolFailed, ToolProcess
 
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
-def checked(text: str | None) -> str:
+def valid_metric(text: str | None) -> str:
     """Return the value of ``--metric``: a built-in metric or ``module:function``; "" for none.
 
     Raises:
@@ -31,7 +31,7 @@ def checked(text: str | None) -> str:
     return text or ""
 
 
-def measured(
+def mean_metric(
     function: str, runtime: Runtime, scratch: Path, cases: Sequence[tuple[Path, Path, float]]
 ) -> float:
     """Return the weighted mean of the metric over all cases; NaN if it is NaN for any case.

@@ -18,9 +18,9 @@ from ortune.measuring.exclusive import exclusive
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
-from ortune.measuring.quiet import waited_for_quiet
+from ortune.measuring.quiet import wait_for_quiet
 from ortune.measuring.scratch import scratch_folder
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.measuring.terms import Terms
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
@@ -55,8 +55,8 @@ class Experiment:
     """
 
     def __init__(self, verb: str, terms: Terms, watch: Watcher, scratch: Path) -> None:
-        self.verb, self.terms, self.watch, self.scratch = verb, terms, watch.within(terms.budget_s), scratch
-        self.log = SessionLog(None, "")
+        self.verb, self.terms, self.scratch, self.log = verb, terms, scratch, SessionLog(None, "")
+        self.watch = watch.with_budget(terms.budget_s)
         self.replay = replay.Replay()
         self.baselines: list[Measuring] = []
         self.answer_s = 0.0
@@ -78,7 +78,7 @@ class Experiment:
         return Budget(
             total_s=math.inf if self.terms.budget_s is None else self.terms.budget_s,
             # Read on each call, since beginning a journal replaces the replay.
-            spent_ns=lambda: self.replay.decided(),  # noqa: PLW0108
+            spent_ns=lambda: self.replay.decision_time_ns(),  # noqa: PLW0108
             elapsed_ns=lambda: self.replay.clock(),  # noqa: PLW0108
         )
 
@@ -108,7 +108,7 @@ class Experiment:
         if not pace.left_out:
             return []
         needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
-        return [finding_words.no_time_for(pace.left_out, enough_s or self.budget.enough_s(needed_s))]
+        return [finding_words.skipped_checks(pace.left_out, enough_s or self.budget.enough_s(needed_s))]
 
     @property
     def notes(self) -> list[str]:
@@ -116,7 +116,7 @@ class Experiment:
         resumed = (f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n)
         return [*resumed, *self._waited]
 
-    def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> Resolved:
+    def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> ResolvedSide:
         """Open a side, with the settings that all sides of the verb share.
 
         Args:
@@ -130,7 +130,7 @@ class Experiment:
         watch, terms = self.watch, self.terms
         if side.runtime is not None and recipes(side.runtime):
             with watch.clock.stopped():  # made once, so it costs no budget
-                made.require(side.runtime, watch.say)
+                made.require_installed(side.runtime, watch.say)
         watch.line(f"reading {side.text or 'the same model'}")
         resolved = resolve(
             side,
@@ -206,7 +206,7 @@ class Experiment:
             what = f"{self.verb} {label}".rstrip()
             wait = self.terms.wait if wait is None else wait
             stack.enter_context(self._alone(what, wait=wait))
-            self._waited = waited_for_quiet(self.machine, self.terms.wait_quiet_s, self.watch)
+            self._waited = wait_for_quiet(self.machine, self.terms.wait_quiet_s, self.watch)
             if names is not None:
                 self.begin(key, names)
             yield
@@ -231,7 +231,7 @@ class Experiment:
             if here:
                 header |= {"host": self.machine.host, "environment": recorded(clean_environment())}
             self.log = self._store.begin(self.verb, f"{self.verb} {key}", header)
-            self.say_trouble()
+            self.report_storage_failures()
         # The session began with the invocation, not here: reading the model is part of its time.
         began_ns = int(1e9 * (monotonic.now_s() - self.watch.clock.spent_s))
         self.replay = replay.Replay(since_ns=began_ns, log=self.log)
@@ -243,7 +243,7 @@ class Experiment:
 
     def _began(self) -> None:
         """Journal the time before the journal began, or restore it, for all later decisions."""
-        self.replay.reached(self.replay.once("began", int, self.replay.clock))
+        self.replay.set_clock(self.replay.once("began", int, self.replay.clock))
 
     def resume(self, key: str, session: str) -> None:
         """Continue the journal of an interrupted session, without repeating its measurements.
@@ -294,9 +294,9 @@ class Experiment:
             self._unwritable = True
             self.watch.say(f"results are not stored: {error.where} {error.what}")
 
-    def base(
+    def base_measuring(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         *,
         feeds: InputOptions | None = None,
         scratch: Path | None = None,
@@ -325,8 +325,8 @@ class Experiment:
             self.machine,
             load,
         )
-        baseline.executor.recorded, baseline.executor.ended = self.replay.next, self.replay.ended
-        baseline.executor.passed = self.replay.pass_on
+        baseline.executor.recorded, baseline.executor.ended = self.replay.next, self.replay.record_end
+        baseline.executor.passed = self.replay.record_other_work
         baseline.check.known_differences = self.replay.differences
         self.baselines.append(baseline)
         for setting, missing in side.unmet.items():
@@ -348,7 +348,7 @@ class Experiment:
         return document(
             self.verb,
             result,
-            host=self.machine.seen,
+            host=self.machine.trial_host,
             model=model or (first.side.model.ref if first else None),
             workload=workload or (first.work if first else None),
             status=status,
@@ -360,13 +360,13 @@ class Experiment:
             configured=self.watch.configured,
         )
 
-    def keep(self, envelope: Envelope[R]) -> Envelope[R]:
+    def store_answer(self, envelope: Envelope[R]) -> Envelope[R]:
         """Add the answer to the journal, and report storage failures."""
         self.log.add("result", envelope)
-        self.say_trouble()
+        self.report_storage_failures()
         return envelope
 
-    def say_trouble(self) -> None:
+    def report_storage_failures(self) -> None:
         """Report each storage failure once."""
         if self.log.trouble not in ("", self._trouble_said):
             self._trouble_said = self.log.trouble

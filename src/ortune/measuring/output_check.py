@@ -14,7 +14,7 @@ from ortune.durations import in_words
 from ortune.graph import outputs
 from ortune.measuring import activations, precise_runs
 from ortune.measuring.executor import Arm
-from ortune.measuring.levels import Levels
+from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.outputs import rounding
 from ortune.outputs.tolerance import Tolerance
@@ -37,7 +37,7 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
         return
     folder = own_outputs(measuring)
     check.nonfinite = measuring.comparer.not_finite(folder, measuring.refs)
-    if not side.levels:
+    if not side.has_levels:
         return
     last = executor.last
     needed_ns = LEVEL_TIMES * last.elapsed_ns if last is not None else 0.0
@@ -49,10 +49,10 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
     elif check.level_check is None:
         check.level_check = check.levels.check(folder, host, store)
     if check.level_check is not None:
-        void_note(measuring)
+        remove_level_note(measuring)
 
 
-def void_note(measuring: Measuring) -> None:
+def remove_level_note(measuring: Measuring) -> None:
     """Remove the note that levels were not compared, once the right level is known."""
     measuring.notes = [note for note in measuring.notes if not note.startswith(_NOT_ASKED)]
 
@@ -70,7 +70,9 @@ def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> boo
     if side.plan.is_web or level == measuring.check.levels.own:
         return False
     side = replace(side, plan=measuring.check.levels.plan(level))
-    levels = Levels(side, measuring.refs, executor, measuring.work, measuring.scratch / f"level-{level}")
+    levels = OutputsByLevel(
+        side, measuring.refs, executor, measuring.work, measuring.scratch / f"level-{level}"
+    )
     check = levels.known(host, store)
     # Two runs: at that level, and without optimisation.
     if check is None and last is not None and 2 * LEVEL_TIMES * last.elapsed_ns <= left_ns:
@@ -100,7 +102,7 @@ def step_down(measuring: Measuring) -> None:
     there = known.levels.outputs(check.right, check.right_settings)
     measuring.side = replace(measuring.side, plan=plan)
     folder = measuring.scratch / "lower-levels"
-    known.levels = Levels(measuring.side, measuring.refs, measuring.executor, measuring.work, folder)
+    known.levels = OutputsByLevel(measuring.side, measuring.refs, measuring.executor, measuring.work, folder)
     known.level_check, known.folder = None, there or Path("-")
     known.nonfinite = measuring.comparer.not_finite(own_outputs(measuring), measuring.refs)
 
@@ -160,7 +162,7 @@ def difference(
         reference: Returns the outputs to compare with, called if nothing is journalled; None for the right ones.
     """
     known, comparer, asked = measuring.check, measuring.comparer, measuring.options.tolerance
-    without = left_out(measuring, rewritten)
+    without = removed_outputs(measuring, rewritten)
     # A resumed session has no outputs of its first half, so the journal decides.
     if key and key in known.known_differences:
         return known.known_differences[key]
@@ -169,7 +171,7 @@ def difference(
     if by_values and tolerance is not None and tolerance.number is None:
         tolerance = None
     folder = reference() if reference is not None else right_outputs(measuring)
-    found = comparer.compared(folder, Path(trial.outputs_path), measuring.refs, tolerance, without)
+    found = comparer.difference(folder, Path(trial.outputs_path), measuring.refs, tolerance, without)
     # The model's own rounding decides two cases: outputs that pass by so little that they are doubted, and those that
     # fail but that some tolerance would accept. It costs two more runs, so the clear cases go without.
     if not found.ok and tolerance is None and not comparer.moments:
@@ -193,11 +195,11 @@ def _by_activations(
     without: Collection[str],
 ) -> OutputDifference:
     """Add the cause to a difference, if a side rounds activations to int8."""
-    sides = precise_runs.outputs(measuring, arm, Path(trial.outputs_path), reference)
+    sides = precise_runs.outputs_in_float32(measuring, arm, Path(trial.outputs_path), reference)
     if sides is None:
         return difference
-    left = measuring.comparer.compared(*sides, measuring.refs, None, without)
-    return activations.explained(difference, left)
+    left = measuring.comparer.difference(*sides, measuring.refs, None, without)
+    return activations.accepted_as_rounding(difference, left)
 
 
 def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> OutputDifference:
@@ -215,13 +217,13 @@ def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> Outp
     return better
 
 
-def _own_rounding(measuring: Measuring) -> rounding.Own:
+def _own_rounding(measuring: Measuring) -> rounding.OwnRounding:
     """Return the differences caused by rounding only, and by the optimiser if its outputs are right."""
     known = measuring.check
     if known.own_rounding is None:
-        check, moved = checked_level(measuring), known.levels.moved()
+        check, moved = checked_level(measuring), known.levels.rounding_change()
         right = check.outputs if check is not None and not check.wrong else None
-        known.own_rounding = rounding.Own(moved=moved, optimised=right)
+        known.own_rounding = rounding.OwnRounding(moved=moved, optimised=right)
     return known.own_rounding
 
 
@@ -237,10 +239,10 @@ def _first_outputs(measuring: Measuring) -> Path:
     return Path(first.outputs_path)
 
 
-def left_out(measuring: Measuring, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
+def removed_outputs(measuring: Measuring, rewritten: Sequence[RewriteSpec]) -> frozenset[str]:
     """Return the outputs of the model that these rewrites remove on request, and add a note about them."""
     names = [str(value.name) for value in measuring.side.model.ir.graph.outputs]
-    gone = rewrites.left_out(rewritten, names)
+    gone = rewrites.removed_outputs(rewritten, names)
     note = f"excluded on request, so not compared: {', '.join(n for n in names if n in gone)}"
     if gone and note not in measuring.notes:
         measuring.notes.append(note)

@@ -13,10 +13,12 @@ from ortune.inputs.feed_files import read_feeds, read_label
 from ortune.measuring import metric
 from ortune.measuring.executor import Executor
 from ortune.measuring.scores import ScoreReader
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import task
 from ortune.outputs.comparison import compare_outputs
 from ortune.outputs.files import tensors
+from ortune.outputs.metrics import METRICS
+from ortune.outputs.metrics.metric import TaskCase
 from ortune.outputs.tolerance import Tolerance, judged, worst_of
 from ortune.outputs.ways import SOMETHING_IN_COMMON
 from ortune.records import FeedRef, NonFiniteOutput, OutputDifference, TaskFigure, Workload
@@ -34,7 +36,7 @@ class OutputComparer:
 
     def __init__(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         work: Workload,
         executor: Executor,
         scratch: Path,
@@ -63,13 +65,13 @@ class OutputComparer:
         self._onnx, self._scratch = side.onnx or side, scratch
         self._scores = ScoreReader(self._onnx, executor, work, scratch / "scores")
         self._metric_of: dict[Path, float] = {}
-        self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.Task] = {}
+        self._tasks: dict[tuple[str, Path, tuple[FeedRef, ...]], task.MetricTask] = {}
 
     def not_finite(self, folder: Path, refs: Sequence[FeedRef]) -> tuple[NonFiniteOutput, ...]:
         """Return the outputs for these inputs that contain NaN or infinities."""
-        return self.compared(folder, folder, refs, None).nonfinite
+        return self.difference(folder, folder, refs, None).nonfinite
 
-    def compared(
+    def difference(
         self,
         reference: Path,
         outputs: Path,
@@ -106,7 +108,7 @@ class OutputComparer:
         ]
         # Rows and metrics are judged over all inputs together; a number is judged for each, so the worst counts.
         if asked is not None and asked.number is None and not self.moments:
-            if asked.of_metric and self.metric in task.METRICS:
+            if asked.of_metric and self.metric in METRICS:
                 figures = self._task(reference, outputs, refs)
                 worst = task.worst(figures)
                 difference = judged(differences, asked, (worst.base, worst.value))
@@ -121,7 +123,7 @@ class OutputComparer:
         figures = self.measured_by(self.metric, reference, refs).figures
         return figures([tensors(outputs / ref.name) for ref in refs])
 
-    def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.Task:
+    def measured_by(self, metric: str, reference: Path, refs: Sequence[FeedRef]) -> task.MetricTask:
         """Return a built-in metric over inputs, with a reference as its base; cached.
 
         Raises:
@@ -130,14 +132,14 @@ class OutputComparer:
         key = (metric, reference, tuple(refs))
         if key not in self._tasks:
             cases = [
-                task.Case(
+                TaskCase(
                     base=tensors(reference / ref.name),
                     inputs={n: v for n, v in read_feeds(Path(ref.path)).items() if isinstance(v, np.ndarray)},
                     label=read_label(Path(ref.path)),
                 )
                 for ref in refs
             ]
-            self._tasks[key] = task.Task(metric, cases)
+            self._tasks[key] = task.MetricTask(metric, cases)
         return self._tasks[key]
 
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
@@ -145,7 +147,7 @@ class OutputComparer:
 
         def of(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
-            return metric.measured(self.metric, self._onnx.runtime, self._scratch, cases)
+            return metric.mean_metric(self.metric, self._onnx.runtime, self._scratch, cases)
 
         if reference not in self._metric_of:
             self._metric_of[reference] = of(reference)

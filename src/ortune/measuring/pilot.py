@@ -28,7 +28,7 @@ def run_ns(trial: Measured) -> float:
     return done.wall_ns * len(done.cases) * done.n_callers / done.n_runs
 
 
-def runs_to_look(last: Outcome | None, most_ns: float) -> int:
+def first_trial_runs(last: Outcome | None, most_ns: float) -> int:
     """Return the timed runs of the first timed trial, at least one.
 
     Args:

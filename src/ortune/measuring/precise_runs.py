@@ -15,7 +15,9 @@ from ortune.records import Measured
 from ortune.search.blocks import BASE
 
 
-def outputs(measuring: Measuring, arm: Arm | None, ran: Path, reference: Path) -> tuple[Path, Path] | None:
+def outputs_in_float32(
+    measuring: Measuring, arm: Arm | None, ran: Path, reference: Path
+) -> tuple[Path, Path] | None:
     """Return the outputs of the base and of an arm with activations in float32; None if neither rounds them.
 
     Each is run at most once.

@@ -11,13 +11,13 @@ from ortune.bundle.shared import WORKLOAD
 from ortune.inputs import images, input_folders, recorded, recording_file, user_feeds, workload
 from ortune.inputs.declared import inspect_inputs
 from ortune.measuring.input_options import InputOptions
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Workload
 
 SIZES_OF_DATA = "sizes are those of the median-sized input in --data"
 
 
-def proposed_work(side: Resolved, o: InputOptions) -> Workload:
+def proposed_work(side: ResolvedSide, o: InputOptions) -> Workload:
     """Return the workload of a side; nothing is run.
 
     Args:
@@ -26,10 +26,14 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
     """
     saved = _of_file(side, o.workload, o) if o.workload else _of_bundle(side, o)
     if saved is not None:
-        load = {"gap_ns": o.gap_ns, "sessions": o.sessions, "callers": o.callers, "seed": o.seed}
+        usual = InputOptions()
         # A saved workload keeps its own load, except for options that the user changed from the default.
         return msgspec.structs.replace(
-            saved, **{k: v for k, v in load.items() if v != getattr(InputOptions(), k)}
+            saved,
+            gap_ns=saved.gap_ns if o.gap_ns == usual.gap_ns else o.gap_ns,
+            sessions=saved.sessions if o.sessions == usual.sessions else o.sessions,
+            callers=saved.callers if o.callers == usual.callers else o.callers,
+            seed=saved.seed if o.seed == usual.seed else o.seed,
         )
     of_data = _shapes_of_data(side, o)
     proposed = workload.propose(
@@ -50,7 +54,7 @@ def proposed_work(side: Resolved, o: InputOptions) -> Workload:
     return msgspec.structs.replace(proposed, sessions=o.sessions, callers=o.callers, notes=notes)
 
 
-def _of_file(side: Resolved, path: Path, o: InputOptions) -> Workload:
+def _of_file(side: ResolvedSide, path: Path, o: InputOptions) -> Workload:
     """Return the workload in a file: a saved one, or this model's part of a recording."""
     file, number = recording_file.split(path)
     try:
@@ -62,7 +66,7 @@ def _of_file(side: Resolved, path: Path, o: InputOptions) -> Workload:
     return recorded.of_model(recording, side.model, number, where=str(path), seed=o.seed)
 
 
-def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:
+def _of_bundle(side: ResolvedSide, o: InputOptions) -> Workload | None:
     """Return the saved workload of a bundle, if no option sets the inputs and it fits the model; otherwise None."""
     bundle = side.bundle
     if bundle is None or o.inputs is not None or o.shapes or o.dims or o.kept or o.data is not None:
@@ -77,7 +81,7 @@ def _of_bundle(side: Resolved, o: InputOptions) -> Workload | None:
     return saved if saved.cases and fits and there else None
 
 
-def _shapes_of_data(side: Resolved, o: InputOptions) -> dict[str, tuple[int, ...]]:
+def _shapes_of_data(side: ResolvedSide, o: InputOptions) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the user's further inputs; {} if no size is dynamic, or if an option sets them."""
     model = side.model.ir
     if o.data is None or o.inputs is not None or o.shapes or o.dims or not inspect_inputs(model).kinds:

@@ -14,7 +14,7 @@ EACH_S = 1.0
 """Seconds between two readings."""
 
 
-def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str]:
+def wait_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str]:
     """Wait until other programs stop using the CPUs, without spending budget, and return the result.
 
     Args:
@@ -28,7 +28,7 @@ def waited_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[s
     if not limit_s:
         return []
     with watch.clock.stopped():
-        seen = _wait(machine, limit_s, watch.within(None))  # waiting spends no budget
+        seen = _wait(machine, limit_s, watch.with_budget(None))  # waiting spends no budget
     watch.say(seen)
     return [seen]
 

@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Played:
+class StoredTrial:
     """A stored trial: arm, plan id, outcome, and its end in nanoseconds after the session began.
 
     The outcome is decoded on demand, since all outcomes of a fast model take gigabytes.
@@ -105,7 +105,7 @@ class Replay:
         live: Whether a trial was measured since, so later results are new.
     """
 
-    trials: deque[Played] = field(default_factory=deque)
+    trials: deque[StoredTrial] = field(default_factory=deque)
     differences: dict[str, OutputDifference] = field(default_factory=dict)
     no_models: dict[str, str] = field(default_factory=dict)
     decisions: dict[str, bytes] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class Replay:
             self.log.add(kind, value)
         return value
 
-    def whole(self) -> None:
+    def mark_no_block(self) -> None:
         """Journal, before the first block, that the trials so far belong to no block."""
         if self.log is not None:
             self.log.add(WHOLE, {})
@@ -161,12 +161,12 @@ class Replay:
         # between two invocations does not count.
         return self._passed_ns + (0 if self.trials else self._now_ns() - (self.since_ns or 0))
 
-    def ended(self) -> int:
+    def record_end(self) -> int:
         """Record the end of a measured trial and return its time, which is stored with it."""
         self._decided_ns = self.clock()
         return self._decided_ns
 
-    def reached(self, ended_ns: int) -> None:
+    def set_clock(self, ended_ns: int) -> None:
         """Set the clock to the journalled end of work other than a trial."""
         self._decided_ns = max(self._decided_ns, ended_ns)
         if self.trials:
@@ -174,21 +174,21 @@ class Replay:
         elif ended_ns > self.clock():  # after the last trial that was played back
             self._passed_ns, self.since_ns = ended_ns, self._now_ns()
 
-    def pass_on(self) -> None:
+    def record_other_work(self) -> None:
         """Journal the end of work other than a trial, or take it from the journal during replay."""
         if self.trials:
             # A step without an entry this time (its result is stored by now) must not delay the entries of later ones.
             while self.passed and self.passed[0][0] <= self.played:
                 n_before, ended_ns = self.passed.popleft()
-                self.reached(ended_ns)
+                self.set_clock(ended_ns)
                 if n_before == self.played:
                     break
             return
-        ended_ns = self.ended()
+        ended_ns = self.record_end()
         if self.log is not None:
             self.log.add(PASSED, {"ended_ns": ended_ns})
 
-    def decided(self) -> int:
+    def decision_time_ns(self) -> int:
         """Return the end of the last journalled step in nanoseconds, the clock of all decisions."""
         return self._decided_ns
 
@@ -234,7 +234,7 @@ def read(events: list[Event]) -> Replay:
             trial = msgspec.json.decode(event.body, type=_TrialEvent)
             if bytes(trial.outcome) != b"null":
                 replay.trials.append(
-                    Played(
+                    StoredTrial(
                         arm=trial.arm, plan_id=trial.plan_id, outcome=trial.outcome, ended_ns=trial.ended_ns
                     )
                 )

@@ -15,7 +15,7 @@ import msgspec
 
 from ortune import rewrites
 from ortune.graph.model.open import open_model
-from ortune.measuring.sides import Resolved, as_optimised
+from ortune.measuring.sides import ResolvedSide, optimisation_part
 from ortune.records import FeedRef, Plan, RewriteSpec, Runtime
 from ortune.runtimes import made
 from ortune.targets.task import Limits
@@ -94,16 +94,16 @@ def usable_packages(runtime: Runtime) -> set[str]:
 
     On another host only the packages of the runtime are usable.
     """
-    return {*runtime.packages, *(each.name for each in made.made() if runtime.host is None)}
+    return {*runtime.packages, *(each.name for each in made.installed() if runtime.host is None)}
 
 
 def runtime_with(runtime: Runtime, specs: Sequence[RewriteSpec]) -> Runtime:
     """Return the user's runtime, or the installed one with the package that one of the rewrites needs."""
     needed = {rewrites.find(spec.name).needs for spec in specs} - set(runtime.packages)
-    return next((each.runtime for each in made.made() if each.name in needed), runtime)
+    return next((each.runtime for each in made.installed() if each.name in needed), runtime)
 
 
-class Models:
+class ModelVariants:
     """A model, and its rewritten variants.
 
     Attributes:
@@ -111,7 +111,7 @@ class Models:
     """
 
     def __init__(
-        self, side: Resolved, folder: Path, custom_ops: tuple[str, ...], line: Callable[[str], None]
+        self, side: ResolvedSide, folder: Path, custom_ops: tuple[str, ...], line: Callable[[str], None]
     ) -> None:
         self._side, self._folder, self._custom_ops, self._line = side, folder, custom_ops, line
         self._made: dict[str, Path] = {}
@@ -122,7 +122,7 @@ class Models:
     @staticmethod
     def key(plan: Plan) -> str:
         """Return the key of a plan's model: its rewrites, with the provider if that makes the model."""
-        made = msgspec.structs.replace(as_optimised(plan), rewrites=plan.rewrites)
+        made = msgspec.structs.replace(optimisation_part(plan), rewrites=plan.rewrites)
         return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
     def made(self, plan: Plan) -> Path | None:
@@ -146,7 +146,7 @@ class Models:
                 if here
                 else runtime_with(self._side.runtime, plan.rewrites),
                 folder=self._folder,
-                plan=as_optimised(plan) if here else Plan(),
+                plan=optimisation_part(plan) if here else Plan(),
                 custom_ops=self._custom_ops,
                 feeds=self.feeds if any(rewrites.find(r.name).calibrated for r in plan.rewrites) else (),
                 limits=Limits(load_s=limit_s),

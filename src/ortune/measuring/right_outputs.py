@@ -12,11 +12,11 @@ import msgspec
 from ortune.graph.model.open import open_model
 from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
-from ortune.measuring.levels import Levels
+from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved
-from ortune.outputs.exact import MOST_S, Evaluated
-from ortune.outputs.right_side import numbers, wrong_side
+from ortune.measuring.sides import ResolvedSide
+from ortune.outputs.exact import MOST_S, ExactOutputs
+from ortune.outputs.right_side import float_outputs, wrong_side
 from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck
 from ortune.rules import Facts, find_rule, rule_of
 from ortune.rules.measurement import non_finite_outputs, refuted_outputs, wrong_when_optimised
@@ -28,12 +28,14 @@ FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
 """Rules for faults of the file, which no level of optimisation can repair."""
 
 
-def most_s(budget: Budget) -> float:
+def evaluation_limit_s(budget: Budget) -> float:
     """Return the seconds of a budget that an evaluation may take, at least ``LEAST_S``."""
     return max(LEAST_S, min(EXACT_SHARE * budget.total_s, budget.left_s))
 
 
-def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = "") -> None:
+def check_against_float64(
+    baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = ""
+) -> None:
     """Compare the base's outputs with its model in float64, and add alerts if they are wrong.
 
     Args:
@@ -43,7 +45,7 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
         name: The name of the side, if there are several.
     """
     check, side, last = baseline.check, baseline.side, baseline.executor.last
-    if not side.levels or check.exact is not None:
+    if not side.has_levels or check.exact is not None:
         return
     own = output_check.own_outputs(baseline)
     exact, known = exact_check(
@@ -54,7 +56,7 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
     before = check.level_check
     if known is not None:
         said = (alert.where[0] for alert in baseline.alerts if alert.code == DEFAULT_WRONG and alert.where)
-        output_check.void_note(baseline)
+        output_check.remove_level_note(baseline)
         check.level_check = known = msgspec.structs.replace(known, node=next(said, known.node))
         # Alerts from the comparison without optimisation are replaced by those from the better reference.
         baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
@@ -76,9 +78,9 @@ def question_right(baseline: Measuring, limit_s: float, line: Callable[[str], No
 
 def exact_check(
     baseline: Measuring,
-    side: Resolved,
+    side: ResolvedSide,
     refs: Sequence[FeedRef],
-    levels: Levels,
+    levels: OutputsByLevel,
     outputs: Path,
     limit_s: float,
     line: Callable[[str], None],
@@ -115,16 +117,18 @@ def exact_check(
     return exact, check
 
 
-def evaluated(baseline: Measuring, side: Resolved, refs: Sequence[FeedRef], limit_s: float) -> Evaluated:
+def evaluated(
+    baseline: Measuring, side: ResolvedSide, refs: Sequence[FeedRef], limit_s: float
+) -> ExactOutputs:
     """Return the evaluation in float64 of the model that a side runs."""
     model = side.model if side.runs == side.model.path else open_model(side.runs)
     if model.info.format == "ort":
-        return Evaluated(why="format")
-    return baseline.check.evaluations.of(model.ir, model.info.sha256, refs, limit_s)
+        return ExactOutputs(why="format")
+    return baseline.check.evaluations.evaluate(model.ir, model.info.sha256, refs, limit_s)
 
 
 def wrong_of_two(
-    baseline: Measuring, outputs: tuple[Path, Path], levels: Levels, limit_s: float = MOST_S
+    baseline: Measuring, outputs: tuple[Path, Path], levels: OutputsByLevel, limit_s: float = MOST_S
 ) -> Literal["", "A", "B", "both"]:
     """Return which of two different sides is wrong, by the base's model in float64; "" if that is not known.
 
@@ -145,14 +149,14 @@ def wrong_of_two(
         return "A" if a is False else "B"
     # Both are near the reference, and may still be far from each other.
     nearer = [
-        wrong_side(outputs[0] / ref.name, outputs[1] / ref.name, numbers(right.wide / ref.name))
+        wrong_side(outputs[0] / ref.name, outputs[1] / ref.name, float_outputs(right.wide / ref.name))
         for ref in baseline.refs
     ]
     return next(filter(None, nearer), "")
 
 
 def right_findings(
-    baseline: Measuring, side: Resolved, exact: ExactCheck, level_check: LevelCheck | None
+    baseline: Measuring, side: ResolvedSide, exact: ExactCheck, level_check: LevelCheck | None
 ) -> list[Finding]:
     """Return the findings about outputs that the evaluation refutes."""
     version = side.runtime_of(side.plan).version_of(side.plan)
@@ -165,7 +169,7 @@ def right_findings(
     ]
 
 
-def file_faults(side: Resolved) -> list[Finding]:
+def file_faults(side: ResolvedSide) -> list[Finding]:
     """Return the findings about faults of the file, which no level of optimisation can repair."""
     facts = Facts(model=side.model, plan=side.plan)
     return [finding for code in FILE_FAULTS for finding in find_rule(code).findings(facts)]

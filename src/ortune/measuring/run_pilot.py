@@ -9,11 +9,11 @@ from ortune.catalogue.providers import NODE
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.graph import outputs
-from ortune.measuring import output_check, questions, timing
+from ortune.measuring import base_checks, output_check, timing
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.pilot import PILOT_RUNS, least_runs_of, run_ns, runs_to_look
+from ortune.measuring.pilot import PILOT_RUNS, first_trial_runs, least_runs_of, run_ns
 from ortune.objectives import Objective
 from ortune.records import Measured
 from ortune.search.blocks import BASE, IDENTICAL
@@ -72,13 +72,13 @@ def run_pilot(
     pilot, executor, side = measuring.pilot, measuring.executor, measuring.side
     pilot.least_runs = least_runs_of(objective)
     base = measuring.arm(BASE)
-    pilot.look_runs = runs_to_look(executor.last, LOOK_SHARE * budget.left_ns)
+    pilot.look_runs = first_trial_runs(executor.last, LOOK_SHARE * budget.left_ns)
     # One run was done already, but V8 compiles WebAssembly again, and until then a run takes far longer.
     in_wasm = side.plan.provider_names[0] == WASM.name
     warmup = 1 if pilot.look_runs == PILOT_RUNS or in_wasm else 0
     executor.timing = Timing(runs=pilot.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
     loaded = executor.last
-    questions.answer_natively(measuring)
+    base_checks.run_natively(measuring)
     first = pilot.first = measuring.require_measured(base, executor.trial(base, keep_outputs=True))
     executor.reference = executor.reference or Path(first.outputs_path)
     require_page(objective, first, side.label)
@@ -107,24 +107,24 @@ def run_pilot(
     if first.done.page is not None and first.done.page.software:
         # Times of emulated devices mean nothing, so one page suffices.
         measuring.use_turns(least)
-        questions.question_page(measuring, base, first)
+        base_checks.compare_with_cpu(measuring, base, first)
         measuring.limits.expect(pilot.trial_ns)
         return False
     if not holds(pilot.least_trial_ns):
         measuring.use_turns(least)
-        questions.question_rows(measuring, 0.0)
+        base_checks.alert_dependent_rows(measuring, 0.0)
         return False
     # Half of the share: in the next step two processes take turns.
     measuring.shorten(LOOK_SHARE * budget.left_ns / 2)
     rest_ns = rest() * pilot.least_trial_ns
     _run_again(measuring, base, budget.left_ns - rest_ns)
     measuring.use_turns(pilot.turns)
-    questions.question_page(measuring, base, first)
-    questions.question_rows(measuring, budget.left_ns - rest_ns)
+    base_checks.compare_with_cpu(measuring, base, first)
+    base_checks.alert_dependent_rows(measuring, budget.left_ns - rest_ns)
     left_ns = budget.left_ns
     # At least some seconds, but never time that the search needs.
     most_ns = min(max(1e9 * LEAST_LOOK_S, LOOK_SHARE * left_ns), left_ns - rest_ns)
-    questions.question_values(measuring, base, most_ns)
+    base_checks.time_input_kinds(measuring, base, most_ns)
     measuring.limits.expect(pilot.trial_ns)
     return True
 

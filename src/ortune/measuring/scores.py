@@ -15,7 +15,7 @@ from ortune.graph.model.graphs import nodes
 from ortune.graph.model.save import save_model
 from ortune.graph.outputs import OutputComparison
 from ortune.measuring.executor import Arm, Executor
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import rounding
 from ortune.outputs.files import tensors
 from ortune.outputs.labels import Scores
@@ -35,7 +35,7 @@ class ScoreReader:
         folder: Scratch folder, created when needed.
     """
 
-    def __init__(self, side: Resolved, executor: Executor, work: Workload, folder: Path) -> None:
+    def __init__(self, side: ResolvedSide, executor: Executor, work: Workload, folder: Path) -> None:
         self._side, self._executor, self._work, self._folder = side, executor, work, folder
         self._read: dict[FeedRef, Path | None] = {}
 
@@ -68,7 +68,7 @@ class ScoreReader:
 
     def _run(self, comparisons: Mapping[str, OutputComparison], refs: tuple[FeedRef, ...]) -> Path | None:
         info = self._side.model.info
-        plain = self._side.runs == self._side.model.path and self._side.levels and info.format != "ort"
+        plain = self._side.runs == self._side.model.path and self._side.has_levels and info.format != "ort"
         if not plain or info.size_bytes + info.external_bytes > MOST_BYTES:
             return None
         folder = self._folder / str(len(self._read))

@@ -46,7 +46,7 @@ def scratch_folder() -> Iterator[Path]:
             ) from error
         finally:
             # A stop may occur between the start of a process and the code that would end it.
-            launcher.end_in(place)
+            launcher.end_processes_in(place)
             _remove(place)
 
 

@@ -34,7 +34,7 @@ USUAL_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resolved:
+class ResolvedSide:
     """One side, ready to run.
 
     Attributes:
@@ -52,12 +52,12 @@ class Resolved:
     runtime: Runtime
     runs: Path
     elsewhere: Mapping[str, Runtime] = field(default_factory=dict)
-    onnx: Resolved | None = None
+    onnx: ResolvedSide | None = None
     bundle: Path | None = None
     own_settings: frozenset[str] = frozenset()
 
     @property
-    def levels(self) -> bool:
+    def has_levels(self) -> bool:
         """Whether ONNX Runtime for Python runs the side, so optimisation levels and a profiler are available."""
         return self.onnx is None and not self.plan.is_web
 
@@ -79,9 +79,9 @@ class Resolved:
     @property
     def record(self) -> Side:
         """The side as a record of the document, without trials."""
-        return self.seen(())
+        return self.placed_record(())
 
-    def seen(self, trials: Sequence[Measured]) -> Side:
+    def placed_record(self, trials: Sequence[Measured]) -> Side:
         """Return the side as a record of the document, with the placement of nodes from the last trial."""
         placement = trials[-1].done.placement if trials else ()
         return Side(
@@ -127,7 +127,7 @@ def resolve(
     plain: bool = False,
     say: Callable[[str], None] = lambda sentence: None,
     alone: Callable[[], AbstractContextManager[None]] = nullcontext,
-) -> Resolved:
+) -> ResolvedSide:
     """Open the model of a side, with its plan and runtime.
 
     Args:
@@ -171,7 +171,7 @@ def resolve(
             runtime = (
                 runtime if plain else _with_providers(info.plan, runtime, side.runtime, info.requirements)
             )
-            foreign = _elsewhere(info, runtime)
+            foreign = _misfit(info, runtime)
             name = info.plain_model or info.model if plain or foreign else info.model
             note = " (plain)" if plain else f" (plain: {foreign})" if foreign else ""
             model, label = open_model(path / name), path.name + note
@@ -194,7 +194,7 @@ def resolve(
             do=f"--target {targets.in_browsers()[0]}",
         )
     loads = replace(browser, ort_web=side.ort_web) if browser and side.ort_web is not None else browser
-    runtime = in_place(runtime, plan, loads, say)
+    runtime = with_web_or_node(runtime, plan, loads, say)
     runs = model.path
     # A bundle's model is already rewritten.
     rewriting = bool(plan.rewrites) and bundle is None
@@ -206,7 +206,7 @@ def resolve(
         tool = ToolProcess(
             runtime=runtime,
             folder=scratch,
-            plan=as_optimised(plan),
+            plan=optimisation_part(plan),
             custom_ops=tuple(custom_ops),
             limits=limits,
         )
@@ -215,7 +215,7 @@ def resolve(
             runs = _rewritten(
                 model, plan, folder=scratch / "rewritten", tool=tool, option=f"{option} ({label})", say=say
             )
-    return Resolved(
+    return ResolvedSide(
         label=label,
         model=model,
         plan=plan,
@@ -295,7 +295,7 @@ def _on_target(plan: Plan, side: SideText, runtime: Runtime) -> Plan:
     return plan
 
 
-def in_place(
+def with_web_or_node(
     runtime: Runtime,
     plan: Plan,
     browser: BrowserSetup | None,
@@ -330,7 +330,7 @@ def in_place(
     return msgspec.structs.replace(runtime, ort_web=web.version, ort_web_dist=str(web.dist))
 
 
-def as_optimised(plan: Plan) -> Plan:
+def optimisation_part(plan: Plan) -> Plan:
     """Return the part of a plan that determines the optimised graph: the providers and their options."""
     settings = {k: v for k, v in plan.settings.items() if knobs.find(k).channel == "provider_option"}
     return Plan(settings=settings, providers=plan.providers)
@@ -347,13 +347,13 @@ def _with_providers(
     names = {provider.name for provider in plan.providers}
     if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
         return runtime
-    there = [one for one in made.made() if names <= {CPU.name, *one.runtime.offered}]
+    there = [one for one in made.installed() if names <= {CPU.name, *one.runtime.offered}]
     wanted, target = set(requirements), targets.of(plan).name
     there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
     return there[0].runtime if there else runtime
 
 
-def _elsewhere(info: BundleInfo, runtime: Runtime) -> str:
+def _misfit(info: BundleInfo, runtime: Runtime) -> str:
     """Return why a hardware-bound model does not fit this machine or runtime; "" if it does."""
     if not info.hardware_bound:
         return ""
@@ -369,7 +369,7 @@ def _unbound(info: BundleInfo) -> Plan:
     return msgspec.structs.replace(plan, rewrites=(), settings=kept)
 
 
-def require_unchanged(*sides: Resolved) -> None:
+def require_unchanged(*sides: ResolvedSide) -> None:
     """Raise MeasurementError if a model's file changed since it was opened, as its trials then ran two models."""
     for side in sides:
         file = side.model.changed()

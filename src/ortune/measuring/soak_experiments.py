@@ -15,9 +15,9 @@ from ortune.catalogue.knob import Knob
 from ortune.measuring.application_soak import SoakedScript
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.soaked import as_series
-from ortune.measuring.soaking import Followed, SoakArm, Soaked
+from ortune.measuring.soaking import ProcessMemory, SoakArm, SoakedProcess
 from ortune.records import FreshInput, Plan, SoakChange, SoakExperiment, Value
-from ortune.search.plan_edits import changed
+from ortune.search.plan_edits import with_change
 from ortune.stats import soak as soaks
 from ortune.stats.pairs import wilcoxon_interval
 
@@ -38,7 +38,7 @@ LEAST_ROUNDS = 6
 """Minimum number of latency pairs for an interval."""
 
 
-def arms(
+def experiment_arms(
     measuring: Measuring, fresh: tuple[FreshInput, ...], recreate: int, largest: int
 ) -> list[tuple[SoakArm, SoakChange, Plan | None]]:
     """Return the arms of the unchanged model and of each change that applies, one process each.
@@ -78,7 +78,7 @@ def arms(
         if knob.channel not in channels:
             continue
         delta = Plan(settings={knob.name: value})
-        plan = changed(base.plan, delta, Plan())
+        plan = with_change(base.plan, delta, Plan())
         # A value that the plan already has is no change.
         if plan is not None and plan != base.plan and base.plan.settings.get(knob.name) != value:
             add(change, replace(as_is, arm=replace(base, plan=plan)), delta)
@@ -109,7 +109,7 @@ def groups(
 
 
 def experiments(
-    soaked: Sequence[Soaked | SoakedScript],
+    soaked: Sequence[SoakedProcess | SoakedScript],
     changes: Sequence[tuple[SoakChange, Plan | None]],
     *,
     growing: bool,
@@ -136,7 +136,7 @@ def experiments(
             continue
         own = as_series(each).held
         rise_bytes = soaks.grown(own) if growing else soaks.level(own) - start
-        share, flattens = soaks.explained(as_is_bytes, rise_bytes, least_bytes)
+        share, flattens = soaks.explained_share(as_is_bytes, rise_bytes, least_bytes)
         made = SoakExperiment(
             change=change,
             plan=plan,
@@ -151,11 +151,11 @@ def experiments(
     return found
 
 
-def _has_points(soaked: Followed) -> bool:
+def _has_points(soaked: ProcessMemory) -> bool:
     return sum(point.calls > 0 for point in soaked.points) > 1
 
 
-def _with_latency(made: SoakExperiment, as_is: Followed, changed_: Followed) -> SoakExperiment:
+def _with_latency(made: SoakExperiment, as_is: ProcessMemory, changed_: ProcessMemory) -> SoakExperiment:
     """Return the experiment with the latency ratio over the second half of the turns, if there are enough."""
     pairs = [
         (one.latency_ns, other.latency_ns)

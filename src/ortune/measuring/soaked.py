@@ -7,30 +7,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ortune.measuring.soaking import Followed
+from ortune.measuring.soaking import ProcessMemory
 from ortune.records import GrowthFigure
 from ortune.stats import soak as soaks
 from ortune.stats.growth import Series
 
 
-def settled_call(soaked: Sequence[Followed]) -> float:
+def settled_call(soaked: Sequence[ProcessMemory]) -> float:
     """Return the number of the call by which all processes had seen all of their sizes."""
     return float(
         max((step.first_call for each in soaked if each.done for step in each.done.steps), default=0)
     )
 
 
-def was_called(soaked: Followed) -> bool:
+def was_called(soaked: ProcessMemory) -> bool:
     """Return whether a process has made a call."""
     return any(point.calls for point in soaked.points)
 
 
-def first_bytes(soaked: Followed) -> int:
+def first_bytes(soaked: ProcessMemory) -> int:
     """Return the memory after the first turn with calls, in bytes."""
     return next(point.held_bytes or 0 for point in soaked.points if point.calls)
 
 
-def as_series(soaked: Followed) -> soaks.Soaked:
+def as_series(soaked: ProcessMemory) -> soaks.SoakSeries:
     """Return the memory of a process after each turn with calls."""
     points = [point for point in soaked.points if point.calls]
     calls = np.array([point.calls for point in points], dtype=np.float64)
@@ -39,7 +39,7 @@ def as_series(soaked: Followed) -> soaks.Soaked:
     returned = None
     if done is not None and done.idle_bytes is not None and done.trimmed_bytes is not None:
         returned = float(done.idle_bytes - done.trimmed_bytes)
-    return soaks.Soaked(
+    return soaks.SoakSeries(
         held=Series(
             calls=calls, held_bytes=np.array([point.held_bytes for point in points], dtype=np.float64)
         ),

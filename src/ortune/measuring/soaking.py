@@ -14,7 +14,7 @@ from ortune.measuring.opening import Experiment
 from ortune.records import ArrivalSchedule, Failed, FreshInput, NodeMemory, SoakDone, SoakPoint, TrialRequest
 from ortune.targets.soak_runner import prepared
 from ortune.targets.soaking import Soaking, SoakTask
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import load
 
 POINTS = 96
@@ -51,7 +51,7 @@ class SoakArm:
 
 
 @dataclass(slots=True, kw_only=True)
-class Followed:
+class ProcessMemory:
     """The memory of one process.
 
     Attributes:
@@ -64,7 +64,7 @@ class Followed:
 
 
 @dataclass(slots=True, kw_only=True)
-class Soaked(Followed):
+class SoakedProcess(ProcessMemory):
     """The results of one process of a soaked model.
 
     Attributes:
@@ -80,7 +80,7 @@ class Soaked(Followed):
     counted: tuple[int, int] | None = None
 
 
-class Soak:
+class ModelSoak:
     """Processes that are soaked together; each makes the same number of calls.
 
     Args:
@@ -103,7 +103,7 @@ class Soak:
         schedule: Schedule | None = None,
     ) -> None:
         self.opened, self.measuring = opened, measuring
-        self.soaked = [Soaked(wanted=arm) for arm in arms]
+        self.soaked = [SoakedProcess(wanted=arm) for arm in arms]
         self.schedule = schedule
         self.turn_s = turn_s(len(arms), total_s)
         self.calls = 0
@@ -112,7 +112,7 @@ class Soak:
         self._next = 1
         self._limits = turn_limits(total_s)
         self._rng = random.Random(measuring.work.seed)
-        self._live: list[tuple[Soaked, Soaking]] = []
+        self._live: list[tuple[SoakedProcess, Soaking]] = []
         self._group: list[Soaking] = []
 
     def start(self) -> bool:
@@ -139,7 +139,7 @@ class Soak:
         """
         watch, budget = self.opened.watch, self.opened.budget.running
         round_s = 0.0  # estimated duration of the next round
-        while self.whole and budget.spent_s + round_s < until_s:
+        while self.all_alive and budget.spent_s + round_s < until_s:
             if watch.stop():
                 return False
             calls = self._most or self._next
@@ -154,7 +154,7 @@ class Soak:
         return True
 
     @property
-    def whole(self) -> bool:
+    def all_alive(self) -> bool:
         """Whether all processes are alive; with ``goes_on``, whether the first one is."""
         if self.goes_on:
             return bool(self._live) and self._live[0][1].live and self._live[0][0] is self.soaked[0]
@@ -177,7 +177,7 @@ class Soak:
                 self.opened.log.add("soak", {"arm": soaked.wanted.arm.name, "point": process.points[-1]})
         return took_s
 
-    def close(self) -> list[Soaked]:
+    def close(self) -> list[SoakedProcess]:
         """Let each process report, end all of them, and return the results."""
         try:
             for _, process in self._live:
@@ -205,7 +205,7 @@ class Soak:
             callers=wanted.callers or work.callers,
             custom_ops=work.custom_ops,
         )
-        task = Task(
+        task = TrialTask(
             plan=arm.plan,
             runtime=arm.runtime,
             request=request,
@@ -233,7 +233,7 @@ def turn_limits(total_s: float) -> Limits:
     return Limits(run_s=60 + HANG_TIMES * total_s)
 
 
-def long_enough(soaked: Sequence[Followed], turn_s: float, took_s: float) -> bool:
+def long_enough(soaked: Sequence[ProcessMemory], turn_s: float, took_s: float) -> bool:
     """Return whether the last round consisted mostly of calls, not overhead, and was long enough.
 
     Args:

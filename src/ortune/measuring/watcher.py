@@ -41,7 +41,7 @@ class Watcher:
     machine: Callable[[PodSize | None, BrowserSetup | None], Machine] | None = None
     configured: Configured | None = None
 
-    def within(self, budget_s: float | None) -> Watcher:
+    def with_budget(self, budget_s: float | None) -> Watcher:
         """Return a watcher with the same callbacks, which reports progress as a share of this budget."""
         return replace(self, budget_s=budget_s)
 

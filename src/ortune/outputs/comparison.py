@@ -32,7 +32,7 @@ from ortune.errors import OrtuneError
 from ortune.graph.grids import Grid
 from ortune.graph.outputs import OutputComparison
 from ortune.inputs.value_files import StoredValue
-from ortune.outputs.figures import accepting, columns_of, leaves
+from ortune.outputs.figures import columns_of, leaves, smallest_accepting
 from ortune.outputs.files import decode, family, load_array, load_json, read_outputs
 from ortune.outputs.findings import Findings
 from ortune.outputs.labels import Scores
@@ -148,7 +148,7 @@ def compare_outputs(
 def _accepting(report: Findings) -> float:
     """Return the tolerance that accepts every output and its worst slice."""
     slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
-    return accepting(max([report.relative_l2, *slices]), report.max_error)
+    return smallest_accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
 def _n_elements(value: StoredValue) -> int:

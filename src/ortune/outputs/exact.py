@@ -41,7 +41,7 @@ _FAILURES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluated:
+class ExactOutputs:
     """Outputs of the reference evaluator for every input, or the reason why there are none.
 
     Attributes:
@@ -67,9 +67,11 @@ class Evaluations:
 
     def __init__(self, folder: Path, store_folder: Path | None) -> None:
         self._folder, self._store_folder = folder, store_folder
-        self._known: dict[str, Evaluated] = {}
+        self._known: dict[str, ExactOutputs] = {}
 
-    def of(self, model: ir.Model, sha256: str, refs: Sequence[FeedRef], most_s: float = MOST_S) -> Evaluated:
+    def evaluate(
+        self, model: ir.Model, sha256: str, refs: Sequence[FeedRef], most_s: float = MOST_S
+    ) -> ExactOutputs:
         """Evaluate a model for its inputs, unless that takes too long or the evaluator does not support the model.
 
         Args:
@@ -84,9 +86,9 @@ class Evaluations:
             known = self._known[key] = self._evaluate(model, key, refs, most_s)
         return known
 
-    def _evaluate(self, model: ir.Model, key: str, refs: Sequence[FeedRef], most_s: float) -> Evaluated:
+    def _evaluate(self, model: ir.Model, key: str, refs: Sequence[FeedRef], most_s: float) -> ExactOutputs:
         if why := _not_evaluable(model):
-            return Evaluated(why=why)
+            return ExactOutputs(why=why)
         stored = evaluations.load(self._store_folder, key) if self._store_folder else None
         outputs: list[dict[str, Array] | None]
         if stored is None:
@@ -95,13 +97,13 @@ class Evaluations:
             if (needed_s := 2 * len(refs) * written_nodes(model) / NODES_PER_S) <= most_s:
                 needed_s = 2 * sum(expected_s(model, feed) for feed in feeds)
             if not math.isfinite(needed_s):
-                return Evaluated(why="work-unknown")
+                return ExactOutputs(why="work-unknown")
             if needed_s > most_s:
-                return Evaluated(why="time", needed_s=needed_s)
+                return ExactOutputs(why="time", needed_s=needed_s)
             outputs = [evaluate(model, feed, wide=wide) for wide in (True, False) for feed in feeds]
             stored = [output for output in outputs if output]
             if len(stored) != len(outputs):
-                return Evaluated(why="failed")
+                return ExactOutputs(why="failed")
             if self._store_folder:
                 evaluations.keep(self._store_folder, key, stored)
         place = self._folder / key
@@ -109,7 +111,7 @@ class Evaluations:
         for kind, of_kind in (("wide", stored[: len(refs)]), ("plain", stored[len(refs) :])):
             for name, arrays in zip(names, of_kind, strict=True):
                 _write(place / kind / name, arrays)
-        return Evaluated(wide=place / "wide", plain=place / "plain")
+        return ExactOutputs(wide=place / "wide", plain=place / "plain")
 
 
 def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:

@@ -58,7 +58,7 @@ def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], lis
     return [i for i, _ in pairs], [j for _, j in pairs]
 
 
-def accepting(relative_l2: float, max_error: float) -> float:
+def smallest_accepting(relative_l2: float, max_error: float) -> float:
     """Return the smallest tolerance that accepts a difference: 1, 2 or 5 times a power of ten."""
     # The limit of the largest error is ten times the tolerance.
     least = max(relative_l2, 0.1 * max_error)

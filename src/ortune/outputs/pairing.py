@@ -32,7 +32,7 @@ CASTS = {
 }
 
 
-def fed_as(
+def write_inputs_for(
     a: onnx_ir.Model, refs: Sequence[FeedRef], b: onnx_ir.Model, folder: Path, place: Path
 ) -> Path | None:
     """Write the values that A ran with to a file for B and return it; None if B's inputs do not accept them.
@@ -90,7 +90,7 @@ def pair_inputs(
         partner = next((v for v in free if _fits(v, value)), None)
         # The only remaining input has the right kind but another size, so the models do different work.
         if partner is None and len(free) == 1 and _kind(free[0]) == _kind(value) is not None:
-            raise other_work(free[0], value, name)
+            raise different_sizes_error(free[0], value, name)
         if partner is None:
             raise InputError(
                 f"no input of A fits input {value.name!r} of {name}, which is {dtype_of(value)}",
@@ -104,11 +104,11 @@ def pair_inputs(
         # Names were paired regardless of sizes.
         partner = by_name[pairs[str(value.name)]]
         if not _same_sizes(partner, value):
-            raise other_work(partner, value, name)
+            raise different_sizes_error(partner, value, name)
     return pairs
 
 
-def other_work(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
+def different_sizes_error(a: onnx_ir.Value, b: onnx_ir.Value, name: str) -> InputError:
     """Return the error for two models with inputs of different sizes."""
     there = "" if a.name == b.name else f"{b.name!r} "
     sizes = f"input {a.name!r} is {_sizes(a)} in A, and {there}{_sizes(b)} in {name}"

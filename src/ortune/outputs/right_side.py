@@ -56,7 +56,7 @@ def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", 
     return "A" if far_a > far_b else "B"
 
 
-def numbers(folder: Path) -> dict[str, Array]:
+def float_outputs(folder: Path) -> dict[str, Array]:
     """Return the floating-point outputs in a worker's folder as float64, by name."""
     return {
         name: decode(np.asarray(load_array(value.files[0], value.onnx_type)), value.onnx_type).astype(
@@ -69,7 +69,7 @@ def numbers(folder: Path) -> dict[str, Array]:
 
 def _farthest(folder: Path, reference: Mapping[str, Array]) -> float:
     worst = 0.0
-    for name, mine in numbers(folder).items():
+    for name, mine in float_outputs(folder).items():
         right = reference.get(name)
         if right is None:
             continue

@@ -14,7 +14,7 @@ from ortune.graph.grids import Grid
 from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.randomness import SIZES
 from ortune.inputs import feed_files
-from ortune.outputs.figures import accepting
+from ortune.outputs.figures import smallest_accepting
 from ortune.outputs.files import Array
 from ortune.outputs.ways import DEFAULT_LIMITS, slice_limit
 from ortune.records import FeedRef, OutputDifference, OutputError
@@ -199,7 +199,7 @@ def _of_slice(output: OutputError) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class OwnRounding:
     """Differences of a model's outputs that occur although they are correct.
 
     Attributes:
@@ -245,7 +245,7 @@ class Own:
         return [(times, d) for times, d in both if d is not None]
 
 
-def forgiven(difference: OutputDifference, own: Own) -> OutputDifference:
+def forgiven(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
     """Return the difference as equal if correct changes of the model explain every output, else unchanged."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
@@ -260,7 +260,7 @@ def forgiven(difference: OutputDifference, own: Own) -> OutputDifference:
     return msgspec.structs.replace(difference, ok=True, what="", accepting_tolerance=None)
 
 
-def tightened(difference: OutputDifference, own: Own) -> OutputDifference:
+def tightened(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
     """Return the difference as unequal if the model's own sensitivity is far smaller than a difference that passed."""
     if not own.moves:
         return difference  # the effect of rounding is unknown
@@ -278,6 +278,6 @@ def tightened(difference: OutputDifference, own: Own) -> OutputDifference:
                 difference,
                 ok=False,
                 what=what,
-                accepting_tolerance=accepting(difference.relative_l2, difference.max_error),
+                accepting_tolerance=smallest_accepting(difference.relative_l2, difference.max_error),
             )
     return difference

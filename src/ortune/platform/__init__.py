@@ -8,11 +8,11 @@ from __future__ import annotations
 import sys
 
 from ortune.platform.cpu import Topology, cpu_vendor
-from ortune.platform.elsewhere import host_elsewhere, sensors_elsewhere
 from ortune.platform.gpu import cuda_driver
 from ortune.platform.group import GroupMemory, group_cpu_s, group_thread_cpu_s
 from ortune.platform.preload import INSTALL_HINTS, allocator_library, allocators
-from ortune.platform.sensors import Snapshot, between
+from ortune.platform.remote_machine import remote_host, remote_sensors
+from ortune.platform.sensors import SensorSnapshot, between
 
 if sys.platform == "linux":
     from ortune.platform.linux import cache_bytes, host, memory_left_bytes, process_memory_bytes, topology
@@ -30,7 +30,7 @@ else:
 __all__ = [
     "INSTALL_HINTS",
     "GroupMemory",
-    "Snapshot",
+    "SensorSnapshot",
     "Topology",
     "allocator_library",
     "allocators",
@@ -41,10 +41,10 @@ __all__ = [
     "group_cpu_s",
     "group_thread_cpu_s",
     "host",
-    "host_elsewhere",
     "memory_left_bytes",
     "process_memory_bytes",
     "read_sensors",
-    "sensors_elsewhere",
+    "remote_host",
+    "remote_sensors",
     "topology",
 ]

@@ -19,7 +19,7 @@ _UNLIMITED_BYTES = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
+class ControlGroup:
     """A control group that contains this process, for one controller."""
 
     version: int
@@ -30,8 +30,8 @@ class Level:
 class Groups:
     """Control groups of this process, innermost first, by controller."""
 
-    cpu: tuple[Level, ...]
-    memory: tuple[Level, ...]
+    cpu: tuple[ControlGroup, ...]
+    memory: tuple[ControlGroup, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def throttling(groups: Groups) -> tuple[Throttling, ...]:
     return tuple(counters)
 
 
-def _quota(level: Level) -> float | None:
+def _quota(level: ControlGroup) -> float | None:
     if level.version == 2:
         # "200000 100000" is two CPUs; without a quota it is "max 100000".
         quota, _, period = (read_text(level.folder / "cpu.max") or "").partition(" ")
@@ -133,7 +133,7 @@ def _quota(level: Level) -> float | None:
     return quota_us / period_us
 
 
-def _memory_limit(level: Level) -> int | None:
+def _memory_limit(level: ControlGroup) -> int | None:
     if level.version == 2:
         # "max" is not a number, so no limit reads as None.
         return read_int(level.folder / "memory.max")
@@ -175,8 +175,10 @@ def _mounts(text: str) -> list[_Mount]:
     return mounts
 
 
-def _levels(controller: str, paths: dict[str, str], mounts: list[_Mount], root: Path) -> tuple[Level, ...]:
-    levels: list[Level] = []
+def _levels(
+    controller: str, paths: dict[str, str], mounts: list[_Mount], root: Path
+) -> tuple[ControlGroup, ...]:
+    levels: list[ControlGroup] = []
     for mount in mounts:
         path = paths.get("" if mount.version == 2 else controller)
         if path is None or (mount.version == 1 and controller not in mount.controllers):
@@ -184,7 +186,7 @@ def _levels(controller: str, paths: dict[str, str], mounts: list[_Mount], root: 
         top = root / mount.point.lstrip("/")
         folder = top / _inside(path, mount.root)
         while True:
-            level = Level(version=mount.version, folder=folder)
+            level = ControlGroup(version=mount.version, folder=folder)
             if folder.is_dir() and level not in levels:
                 levels.append(level)
             if folder == top:

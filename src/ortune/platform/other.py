@@ -10,7 +10,7 @@ import psutil
 
 from ortune import monotonic
 from ortune.platform.cpu import Topology
-from ortune.platform.sensors import Snapshot
+from ortune.platform.sensors import SensorSnapshot
 from ortune.platform.summary import make_host
 from ortune.records import Host
 
@@ -66,9 +66,9 @@ def cache_bytes() -> int | None:
     return None
 
 
-def read_sensors() -> Snapshot:
+def read_sensors() -> SensorSnapshot:
     """Return load and swap; other sensors are unknown on this system."""
-    return Snapshot(
+    return SensorSnapshot(
         load1=psutil.getloadavg()[0], swap_bytes=psutil.swap_memory().used, at_ns=monotonic.now_ns()
     )
 

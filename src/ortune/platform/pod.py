@@ -61,7 +61,7 @@ class Pod:
         """Return the quota's counters so far; empty without a quota."""
         if self._cpu_folder is None:
             return ()
-        level = cgroup.Level(version=_version(self._cpu_folder), folder=self._cpu_folder)
+        level = cgroup.ControlGroup(version=_version(self._cpu_folder), folder=self._cpu_folder)
         return cgroup.throttling(cgroup.Groups(cpu=(level,), memory=()))
 
     def close(self) -> None:

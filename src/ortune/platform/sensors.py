@@ -28,7 +28,7 @@ _STEAL = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class SensorSnapshot:
     """Counters and gauges at one moment; ``between`` computes the difference of two.
 
     Attributes:
@@ -60,7 +60,7 @@ class Snapshot:
     at_ns: int | None = field(default=None, compare=False)
 
 
-def read_sensors(root: Path = Path("/")) -> Snapshot:
+def read_sensors(root: Path = Path("/")) -> SensorSnapshot:
     """Return the current readings on Linux."""
     cpus = tuple(sorted(os.sched_getaffinity(0)))[: len(CPUS_READ)]
     return replace(
@@ -70,7 +70,7 @@ def read_sensors(root: Path = Path("/")) -> Snapshot:
     )
 
 
-def read_gauges(root: Path, cpus: tuple[int, ...]) -> Snapshot:
+def read_gauges(root: Path, cpus: tuple[int, ...]) -> SensorSnapshot:
     """Return the readings that involve no process: load, pressure, steal, clocks, swap, heat.
 
     Args:
@@ -78,7 +78,7 @@ def read_gauges(root: Path, cpus: tuple[int, ...]) -> Snapshot:
         cpus: The CPUs with clocks to read, which represent all.
     """
     ticks = _cpu_ticks(root)
-    return Snapshot(
+    return SensorSnapshot(
         load1=_load1(root),
         psi_cpu_some_us=_psi_cpu_some_us(root),
         busy_us=round(sum(ticks[at] for at in _WORK) * 1e6 / os.sysconf("SC_CLK_TCK")) if ticks else None,
@@ -93,8 +93,8 @@ def read_gauges(root: Path, cpus: tuple[int, ...]) -> Snapshot:
 
 
 def between(
-    before: Snapshot,
-    after: Snapshot,
+    before: SensorSnapshot,
+    after: SensorSnapshot,
     *,
     involuntary_switches: int | None = None,
     cpu_over_wall: float | None = None,
@@ -163,7 +163,7 @@ def _psi_cpu_some_us(root: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _others(before: Snapshot, after: Snapshot) -> int | None:
+def _others(before: SensorSnapshot, after: SensorSnapshot) -> int | None:
     busy, own = _difference(before.busy_us, after.busy_us), _difference(before.own_us, after.own_us)
     # The two are read one after the other, usually in ticks of 10 ms, so small negative values are 0.
     return None if busy is None or own is None else max(0, busy - own)

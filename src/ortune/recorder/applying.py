@@ -16,7 +16,7 @@ from ortune.recorder.watch import homes_of
 from ortune.records import AppliedRun, ChangedModel, SessionChange
 
 
-class Process(msgspec.Struct, tag_field="e", tag="process"):
+class AppliedProcess(msgspec.Struct, tag_field="e", tag="process"):
     """A process that imported onnxruntime."""
 
     pid: int
@@ -24,7 +24,7 @@ class Process(msgspec.Struct, tag_field="e", tag="process"):
     version: str
 
 
-class Session(msgspec.Struct, tag_field="e", tag="session"):
+class AppliedSession(msgspec.Struct, tag_field="e", tag="session"):
     """A session that was created, or an object that uses a shared one."""
 
     n: int
@@ -34,14 +34,14 @@ class Session(msgspec.Struct, tag_field="e", tag="session"):
     kept: list[str] = []
 
 
-class Own(msgspec.Struct, tag_field="e", tag="own"):
+class OwnSession(msgspec.Struct, tag_field="e", tag="own"):
     """An object that got its own session, and the reason."""
 
     n: int
     why: str
 
 
-class Guard(msgspec.Struct, tag_field="e", tag="guard"):
+class GuardedCalls(msgspec.Struct, tag_field="e", tag="guard"):
     """Number of an object's calls with other shapes than those of the replacement."""
 
     n: int
@@ -49,13 +49,15 @@ class Guard(msgspec.Struct, tag_field="e", tag="guard"):
     of: int
 
 
-class Off(msgspec.Struct, tag_field="e", tag="off"):
+class ApplierOff(msgspec.Struct, tag_field="e", tag="off"):
     """The applier was switched off in a process."""
 
     why: str
 
 
-_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Process | Session | Own | Guard | Off)
+_DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    AppliedProcess | AppliedSession | OwnSession | GuardedCalls | ApplierOff
+)
 
 
 def apply(
@@ -83,8 +85,8 @@ def apply(
         environment = doors.environment(folder, door, {**given, **variables}, doors.APPLY_VARIABLE)
         ended = follow(command, environment, folder, door, variable=doors.APPLY_VARIABLE)
         events = list(_events(folder))
-        processes = [event for event in events if isinstance(event, Process)]
-        sessions = [event for event in events if isinstance(event, Session)]
+        processes = [event for event in events if isinstance(event, AppliedProcess)]
+        sessions = [event for event in events if isinstance(event, AppliedSession)]
         return AppliedRun(
             command=tuple(command),
             elapsed_ns=ended.elapsed_ns,
@@ -98,7 +100,7 @@ def apply(
             models=tuple(_model(number, change, events) for number, change in enumerate(changes)),
             unmatched=dict(Counter(event.name for event in sessions if event.n < 0)),
             missed=ended.watch.missed(homes_of((each.pid, each.home) for each in processes)),
-            stopped=tuple(event.why.strip() for event in events if isinstance(event, Off)),
+            stopped=tuple(event.why.strip() for event in events if isinstance(event, ApplierOff)),
         )
 
 
@@ -121,15 +123,15 @@ def _events(folder: Path) -> Iterator[Any]:
 
 
 def _model(number: int, change: SessionChange, events: Sequence[Any]) -> ChangedModel:
-    sessions = [event for event in events if isinstance(event, Session) and event.n == number]
+    sessions = [event for event in events if isinstance(event, AppliedSession) and event.n == number]
     how = Counter(event.how for event in sessions)
     kept = Counter(why for event in sessions for why in event.kept)
     kept.update(
-        f"not shared: {event.why}" for event in events if isinstance(event, Own) and event.n == number
+        f"not shared: {event.why}" for event in events if isinstance(event, OwnSession) and event.n == number
     )
     calls: dict[int, int] = {}
     for event in events:
-        if isinstance(event, Guard) and event.n == number:
+        if isinstance(event, GuardedCalls) and event.n == number:
             calls[event.of] = max(event.calls, calls.get(event.of, 0))
     return ChangedModel(
         name=change.name,

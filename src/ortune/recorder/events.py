@@ -121,7 +121,7 @@ class Forked(msgspec.Struct, tag_field="e", tag="forked"):
     """The process is the child of a fork."""
 
 
-class Off(msgspec.Struct, tag_field="e", tag="off"):
+class RecorderOff(msgspec.Struct, tag_field="e", tag="off"):
     """The recorder has stopped."""
 
     why: str
@@ -129,7 +129,7 @@ class Off(msgspec.Struct, tag_field="e", tag="off"):
 
 Event = (
     Process | Frames | Cpus | Model | Options | Providers | Signature | Session | Placed | Row | Closed
-    | Inherited | Forked | Off
+    | Inherited | Forked | RecorderOff
 )  # fmt: skip
 _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(Event)
 

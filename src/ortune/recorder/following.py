@@ -19,7 +19,7 @@ SIGNALLED = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class EndedProgram:
     """A program that has ended.
 
     Attributes:
@@ -62,7 +62,7 @@ def follow(
     variable: str = VARIABLE,
     limit_s: float = math.inf,
     also: Callable[[], None] = lambda: None,
-) -> Ended:
+) -> EndedProgram:
     """Run a program in the foreground to its end.
 
     Args:
@@ -96,7 +96,7 @@ def follow(
     if status is None:
         status = program.end(GRACE_S, tick)
     watch.look_closely()
-    return Ended(
+    return EndedProgram(
         start_ns=start_ns,
         elapsed_ns=monotonic.now_ns() - start_ns,
         cpu_ns=children_cpu_ns() - before,

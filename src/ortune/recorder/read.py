@@ -17,9 +17,9 @@ from ortune.recorder.events import (
     Closed,
     Frames,
     Inherited,
-    Off,
     Placed,
     Process,
+    RecorderOff,
     Row,
     Session,
     Signature,
@@ -60,7 +60,7 @@ class Log:
 
 
 @dataclass(slots=True, kw_only=True)
-class Recorded:
+class ProgramRecording:
     """The recordings of all processes.
 
     Attributes:
@@ -88,7 +88,7 @@ def logs(folder: Path) -> list[Log]:
     return sorted(found, key=lambda log: (log.process.ns, log.process.pid))
 
 
-def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int]) -> Recorded:
+def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int]) -> ProgramRecording:
     """Return the recordings of a program's processes.
 
     Args:
@@ -97,7 +97,7 @@ def read(folder: Path, start_ns: int, digests: Digests, cpu_ns: Mapping[int, int
         digests: The sha256 of model files.
         cpu_ns: CPU time in ns by process number.
     """
-    merged = Recorded()
+    merged = ProgramRecording()
     every = logs(folder)
     indices = {log.name: index for index, log in enumerate(every)}
     models, places = _Numbers(merged.models), _Numbers(merged.places)
@@ -251,7 +251,7 @@ class _Reader:
         calls = sum(values[hook.COUNT] for values in self.counts.values())
         plain = calls - sum(values[hook.INSPECTED] for values in self.counts.values())
         own_ns = ints[hook.OWN_NS] + calls * ints[hook.CALL_NS] + plain * ints[hook.PLAIN_NS] if ints else 0
-        off = next((event.why for event in self.log.events if isinstance(event, Off)), "")
+        off = next((event.why for event in self.log.events if isinstance(event, RecorderOff)), "")
         return RecordedProcess(
             pid=said.pid,
             parent=parent,

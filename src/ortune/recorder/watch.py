@@ -43,7 +43,7 @@ _SHUT: Final = frozenset(
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
+class ObservedProcess:
     """A process of the program, as observed from outside.
 
     Attributes:
@@ -93,9 +93,9 @@ class ProcessWatch:
 
     def __init__(self, root: int, folder: Path, door: Path, variable: str = VARIABLE) -> None:
         self.root, self.folder, self.door, self.variable = root, folder, door, variable
-        self.seen: dict[tuple[int, int], Seen] = {}
+        self.seen: dict[tuple[int, int], ObservedProcess] = {}
         self._alive: set[tuple[int, int]] = set()
-        self._close: list[Seen] = []
+        self._close: list[ObservedProcess] = []
         self._whole_s = -math.inf
 
     def look(self) -> float:
@@ -134,7 +134,7 @@ class ProcessWatch:
         self._alive = found
         for pid, start in found:
             now_s = monotonic.now_s()
-            process = self.seen.setdefault((pid, start), Seen(pid=pid, start=start, first_s=now_s))
+            process = self.seen.setdefault((pid, start), ObservedProcess(pid=pid, start=start, first_s=now_s))
             if pid not in reported or now_s - process.looked_s > AGAIN_S:
                 process.looked_s = now_s
                 _look_at(process)
@@ -184,11 +184,11 @@ class ProcessWatch:
                 found.append(_missed(process, "", "unseen"))
         return tuple(found)
 
-    def _is_shut(self, process: Seen) -> bool:
+    def _is_shut(self, process: ObservedProcess) -> bool:
         """Return whether a Python process cannot be entered by the recorder."""
         return self._reason(process, True) in _SHUT
 
-    def _reason(self, process: Seen, shared: bool) -> MissedReason:
+    def _reason(self, process: ObservedProcess, shared: bool) -> MissedReason:
         environment, flags = process.environment or {}, _flags(process.argv)
         python = _PYTHON.search(process.executable) is not None
         for_python = any("pybind11" in path for path in process.libraries)
@@ -217,7 +217,7 @@ def homes_of(homes: Iterable[tuple[int, str]]) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _missed(process: Seen, library: str, reason: MissedReason) -> MissedProcess:
+def _missed(process: ObservedProcess, library: str, reason: MissedReason) -> MissedProcess:
     return MissedProcess(pid=process.pid, argv=process.argv, library=library, reason=reason)
 
 
@@ -228,7 +228,7 @@ class _Scan:
         self._known: dict[tuple[int, int], bool] = {}
         self._bytes = 0
 
-    def first(self, process: Seen) -> str:
+    def first(self, process: ObservedProcess) -> str:
         """Return the first file of a process that contains one; "" if there is none."""
         paths = [process.executable, *sorted(path for path in process.mapped if _is_foreign(path))]
         return next((path for path in paths if path and self._contains(path)), "")
@@ -277,7 +277,7 @@ def _flags(argv: tuple[str, ...]) -> str:
     return letters
 
 
-def _look_at(process: Seen) -> bool:
+def _look_at(process: ObservedProcess) -> bool:
     """Read a process from /proc, and return whether it still runs."""
     place = Path("/proc") / str(process.pid)
     try:

@@ -68,7 +68,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], scratch: Path, *
     return WholeRun(wall_ns=wall_ns, cpu_ns=cpu_ns, peak_bytes=peak, code=code, output=text)
 
 
-class OtherPrograms:
+class CpuShareMeter:
     """The CPU time of other programs from now on."""
 
     def __init__(self) -> None:

@@ -94,7 +94,7 @@ class BestHost(Record, frozen=True, kw_only=True):
     ratio_high: float | None = None
 
     @property
-    def told_apart(self) -> bool:
+    def is_clear(self) -> bool:
         """Whether the interval of the ratio is below 1."""
         return self.ratio_high is not None and self.ratio_high < 1
 

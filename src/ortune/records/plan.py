@@ -105,6 +105,6 @@ class Plan(Record, frozen=True, kw_only=True):
         parts = [r.name for r in self.rewrites]
         parts += self.assignments
         # The text "web_build=wasm, wasm" would be ambiguous.
-        names = [providers.short(p.name) for p in self.providers]
+        names = [providers.short_name(p.name) for p in self.providers]
         parts += [f"provider {name}" if name in self.settings.values() else name for name in names]
         return ", ".join(parts) or "default"

@@ -18,7 +18,14 @@ from ortune.graph.shapes.known import remembering
 from ortune.objectives import Objective
 from ortune.records import RewriteSpec, Value, Workload
 from ortune.rewrites._affine import PRODUCTS
-from ortune.rewrites._apply import Rewritten, Step, Tool, apply_all, rewrite_model, rewritten_graph
+from ortune.rewrites._apply import (
+    RewriteStepResult,
+    RewrittenFile,
+    Tool,
+    apply_all,
+    rewrite_model,
+    rewritten_graph,
+)
 from ortune.rewrites._base import (
     ANY_NAME,
     CLEAN_UP,
@@ -31,8 +38,8 @@ from ortune.rewrites._base import (
 )
 from ortune.rewrites._changed import changed_nodes
 from ortune.rewrites._editor import release
-from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by, mend, stamp_model
-from ortune.rewrites._pattern import Look
+from ortune.rewrites._marks import MODEL_KEY, NODE_KEY, made_by, repair_saved, stamp_model
+from ortune.rewrites._pattern import PatternFacts
 from ortune.rewrites._quantized import FAMILY, PREPARE, RECURRENT, in_fewer_bits, weight_bytes
 from ortune.rewrites._recurrence import Recurrence
 from ortune.rewrites._registry import all_rewrites, canonical, find
@@ -48,14 +55,14 @@ __all__ = [
     "PRODUCTS",
     "RECURRENT",
     "SHADERS_OF_FLOAT16",
-    "Look",
     "Param",
+    "PatternFacts",
     "Proposed",
     "Recurrence",
     "Rewrite",
     "RewriteResult",
-    "Rewritten",
-    "Step",
+    "RewriteStepResult",
+    "RewrittenFile",
     "Tool",
     "all_rewrites",
     "apply_all",
@@ -66,14 +73,14 @@ __all__ = [
     "in_fewer_bits",
     "in_order",
     "lacking",
-    "left_out",
     "made_by",
-    "mend",
     "parse",
     "pipeline",
     "proposals",
     "release",
     "remembering",
+    "removed_outputs",
+    "repair_saved",
     "rewrite_model",
     "rewritten_graph",
     "settings_for",
@@ -134,7 +141,7 @@ def settings_for(specs: Iterable[RewriteSpec]) -> dict[str, Value]:
     return settings
 
 
-def left_out(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
+def removed_outputs(specs: Iterable[RewriteSpec], outputs: Collection[str]) -> frozenset[str]:
     """Return the graph outputs that these rewrites remove at the user's request."""
     gone: frozenset[str] = frozenset()
     for spec in specs:
@@ -231,7 +238,7 @@ def proposals(
     wanted = [
         rewrite
         for rewrite in all_rewrites().values()
-        if _let_through(rewrite, allow)
+        if _is_allowed(rewrite, allow)
         and rewrite.pays(objective, target)
         and (not rewrite.needs or rewrite.needs in packages)
         and not rewrite.lacks_feature(target, features)
@@ -262,12 +269,12 @@ def lacking(
     return [
         (rewrite.name, rewrite.adapter_feature)
         for rewrite in all_rewrites().values()
-        if _let_through(rewrite, allow)
+        if _is_allowed(rewrite, allow)
         and rewrite.pays(objective, target)
         and rewrite.lacks_feature(target, features)
         and rewrite.proposes(ir_model, workload)
     ]
 
 
-def _let_through(rewrite: Rewrite, allow: Collection[str]) -> bool:
+def _is_allowed(rewrite: Rewrite, allow: Collection[str]) -> bool:
     return bool({"exact", *allow} & {rewrite.safety, rewrite.name})

@@ -257,7 +257,7 @@ def fits(affine: Affine, channels: int, product: Product) -> bool:
     return affine.last is None or not sizes or affine.last == product.last
 
 
-def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
+def fold_after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     """Fold a scale and shift after a product into its weights and bias."""
     if not fits(affine, product.outs, product):
         return None
@@ -273,11 +273,11 @@ def after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
         factors = scale.reshape(product.groups, 1, -1, *[1] * (weight.ndim - 2))
         weight = weight.reshape(product.groups, -1, *weight.shape[1:])
     else:
-        factors = scale[:, None] if turned(product) else scale[None, :]
+        factors = scale[:, None] if is_transposed(product) else scale[None, :]
     return _stored(product, weight, factors, bias)
 
 
-def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
+def fold_before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
     """Fold a scale and shift before a product into its weights and bias."""
     if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
@@ -294,14 +294,14 @@ def before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
         axes = tuple(range(2, taps.ndim))
         bias = product.bias + (taps * shift.reshape(shape)).sum(axis=axes).reshape(-1)
         weight, factors = taps, scale.reshape(shape)
-    elif turned(product):
+    elif is_transposed(product):
         bias, factors = product.bias + weight @ shift, scale[None, :]
     else:
         bias, factors = product.bias + shift @ weight, scale[:, None]
     return _stored(product, weight, factors, bias)
 
 
-def turned(product: Product) -> bool:
+def is_transposed(product: Product) -> bool:
     """Return whether the product stores its weights transposed."""
     return is_op(product.node, "Gemm") and bool(int_of(product.node, "transB", 0))
 
@@ -323,7 +323,7 @@ def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tup
     return result.reshape(product.weight.shape), bias
 
 
-def put(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
+def replace_weights(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
     """Replace the weights and bias of a product, and remove the old ones if unused."""
     node = product.node
     name = node.name or node.outputs[0].name or "product"

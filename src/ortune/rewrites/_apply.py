@@ -21,7 +21,7 @@ from ortune.graph.written import Fingerprint
 from ortune.records import Plan, RewriteSpec, Value
 from ortune.rewrites._base import ONNX, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._checks import problem
-from ortune.rewrites._marks import carry, stamp, stamp_model
+from ortune.rewrites._marks import restore_metadata, stamp, stamp_model
 from ortune.rewrites._quantized import FAMILY, finish, layers_left
 from ortune.rewrites._registry import canonical, find
 
@@ -44,7 +44,7 @@ class Tool(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RewriteStepResult:
     """One rewrite and its result."""
 
     spec: RewriteSpec
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
+class RewrittenFile:
     """The result of applying rewrites to a model.
 
     Attributes:
@@ -63,7 +63,7 @@ class Rewritten:
     """
 
     path: Path
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStepResult, ...]
     settings: dict[str, Value] = field(default_factory=dict)
     hardware_bound: bool = False
 
@@ -82,7 +82,7 @@ def apply_all(
 
 def rewrite_model(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
-) -> Rewritten:
+) -> RewrittenFile:
     """Apply rewrites in order and write the result, or reuse it from the cache in ``folder``.
 
     Raises:
@@ -94,7 +94,7 @@ def rewrite_model(
     specs = [canonical(spec) for spec in specs]
     rewrites = [find(spec.name) for spec in specs]
     if not specs:
-        return Rewritten(path=source.path, steps=())
+        return RewrittenFile(path=source.path, steps=())
     _require_rewritable(source)
     needs_tool = any(rewrite.task for rewrite in rewrites)
     if needs_tool and tool is None:
@@ -102,7 +102,7 @@ def rewrite_model(
     place = folder / _key(source, specs, tool.identity if tool and needs_tool else "")
     if not place.is_dir():
         _make(source, list(zip(specs, rewrites, strict=True)), place, tool)
-    steps = msgspec.json.decode((place / _STEPS).read_bytes(), type=tuple[Step, ...])
+    steps = msgspec.json.decode((place / _STEPS).read_bytes(), type=tuple[RewriteStepResult, ...])
     return _rewritten(source, place, steps, rewrites)
 
 
@@ -130,12 +130,14 @@ def _require_rewritable(source: OpenModel) -> None:
         )
 
 
-def _rewritten(source: OpenModel, place: Path, steps: tuple[Step, ...], rewrites: list[Rewrite]) -> Rewritten:
+def _rewritten(
+    source: OpenModel, place: Path, steps: tuple[RewriteStepResult, ...], rewrites: list[Rewrite]
+) -> RewrittenFile:
     settings: dict[str, Value] = {}
     done = [rewrite for rewrite, step in zip(rewrites, steps, strict=True) if step.result.modified]
     for rewrite in done:
         settings.update(rewrite.settings)
-    return Rewritten(
+    return RewrittenFile(
         path=place / _file_name(source, done) if done else source.path,
         steps=steps,
         settings=settings,
@@ -159,7 +161,9 @@ def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Pat
     scratch = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
     try:
         line = _Line(source, scratch / "steps")
-        steps = [Step(spec=spec, result=line.apply(spec, rewrite, tool)) for spec, rewrite in work]
+        steps = [
+            RewriteStepResult(spec=spec, result=line.apply(spec, rewrite, tool)) for spec, rewrite in work
+        ]
         new = scratch / "new"
         new.mkdir()
         done = [rewrite for (_, rewrite), step in zip(work, steps, strict=True) if step.result.modified]
@@ -252,7 +256,7 @@ class _Line:
         before = Fingerprint.of(self.model, by_identity=False)
         if Fingerprint.of(output, by_identity=False) == before:
             return unchanged("the tool returned the same graph")
-        carry(self.model, output)
+        restore_metadata(self.model, output)
         stamp(output, before, rewrite.name, by_identity=False)
         self._own, self._path = output, None
         return RewriteResult(modified=True, what=what)

@@ -17,14 +17,14 @@ import onnx_ir as ir
 from ortune.graph.constants import Array
 from ortune.graph.evaluation import FUNCTIONS
 from ortune.rewrites._linear_forms import Curve, Linear, Part
-from ortune.rewrites._step import Step
+from ortune.rewrites._step import RecurrenceStep
 
 _POINTS = 128
 _NEAR = 1e-6  # gate slopes are rounded to float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cell:
+class RecurrentCell:
     """One step of an LSTM, a GRU or an RNN.
 
     Attributes:
@@ -46,7 +46,7 @@ class Cell:
     reset: ir.Value | None = None
     hard: tuple[float, float] | None = None
 
-    def same(self, other: Cell) -> bool:
+    def same(self, other: RecurrentCell) -> bool:
         """Return whether both cells compute the same function."""
         named = {self.x: other.x, self.state: other.state}
         if (self.reset is None) != (other.reset is None) or self.hard != other.hard:
@@ -145,7 +145,7 @@ def _is_clipped(part: Part) -> bool:
     return isinstance(part, Curve) and (part.operator == "Min" or any(map(_is_clipped, part.inputs)))
 
 
-def cell_of(step: Step, end: ir.Value) -> Cell | None:
+def cell_of(step: RecurrenceStep, end: ir.Value) -> RecurrentCell | None:
     """Match the LSTM, GRU or RNN cell that computes a value as its new state; None if there is none."""
     part = step.part(end)
     if not isinstance(part, Curve):
@@ -176,7 +176,9 @@ def cell_of(step: Step, end: ir.Value) -> Cell | None:
     return None
 
 
-def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None) -> Cell | None:
+def _cell(
+    step: RecurrenceStep, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None
+) -> RecurrentCell | None:
     """Return the cell with these gates; None if the gates do not share one input in addition to the state."""
     reset = None
     # Here the reset gate is not among the forms of the new state: the product reads the reset state, which is
@@ -192,10 +194,10 @@ def _cell(step: Step, kind: str, gates: tuple[Linear, ...], hard: tuple[float, f
     x = _fed(kind, gates, step.state, reset)
     if x is None or step.level(x):
         return None
-    return Cell(kind=kind, gates=gates, x=x, state=step.state, reset=reset, hard=hard)
+    return RecurrentCell(kind=kind, gates=gates, x=x, state=step.state, reset=reset, hard=hard)
 
 
-def _reset_gate(step: Step, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
+def _reset_gate(step: RecurrenceStep, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
     """Return the form of the gate if a value is that gate times the state; else None."""
     part, atoms = step.part(reset), _Atoms()
     if part is None:
@@ -227,7 +229,7 @@ def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | 
     return x if all(state in form.parts for form in of_state) else None
 
 
-def is_memory(step: Step, cell: Cell, value: ir.Value) -> bool:
+def is_memory(step: RecurrenceStep, cell: RecurrentCell, value: ir.Value) -> bool:
     """Return whether a value is the new cell state of an LSTM step."""
     part = step.part(value)
     if not isinstance(part, Curve):

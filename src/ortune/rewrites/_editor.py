@@ -12,12 +12,13 @@ from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, graphs, nested, subg
 
 
 def release(node: ir.Node) -> list[ir.Value]:
-    """Detach the subgraphs of a node that will be removed, and return the values that they read but do not compute.
-
-    These are outer values, and the subgraphs' own inputs and initializers.
-    """
-    inner = [member for graph in subgraphs(node) for member in graph.all_nodes()]
+    """Detach the subgraphs of a node that will be removed, and return the outer values that they read."""
+    bodies = [graph for body in subgraphs(node) for graph in nested(body)]
+    inner = [member for graph in bodies for member in graph]
     own = {value for member in inner for value in member.outputs}
+    for graph in bodies:
+        own.update(graph.inputs)
+        own.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
     read: dict[ir.Value, None] = {}
     for member in inner:
         for place, value in enumerate(member.inputs):

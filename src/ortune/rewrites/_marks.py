@@ -26,7 +26,7 @@ def stamp_model(model: ir.Model, name: str) -> None:
     _add(model.metadata_props, MODEL_KEY, name)
 
 
-def carry(original: ir.Model, output: ir.Model) -> None:
+def restore_metadata(original: ir.Model, output: ir.Model) -> None:
     """Restore the metadata of nodes that a tool left unchanged, since ONNX Runtime drops it."""
     tensors = list[object]()
 
@@ -39,7 +39,7 @@ def carry(original: ir.Model, output: ir.Model) -> None:
             node.metadata_props.setdefault(key, text)
 
 
-def mend(original: ir.Model, output: ir.Model) -> None:
+def repair_saved(original: ir.Model, output: ir.Model) -> None:
     """Repair a model that a tool saved if its initializers were graph inputs: valid, and called as before."""
     # Folded initializers remain as graph inputs and would have to be fed.
     for value in list(output.graph.inputs):

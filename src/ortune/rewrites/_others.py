@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import made_by, mend
+from ortune.rewrites._marks import made_by, repair_saved
 
 _LARGEST_BYTES = 1 << 31  # these tools serialize a model into one protobuf
 
@@ -48,6 +48,6 @@ def by_package(name: str, package: str, summary: str) -> Rewrite:
         task=package,
         needs=package,
         refuses=refused,
-        mends=mend,
+        mends=repair_saved,
         proposes=proposes,
     )

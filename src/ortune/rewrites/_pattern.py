@@ -25,7 +25,7 @@ Match = TypeVar("Match")
 _CHOICE = re.compile(r"\{([^{}|]*)\|([^{}|]*)\}")
 
 
-class Look:
+class PatternFacts:
     """Facts available to a pattern while a model is searched.
 
     Attributes:
@@ -58,7 +58,7 @@ class Pattern(Generic[Match]):
         anchors: Operators at which the pattern is searched.
         match: Returns the match at a node, the reason for a near miss, or "" if the node is unrelated.
         replace: Replaces a match.
-        made: Sentence that describes the change, made from the matches by ``worded``.
+        made: Sentence that describes the change, made from the matches by ``fill_sentence``.
         proposed: Reason to try the rewrite, made likewise; "" if the matches are not worth it.
         none: Reason given if nothing was a match or a near miss.
         beside: Further operators of which every match has at least one; a model without them is not searched.
@@ -71,14 +71,14 @@ class Pattern(Generic[Match]):
     """
 
     anchors: tuple[str, ...]
-    match: Callable[[ir.Node, Look], Match | str]
-    replace: Callable[[Editor, Match, Look], None]
+    match: Callable[[ir.Node, PatternFacts], Match | str]
+    replace: Callable[[Editor, Match, PatternFacts], None]
     made: str | Callable[[Sequence[Match]], str]
     proposed: str | Callable[[Sequence[Match]], str]
     none: str
     beside: tuple[str, ...] = ()
     least_opset: int = 1
-    refuses: Callable[[Look], str] = lambda look: ""
+    refuses: Callable[[PatternFacts], str] = lambda look: ""
     repeats: bool = False
     counts_replaced: bool = False
     end: Callable[[Match], ir.Node | None] = lambda match: match if isinstance(match, ir.Node) else None
@@ -86,7 +86,7 @@ class Pattern(Generic[Match]):
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
         """Find the matches and the reasons for near misses; replace the matches if an editor is given."""
-        look, matches, reasons = Look(model), list[Match](), dict[str, None]()
+        look, matches, reasons = PatternFacts(model), list[Match](), dict[str, None]()
         if self.beside and not holds(model, *self.beside):
             return [], []
         for scope, look.opset in scopes_of(model):
@@ -126,14 +126,14 @@ class Pattern(Generic[Match]):
         if not matches:
             return unchanged(*(reasons or (self.none,)))
         self.finish(model)
-        return RewriteResult(modified=True, what=worded(self.made, matches), reasons=tuple(reasons))
+        return RewriteResult(modified=True, what=fill_sentence(self.made, matches), reasons=tuple(reasons))
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
         """Propose the rewrite without parameters if there are matches; the implementation of ``Rewrite.proposes``."""
         if not holds(model, *(self.beside or self.anchors)):
             return []
         matches, _ = self.replace_all(model.clone()) if self.counts_replaced else self.find(model)
-        why = worded(self.proposed, matches) if matches else ""
+        why = fill_sentence(self.proposed, matches) if matches else ""
         return [({}, why)] if why else []
 
     def rewrite(
@@ -157,7 +157,7 @@ class Pattern(Generic[Match]):
         )
 
 
-def worded(words: str | Callable[[Sequence[Match]], str], matches: Sequence[Match]) -> str:
+def fill_sentence(words: str | Callable[[Sequence[Match]], str], matches: Sequence[Match]) -> str:
     """Fill a sentence template: ``{n}`` is the number of matches, ``{is|are}`` selects singular or plural."""
     if not isinstance(words, str):
         return words(matches)

@@ -47,7 +47,7 @@ _REDUCTIONS: dict[str, Callable[..., Array]] = {
 }
 
 
-def spread(
+def evaluate_on_probes(
     x: ir.Value,
     probes: Sequence[Array],
     *,
@@ -119,7 +119,7 @@ def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | N
     return False
 
 
-def above(node: ir.Node, most: int) -> list[ir.Value]:
+def elementwise_ancestors(node: ir.Node, most: int) -> list[ir.Value]:
     """Return the values that a node is computed from elementwise, nearest first.
 
     Args:
@@ -155,7 +155,7 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
     return next((use.node.graph for use in value.uses()), None)
 
 
-def between(
+def nodes_between(
     x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
 ) -> tuple[list[ir.Node], ir.Value | None]:
     """Return the nodes between two values, and an intermediate value with other readers or None."""
@@ -202,10 +202,10 @@ def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes
         y: Output of the function.
         computed: Evaluated values, including those between ``x`` and ``y``.
     """
-    nodes, elsewhere = between(x, y, computed)
+    nodes, elsewhere = nodes_between(x, y, computed)
     if elsewhere is not None:
         return f"{elsewhere.name!r} in {what} is also used elsewhere"
-    numbers = [operand(value) for node in nodes for value in node.inputs]
+    numbers = [constant_numbers(value) for node in nodes for value in node.inputs]
     if {n.dtype for n in numbers if n is not None and n.dtype.kind == "f"} != {np.dtype(np.float32)}:
         return f"{what} is not float32"
     # Probes identify a function only in their range; a bound outside of it would make another function.
@@ -225,7 +225,7 @@ def epsilons(computed: dict[ir.Value, Probes], most: float) -> list[float]:
     added = [
         node for v in computed if (node := v.producer()) is not None and is_op(node, "Add") and _under_root(v)
     ]
-    numbers = [operand(v) for node in added for v in node.inputs]
+    numbers = [constant_numbers(v) for node in added for v in node.inputs]
     one = [float(n.reshape(())) for n in numbers if n is not None and n.size == 1]
     return list(dict.fromkeys(n for n in one if 0 < n < most))
 
@@ -238,7 +238,7 @@ def _under_root(value: ir.Value) -> bool:
     )
 
 
-def operand(value: ir.Value | None) -> Array | None:
+def constant_numbers(value: ir.Value | None) -> Array | None:
     """Return the numbers of a constant, or the number of a value computed from constants; None for any other value."""
     return constant(value) if is_constant(value) else one_number(value)
 
@@ -248,7 +248,7 @@ def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
-        bounds = [n for n in map(operand, node.inputs) if n is not None]
+        bounds = [n for n in map(constant_numbers, node.inputs) if n is not None]
         if any(not _no_limit(bound) for bound in bounds):
             return node
         at_zero = is_op(node, "Relu") or any((bound == 0).any() for bound in bounds)
@@ -268,7 +268,10 @@ def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
     while waiting:
         before = [v.producer() for v in waiting.pop().inputs if v is not None]
         producers = [n for n in before if n is not None and n in nodes and n not in visited]
-        if any(is_op(n, "Add", "Sub") and any(operand(v) is not None for v in n.inputs) for n in producers):
+        if any(
+            is_op(n, "Add", "Sub") and any(constant_numbers(v) is not None for v in n.inputs)
+            for n in producers
+        ):
             return True
         visited.update(dict.fromkeys(producers))
         waiting += producers
@@ -288,7 +291,7 @@ def _computed(node: ir.Node, computed: dict[ir.Value, Probes], rank: int, axes: 
         if value is not None and value in computed:
             operands.append(computed[value])
             continue
-        numbers = operand(value)
+        numbers = constant_numbers(value)
         if numbers is None or numbers.dtype.kind not in "fiu" or numbers.ndim > rank:
             return None
         # Leading axes of size 1 broadcast; the remaining axes are those along which the constant may vary.

@@ -12,9 +12,9 @@ import onnx_ir as ir
 from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import Scope, input_of, is_op, source_of
-from ortune.rewrites._cells import Cell, cell_of, is_memory
-from ortune.rewrites._pattern import Look
-from ortune.rewrites._step import Step, stored_weight
+from ortune.rewrites._cells import RecurrentCell, cell_of, is_memory
+from ortune.rewrites._pattern import PatternFacts
+from ortune.rewrites._step import RecurrenceStep, stored_weight
 
 LEAST_STEPS = 8
 """Minimum number of steps; fewer are as fast unrolled."""
@@ -31,7 +31,7 @@ class Recurrence:
         nodes: All nodes of the steps, in graph order.
     """
 
-    cells: tuple[Cell, ...]
+    cells: tuple[RecurrentCell, ...]
     states: tuple[ir.Value, ...]
     memory: ir.Value | None
     nodes: tuple[ir.Node, ...]
@@ -42,7 +42,7 @@ class Recurrence:
         return self.cells[0].kind
 
 
-def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
+def recurrences(scope: Scope, look: PatternFacts) -> Iterator[Recurrence | str]:
     """Yield the unrolled recurrences of a graph and the reasons for near misses; no node is in two of them."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
@@ -63,7 +63,9 @@ def recurrences(scope: Scope, look: Look) -> Iterator[Recurrence | str]:
     yield from (reason for reason, node in reasons if node not in gone)
 
 
-def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: Look) -> Recurrence | str:
+def _recurrence(
+    scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: PatternFacts
+) -> Recurrence | str:
     """Match the recurrence of products with shared weights; else return the reason, or "" if they are not steps."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
@@ -76,7 +78,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
     before = _states(operands, levels)
     if before is None:
         return f"{what} pass on more than their state"
-    steps = [Step(state, number, levels, look) for number, state in enumerate(before, 1)]
+    steps = [RecurrenceStep(state, number, levels, look) for number, state in enumerate(before, 1)]
     cells = [cell_of(step, end) for step, end in zip(steps[:-1], before[1:], strict=True)]
     if cells[-1] is None:
         return f"{what} do not match an LSTM, GRU or RNN"
@@ -93,7 +95,7 @@ def _recurrence(scope: Scope, weight: ir.Value, products: Sequence[ir.Node], loo
         return f"{what} do not all compute the same function"
     memory = _last_memory(steps[-1], chosen[-1], [v for v, n in levels.items() if n == len(steps)])
     # Discard the nodes recorded while other values were tried as the end of the last step.
-    steps[-1] = Step(before[len(steps) - 1], len(steps), levels, look)
+    steps[-1] = RecurrenceStep(before[len(steps) - 1], len(steps), levels, look)
     cell_of(steps[-1], ends[-1])
     own = dict.fromkeys(node for step in steps[first:] for node in step.nodes)
     fed = {node for step in steps[first:] for node in step.fed}
@@ -148,7 +150,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
     return [source_of(value) for value in states if value is not None]
 
 
-def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
+def _first_alike(cells: Sequence[RecurrentCell | None], steps: Sequence[RecurrenceStep]) -> int:
     """Return the index of the first step from which all cells are equal and each continues the previous one."""
     last = cells[-1]
     if last is None:
@@ -166,7 +168,7 @@ def _first_alike(cells: Sequence[Cell | None], steps: Sequence[Step]) -> int:
     return first
 
 
-def _last_memory(step: Step, cell: Cell, values: Sequence[ir.Value]) -> ir.Value | None:
+def _last_memory(step: RecurrenceStep, cell: RecurrentCell, values: Sequence[ir.Value]) -> ir.Value | None:
     """Return the cell state after the last step of an LSTM; None if it is not computed."""
     if cell.kind != "LSTM":
         return None
@@ -192,7 +194,7 @@ class AxisIndex:
     place: int
 
 
-def taken(value: ir.Value) -> AxisIndex | None:
+def match_index(value: ir.Value) -> AxisIndex | None:
     """Match one index into an axis of a 3D value (Gather, or a slice and Squeeze); None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):

@@ -12,14 +12,14 @@ from ortune.graph.constants import constant, constant_tensor, one_number, scalar
 from ortune.graph.limits import limits
 from ortune.graph.nodes import input_of, is_op, source_of
 from ortune.rewrites._linear_forms import Curve, Linear, Part, Values, clipped, cut, row_of, total
-from ortune.rewrites._pattern import Look
+from ortune.rewrites._pattern import PatternFacts
 from ortune.rewrites._probe import ELEMENTWISE
 
 _DEPTH = 64  # maximum nodes within a step
 _AXES = 2  # rank of a step's values: batch and features
 
 
-class Step:
+class RecurrenceStep:
     """Expresses the values of one recurrence step as linear forms and elementwise functions.
 
     Attributes:
@@ -28,7 +28,9 @@ class Step:
         fed: Upstream nodes that compute a product for the step, last first.
     """
 
-    def __init__(self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: Look) -> None:
+    def __init__(
+        self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: PatternFacts
+    ) -> None:
         """Create step ``number``; ``levels`` gives the number of steps on the path to each value, 0 if absent."""
         self.state, self.nodes, self.fed = state, dict[ir.Node, None](), dict[ir.Node, None]()
         self._number, self._levels, self._look = number, levels, look

@@ -19,12 +19,12 @@ import onnx_ir as ir
 from ortune.catalogue.providers import COREML, NNAPI
 from ortune.graph.attributes import float_of, is_parameter
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 11  # first opset in which the limits of Clip are inputs
 
 
-def _match(node: ir.Node, look: Look) -> ir.Node | str:
+def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_parameter(node, "alpha") or is_parameter(node, "beta"):
@@ -32,7 +32,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     return node
 
 
-def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     x, swish = node.inputs[0], node.op_type == "HardSwish"
     assert x is not None
     alpha = 1 / 6 if swish else float_of(node, "alpha", 0.2)

@@ -113,9 +113,9 @@ def _into_weights(first: ir.Node, end: ir.Value) -> bool:
     """Return whether an adjacent convolution can absorb the first or last node of a chain into its weights."""
     source = next((v.producer() for v in first.inputs if v is not None and constant(v) is None), None)
     user, last = only_user(end), end.producer()
-    return (is_op(source, "Conv") and source is not None and affine_into_weights.after(source) is first) or (
-        is_op(user, "Conv") and user is not None and affine_into_weights.before(user) is last
-    )
+    return (
+        is_op(source, "Conv") and source is not None and affine_into_weights.scale_after(source) is first
+    ) or (is_op(user, "Conv") and user is not None and affine_into_weights.scale_before(user) is last)
 
 
 def _chains(scope: ir.Graph | ir.Function) -> list[_Chain]:

@@ -35,7 +35,7 @@ _MOST_COPIED = 1 << 12  # maximum elements of a shared weight to copy; a larger 
 _OF_SHAPE = ("Shape", "Size")  # operators that read only a shape
 
 
-def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
+def scale_after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
     """Return the scale or shift after a product that its weights can absorb, or None; fold it if an editor is given.
 
     Args:
@@ -54,19 +54,19 @@ def after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) 
     affine = _affine.affine(user, max(product.rank, least_rank(node.outputs[0])))
     if affine is None or affine.x is not node.outputs[0]:
         return None
-    new = _affine.after(product, affine)
+    new = _affine.fold_after(product, affine)
     if new is None or fused(user):  # tested second, since it is slower than the fold's own checks
         return None
     if editor is not None:
-        _affine.put(editor, product, *new)
+        _affine.replace_weights(editor, product, *new)
         editor.replace(affine.y, affine.x)
     return user
 
 
-def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
+def scale_before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
     """Return the scale or shift before a product that its weights can absorb, or None; fold it if an editor is given.
 
-    The arguments are those of ``after``.
+    The arguments are those of ``scale_after``.
     """
     operand = node.inputs[0] if is_op(node, *_affine.PRODUCTS) and node.inputs else None
     source = operand.producer() if operand is not None else None
@@ -85,17 +85,17 @@ def before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False)
         return None
     if not (is_op(source, "BatchNormalization") or _same_shape(affine, product)):
         return None
-    new = _affine.before(product, affine)
+    new = _affine.fold_before(product, affine)
     if new is None or fused(source):
         return None
     if editor is not None:
-        _affine.put(editor, product, *new)
+        _affine.replace_weights(editor, product, *new)
         node.replace_input_with(0, affine.x)
         editor.drop(affine.y)
     return source
 
 
-def beside(product: ir.Node) -> Iterator[ir.Node]:
+def absorbable(product: ir.Node) -> Iterator[ir.Node]:
     """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime does not fold itself."""
     if not is_op(product, *_affine.PRODUCTS):
         return
@@ -105,7 +105,7 @@ def beside(product: ir.Node) -> Iterator[ir.Node]:
         user is not None
         and _affine.may_be_affine(user)
         and not folds_behind(product, user)
-        and after(product)
+        and scale_after(product)
     ):
         yield user
     source = product.inputs[0].producer() if product.inputs[0] is not None else None
@@ -116,7 +116,7 @@ def beside(product: ir.Node) -> Iterator[ir.Node]:
         or _taken_up(source)
     ):
         return
-    if before(product):
+    if scale_before(product):
         yield source
 
 
@@ -138,7 +138,7 @@ def _only_reader(value: ir.Value) -> ir.Node | None:
     return readers[0] if producer is None or readers[0].graph is producer.graph else None
 
 
-def _left(norm: ir.Node) -> str:
+def _why_unfolded(norm: ir.Node) -> str:
     """Return why a BatchNormalization after a product with constant weights is not folded; "" if there is no reason."""
     value = norm.inputs[0] if norm.inputs else None
     node = value.producer() if value is not None else None
@@ -180,7 +180,7 @@ def _own(node: ir.Node) -> bool:
 
 def _shared(node: ir.Node) -> str:
     """Return why an adjacent scale or shift is not folded if shared weights are the reason; else ""."""
-    if _own(node) or not (after(node, copied=True) or before(node, copied=True)):
+    if _own(node) or not (scale_after(node, copied=True) or scale_before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0
     return f"{readers} nodes share the weights of {node.op_type} {node.name!r}, which would need a copy"
@@ -192,11 +192,11 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     for scope, _ in scopes_of(model):
         for node in list(scope):
             # A folded node is in this list too, without a graph.
-            while node.graph is not None and (after(node, editor) or before(node, editor)):
+            while node.graph is not None and (scale_after(node, editor) or scale_before(node, editor)):
                 count += 1
     norms = [n for scope, _ in scopes_of(model) for n in scope if is_op(n, "BatchNormalization")]
     products = (n for scope, _ in scopes_of(model) for n in scope if is_op(n, *_affine.PRODUCTS))
-    left = tuple(filter(None, [*map(_left, norms), *map(_shared, products)]))
+    left = tuple(filter(None, [*map(_why_unfolded, norms), *map(_shared, products)]))
     if not count:
         why = "there is no foldable scale or shift next to a layer with constant weights"
         return unchanged(*(left or (why,)))
@@ -205,7 +205,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    count = sum(any(beside(node)) for scope, _ in scopes_of(model) for node in scope)
+    count = sum(any(absorbable(node)) for scope, _ in scopes_of(model) for node in scope)
     return (
         [
             (

@@ -28,7 +28,7 @@ from ortune.graph.constants import constant
 from ortune.graph.heads import Heads
 from ortune.graph.nodes import is_op
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 11  # Slice with inputs, negative axes
 _SOFTMAX_OPSET = 13  # before it, Softmax normalizes over all axes from its axis on
@@ -44,7 +44,7 @@ class _Match:
     joined: ir.Node
 
 
-def _match(softmax: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(softmax: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """Match the attention around a Softmax; else return the reason, or "" if there is none."""
     core = core_of(softmax)
     if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
@@ -160,7 +160,7 @@ def _is_finite(mask: ir.Value, depth: int = 8) -> bool:
     return False
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     core, at = match.core, match.joined
     q, k, v = core.queries, core.keys, core.values
     assert q is not None
@@ -185,7 +185,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     editor.replace(at.outputs[0], output)
 
 
-def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> ir.Value:
+def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: PatternFacts) -> ir.Value:
     """Return heads as [batch, length, hidden], reusing the value from before the split if it fits."""
     head_width = heads.count * heads.size
     width = head_width * heads.parts
@@ -216,7 +216,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: Look) -> i
 
 
 def _whole(
-    editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: Look
+    editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: PatternFacts
 ) -> ir.Value:
     """Expand a mask along queries and keys, since the operator does not broadcast these axes."""
     dims = look.values.sizes(mask)
@@ -238,7 +238,7 @@ def _whole(
     return editor.node(at, "Expand", [mask, shape], name=f"{name}_mask")
 
 
-def _refuses(look: Look) -> str:
+def _refuses(look: PatternFacts) -> str:
     old = look.opset < _LEAST_OPSET
     return f"the model has opset {look.opset}, and this rewrite needs {_LEAST_OPSET} or newer" if old else ""
 

@@ -19,7 +19,7 @@ from ortune.graph.kinds import MOVES
 from ortune.graph.nodes import is_op, only_user
 from ortune.graph.shapes.known import InferredShape
 from ortune.rewrites._editor import Editor, name_conflict, takes_name
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _SMALLER = {
     ir.DataType.FLOAT: (ir.DataType.FLOAT16, ir.DataType.BFLOAT16),
@@ -46,7 +46,7 @@ _Match = tuple[list[ir.Node], ir.DataType]
 """The nodes from the first Cast to the last, and the type before and after."""
 
 
-def _match(back: ir.Node, look: Look) -> _Match | str:
+def _match(back: ir.Node, look: PatternFacts) -> _Match | str:
     """Match a Cast back from a smaller type; else return the reason for a near miss, or ""."""
     way = _way(back)
     if len(way) < 2 or way[0].inputs[0] is None:
@@ -63,7 +63,7 @@ def _match(back: ir.Node, look: Look) -> _Match | str:
     return way, dtype
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     way, dtype = match
     down, back, source = way[0], way[-1], way[0].inputs[0]
     assert source is not None

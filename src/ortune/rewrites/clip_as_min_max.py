@@ -17,13 +17,13 @@ from ortune.catalogue.providers import NNAPI
 from ortune.graph.constants import scalar
 from ortune.graph.nodes import input_of
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 11  # first opset in which the limits of Clip are inputs
 _KEPT = ((0.0, 6.0), (-1.0, 1.0))
 
 
-def _match(node: ir.Node, look: Look) -> ir.Node | str:
+def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"Clip {node.name!r} is not known to be float32"
     limits = [input_of(node, place) for place in (1, 2)]
@@ -38,7 +38,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     return node
 
 
-def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     value = node.inputs[0]
     for place, operator in ((1, "Max"), (2, "Min")):
         limit = input_of(node, place)

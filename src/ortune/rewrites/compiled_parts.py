@@ -21,7 +21,7 @@ from ortune.catalogue import providers
 from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 
 _PART = "EPContext"
 
@@ -50,9 +50,9 @@ REWRITE = Rewrite(
     hardware_bound=True,
     by_provider=True,
     objectives=("cold-start",),
-    targets=providers.targets(lambda p: p.saves_compiled),
+    targets=providers.target_names(lambda p: p.saves_compiled),
     task="compile",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

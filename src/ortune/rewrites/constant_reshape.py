@@ -21,12 +21,12 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
 from ortune.rewrites._base import CLEAN_UP
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 5  # before it, the target shape of Reshape is an attribute
 
 
-def _asked(node: ir.Node, look: Look) -> list[int] | str:
+def _asked(node: ir.Node, look: PatternFacts) -> list[int] | str:
     """Return the constant target shape for a Reshape; else the reason, or "" if it is constant already."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
@@ -58,12 +58,12 @@ _Match = tuple[ir.Node, list[int]]
 """A Reshape, and its constant target shape."""
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
     asked = _asked(node, look)
     return asked if isinstance(asked, str) else (node, asked)
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     node, asked = match
     computed = node.inputs[1]
     sizes = editor.constant(node, f"{node.name or 'reshape'}_sizes", np.array(asked, np.int64))

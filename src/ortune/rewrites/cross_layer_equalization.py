@@ -86,7 +86,7 @@ def _out_ranges(product: _affine.Product) -> Array:
     if is_op(product.node, "ConvTranspose"):
         by_group = weight.reshape(product.groups, product.ins // product.groups, -1, *weight.shape[2:])
         return _wide(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
-    return _wide(weight.max(axis=1 if _affine.turned(product) else 0))
+    return _wide(weight.max(axis=1 if _affine.is_transposed(product) else 0))
 
 
 def _in_ranges(product: _affine.Product) -> Array:
@@ -94,7 +94,7 @@ def _in_ranges(product: _affine.Product) -> Array:
     if is_op(product.node, "Conv"):
         by_group = weight.reshape(product.groups, -1, *weight.shape[1:])
         return _wide(by_group.max(axis=(1, *range(3, by_group.ndim))).reshape(-1))
-    return _wide(weight.max(axis=0 if _affine.turned(product) else 1))
+    return _wide(weight.max(axis=0 if _affine.is_transposed(product) else 1))
 
 
 def _wide(ranges: Array) -> Array:
@@ -114,11 +114,14 @@ def _moved(pair: _Pair, editor: Editor) -> bool:
             x=pair.value, y=pair.value, scale=by, shift=np.zeros(()), rank=1, last=first.last
         )
 
-    new = _affine.after(first, scale(np.exp2(exponents))), _affine.before(second, scale(np.exp2(-exponents)))
+    new = (
+        _affine.fold_after(first, scale(np.exp2(exponents))),
+        _affine.fold_before(second, scale(np.exp2(-exponents))),
+    )
     if new[0] is None or new[1] is None:
         return False
-    _affine.put(editor, first, *new[0])
-    _affine.put(editor, second, *new[1])
+    _affine.replace_weights(editor, first, *new[0])
+    _affine.replace_weights(editor, second, *new[1])
     return True
 
 

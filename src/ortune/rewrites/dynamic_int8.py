@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._quantized import (
     FAMILY,
     LEAST_BYTES,
@@ -78,6 +78,6 @@ REWRITE = Rewrite(
     task="quantize-dynamic",
     prepare=PREPARE,
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

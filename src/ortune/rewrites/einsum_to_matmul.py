@@ -25,7 +25,7 @@ import onnx_ir as ir
 from ortune.graph.attributes import text_of
 from ortune.graph.nodes import FLOATS
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 12  # first opset with Einsum
 _AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze, Unsqueeze and ReduceSum are an input
@@ -71,7 +71,7 @@ class _Match:
     products: tuple[_Product, ...] = ()
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """Match an Einsum that is a transposition or a chain of products; else return the reason."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
@@ -150,7 +150,7 @@ def _joined(a: str, b: str, kept: str) -> set[str]:
     return {*(summed if len(summed) > 1 else ()), *(columns if len(columns) > 1 else ())}
 
 
-def _dims(value: ir.Value | None, term: str, look: Look) -> Dims:
+def _dims(value: ir.Value | None, term: str, look: PatternFacts) -> Dims:
     dims = look.of(value).dims
     return dict(zip(term, dims, strict=True)) if dims is not None and len(dims) == len(term) else {}
 
@@ -253,7 +253,7 @@ class _Writer:
         return value
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     node, writer = match.node, _Writer(editor, match.node, look.opset)
     values = [value for value in node.inputs if value is not None]
     for product in match.products:

@@ -37,7 +37,7 @@ def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
     return [(axis, str(dim.value or "")) for axis, dim in enumerate(dims) if isinstance(dim, ir.SymbolicDim)]
 
 
-def left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
+def inputs_left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
     """Return the inputs that keep a dynamic dimension after those with these keys (symbol or axis) are fixed."""
     return tuple(
         value.name or ""

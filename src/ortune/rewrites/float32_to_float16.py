@@ -25,7 +25,7 @@ from ortune.graph.model.graphs import attribute_tensors, graphs
 from ortune.records import Workload
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import SHADERS_OF_FLOAT16, Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._quantized import (
     FAMILY,
     LEAST_BYTES,
@@ -63,7 +63,7 @@ def _refuses(model: ir.Model) -> tuple[str, ...]:
 
 def _mend(original: ir.Model, output: ir.Model) -> None:
     """Repair the converter's output: initializers that were inputs, and Casts appended out of topological order."""
-    mend(original, output)
+    repair_saved(original, output)
     output.graph.sort()
 
 
@@ -78,7 +78,7 @@ REWRITE = Rewrite(
     name="float32-to-float16",
     summary="converts weights and activations to float16, for GPUs; inputs and outputs keep their types",
     safety="numerics",
-    targets=providers.targets(lambda p: p.float16),
+    targets=providers.target_names(lambda p: p.float16),
     adapter_feature=SHADERS_OF_FLOAT16,
     stage=8,
     family=FAMILY,

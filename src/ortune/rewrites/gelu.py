@@ -24,8 +24,15 @@ import onnx_ir as ir
 from ortune.graph.constants import Array
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Form, above, between, form_of, meets_another, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import (
+    Form,
+    elementwise_ancestors,
+    evaluate_on_probes,
+    form_of,
+    meets_another,
+    nodes_between,
+)
 
 _STANDARD_OPSET = 20  # first opset with Gelu as a standard operator
 _MICROSOFT = "com.microsoft"
@@ -58,19 +65,21 @@ class _Match:
         return self.anchor.op_type == "Tanh"
 
 
-def _match(anchor: ir.Node, _: Look) -> _Match | str:
+def _match(anchor: ir.Node, _: PatternFacts) -> _Match | str:
     """Match the Gelu around an Erf or Tanh; else return the reason for a near miss, or ""."""
     if not meets_another(anchor.outputs[0], _FOLLOWED, anchor.graph):
         return ""  # a Gelu multiplies by x
-    for x in above(anchor, _ABOVE):
-        computed = spread(x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph)
+    for x in elementwise_ancestors(anchor, _ABOVE):
+        computed = evaluate_on_probes(
+            x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, scope=anchor.graph
+        )
         if anchor.outputs[0] not in computed:
             continue
         for y in computed:
             values, wanted = computed[y][0], _TANH if anchor.op_type == "Tanh" else _ERF
             if abs(values[_SAMPLE] - wanted[_SAMPLE]) > _FAR or not np.allclose(values, wanted, _NEAR, _NEAR):
                 continue
-            if anchor in between(x, y, computed)[0]:  # else it is another anchor's Gelu
+            if anchor in nodes_between(x, y, computed)[0]:  # else it is another anchor's Gelu
                 what = f"the Gelu around {anchor.op_type} {anchor.name!r}"
                 form = form_of(what, x, y, computed)
                 if isinstance(form, Form) and form.is_fused:
@@ -79,7 +88,7 @@ def _match(anchor: ir.Node, _: Look) -> _Match | str:
     return ""
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'activation'}_gelu"

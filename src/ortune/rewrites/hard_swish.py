@@ -24,8 +24,8 @@ from ortune.graph.constants import Array, one_number, scalar
 from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.shapes.nearby import least_rank, rank_of_constant
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import above, between, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import elementwise_ancestors, evaluate_on_probes, nodes_between
 
 _LEAST_OPSET = 6  # before it, HardSigmoid has other attributes
 _NEAR = 1e-6  # relative tolerance: constants are stored in float32, some with eight digits
@@ -107,15 +107,15 @@ def _times(clipped: ir.Value, top: float) -> tuple[ir.Value, ir.Value] | None:
 
 def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value | None]]:
     """Yield possible activations around a Clip, each with its nodes and an inner value used elsewhere or None."""
-    for x in above(clip, _ABOVE):
-        computed = spread(
+    for x in elementwise_ancestors(clip, _ABOVE):
+        computed = evaluate_on_probes(
             x, [_POINTS], rank=least_rank(x), axes=0, limit=_FOLLOWED, bounds=True, scope=clip.graph
         )
         for y in computed:
             at = y.producer()
             if at is None or y is x or clip.outputs[0] not in computed:
                 continue
-            nodes, elsewhere = between(x, y, computed)
+            nodes, elsewhere = nodes_between(x, y, computed)
             if clip not in nodes:
                 continue
             values = computed[y][0]
@@ -140,7 +140,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
                 )
 
 
-def _match(clip: ir.Node, look: Look) -> _Match | str:
+def _match(clip: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the HardSwish or HardSigmoid around a Clip; else return the reason for a near miss, or ""."""
     # Prefer a HardSwish to the HardSigmoid within it, and more nodes to fewer.
     candidates = sorted(
@@ -161,7 +161,7 @@ def _match(clip: ir.Node, look: Look) -> _Match | str:
     return ""
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     name = match.at.name or match.result.name or "hard_swish"
     attributes = [ir.AttrFloat32("alpha", match.alpha), ir.AttrFloat32("beta", match.beta)]
     value = editor.node(match.at, "HardSigmoid", [match.x], attributes, name=f"{name}_hard_sigmoid")
@@ -171,7 +171,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     editor.replace(match.result, value)
 
 
-def _refuses(look: Look) -> str:
+def _refuses(look: PatternFacts) -> str:
     old = look.opset < _LEAST_OPSET
     return f"the model has opset {look.opset}, and HardSigmoid needs {_LEAST_OPSET}" if old else ""
 

@@ -28,8 +28,8 @@ from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Dims
 from ortune.graph.shapes.nearby import reduced_axes
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import Probes, epsilons, evaluate_on_probes, form_of, same_shapes
 
 _FOLLOWED = 40  # maximum values to evaluate from x
 _NEAR = 1e-6  # relative tolerance
@@ -128,7 +128,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
     return (gamma, beta) if same and np.abs(gamma).max() > _NEAR * np.abs(beta).max() else None
 
 
-def _match(mean: ir.Node, look: Look) -> _Match | str:
+def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the instance normalization that begins with a mean; else return the reason for a near miss, or ""."""
     why = ""
     for x in _starts(mean):
@@ -142,7 +142,9 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
         if math.prod(shapes[0][2:]) == 1:
             continue  # one element equals its mean
         probes = _probes(shapes)
-        computed = spread(x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, sizes_of=look.contents)
+        computed = evaluate_on_probes(
+            x, probes, rank=len(dims), axes=len(dims), limit=_FOLLOWED, sizes_of=look.contents
+        )
         match = _match_between(x, probes, computed, isinstance(dims[1], int))
         if isinstance(match, _Match):
             return match
@@ -173,7 +175,7 @@ def _match_between(
     return why
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'instance'}_normalization"

@@ -88,7 +88,7 @@ def _wide_values(node: ir.Node) -> list[ir.Value | None]:
     return fed if node.op_type != "Cast" else list(node.outputs)
 
 
-def computing(model: ir.Model) -> list[ir.Node]:
+def integer_computations(model: ir.Model) -> list[ir.Node]:
     """Return the nodes in all graphs that compute with integers of any width, excluding those that only move data."""
     return [node for node in nodes(model) if not node.domain and node.op_type in COMPUTING]
 
@@ -241,7 +241,7 @@ REWRITE = Rewrite(
     name="int64-to-int32",
     summary="computes int64 values in int32 where they provably fit",
     safety="exact",
-    targets=providers.targets(lambda p: p.int32),
+    targets=providers.target_names(lambda p: p.int32),
     stage=6,
     change=_change,
     proposes=_proposes,

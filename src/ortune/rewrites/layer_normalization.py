@@ -28,8 +28,8 @@ from ortune.graph.model.operators import STANDARD
 from ortune.graph.nodes import is_op, scopes_of, source_of
 from ortune.graph.shapes.nearby import reduced_axis
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import Probes, epsilons, form_of, same_shapes, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import Probes, epsilons, evaluate_on_probes, form_of, same_shapes
 
 Sizes = tuple[int | None, ...]
 
@@ -72,7 +72,7 @@ class _Match:
     nodes: tuple[ir.Node, ...]
 
 
-def written_otherwise(mean: ir.Node, look: Look) -> tuple[ir.Node, tuple[str, ...]] | None:
+def unfused_operators(mean: ir.Node, look: PatternFacts) -> tuple[ir.Node, tuple[str, ...]] | None:
     """Return the end of a layer normalization and the operators that it lacks for ONNX Runtime's fusion.
 
     None if there is no layer normalization, or if it has these operators, so ONNX Runtime may fuse it.
@@ -172,7 +172,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
     return (gamma, beta) if same else None
 
 
-def _match(mean: ir.Node, look: Look) -> _Match | str:
+def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the layer normalization that begins with a mean; else return the reason for a near miss, or ""."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
@@ -183,7 +183,9 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
                 continue
             probes = _probes(shapes, axis)
             rank, axes = len(sizes or (0,)), len(shapes[0])
-            computed = spread(x, probes, rank=rank, axes=axes, limit=_FOLLOWED, sizes_of=look.contents)
+            computed = evaluate_on_probes(
+                x, probes, rank=rank, axes=axes, limit=_FOLLOWED, sizes_of=look.contents
+            )
             match = _match_between(x, sizes, axis, probes, computed)
             if isinstance(match, _Match):
                 return match
@@ -191,7 +193,7 @@ def _match(mean: ir.Node, look: Look) -> _Match | str:
     return why
 
 
-def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: Look) -> Iterator[Sizes | None]:
+def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: PatternFacts) -> Iterator[Sizes | None]:
     """Yield the sizes of ``x`` to try: unknown first for the last axis, which usually suffices and is cheap."""
     if axis == -1:
         yield None
@@ -257,7 +259,7 @@ def _match_between(
     return why
 
 
-def _refuses(look: Look) -> str:
+def _refuses(look: PatternFacts) -> str:
     """Return why the opset lacks LayerNormalization and cannot be raised; "" if it has it or can be."""
     for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
@@ -270,7 +272,7 @@ def _refuses(look: Look) -> str:
     return ""
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'layer'}_normalization"

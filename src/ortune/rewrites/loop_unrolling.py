@@ -112,7 +112,7 @@ def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: 
     return _Match(rounds=rounds, body=body, carried=carried)
 
 
-def _write_out(editor: Editor, node: ir.Node, match: _Match, opset: int) -> None:
+def _unroll(editor: Editor, node: ir.Node, match: _Match, opset: int) -> None:
     body, name = match.body, node.name or "loop"
     copies = Inlined(editor, node, body)
     ranks = [1 if v.shape is not None and len(v.shape) == 1 else 0 for v in body.inputs[:_RANK_FIRST]]
@@ -158,7 +158,7 @@ def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
             for node in [node for node in scope if is_op(node, "Loop")]:
                 match = _match(node, most, draws)
                 if isinstance(match, _Match):
-                    _write_out(editor, node, match, opset)
+                    _unroll(editor, node, match, opset)
                     count += 1
                 else:
                     reasons[match] = None

@@ -61,7 +61,7 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
     first = group[0].node
     name = first.name or first.outputs[0].name or "product"
     dtype = group[0].weight.dtype
-    columns = [product.weight.T if _affine.turned(product) else product.weight for product in group]
+    columns = [product.weight.T if _affine.is_transposed(product) else product.weight for product in group]
     inputs = [first.inputs[0], editor.constant(first, f"{name}_weights", np.concatenate(columns, axis=1))]
     biases = np.concatenate([product.bias for product in group]).astype(dtype)
     if biases.any():

@@ -27,23 +27,23 @@ from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import Dims, InferredShape
 from ortune.graph.shapes.nearby import reduced_axes
-from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern, worded
-from ortune.rewrites._turned import (
+from ortune.rewrites._axis_orders import (
     ALONG_AN_AXIS,
     BROADCASTING,
     MOVERS,
     REDUCTIONS,
     Order,
     axis_of,
-    dropped,
-    drops,
+    constant_axes,
     is_plain,
-    listed,
     moved_inputs,
-    with_new,
-    without,
+    removed_axes,
+    removes_axes,
+    with_axes,
+    without_axes,
 )
+from ortune.rewrites._editor import Editor
+from ortune.rewrites._pattern import Pattern, PatternFacts, fill_sentence
 
 _LEAST_OPSET = 13  # Softmax is over one axis, and Pad and Slice take their parameters as inputs
 _MOST_NODES = 32  # maximum nodes from the Transposes to the node where they meet
@@ -145,14 +145,14 @@ class _Finder:
         if is_plain(order) or not MOVERS[node.op_type](node, order):
             return False
         if is_op(node, "Reshape", "Squeeze"):
-            gone = dropped(node, *map(self._dims, (node.inputs[0], node.outputs[0])))
+            gone = removed_axes(node, *map(self._dims, (node.inputs[0], node.outputs[0])))
             if gone is None:
                 return False
-            order = without(order, gone)
-        elif drops(node):
-            order = without(order, [axis % len(order) for axis in reduced_axes(node) or ()])
+            order = without_axes(order, gone)
+        elif removes_axes(node):
+            order = without_axes(order, [axis % len(order) for axis in reduced_axes(node) or ()])
         elif is_op(node, "Unsqueeze"):
-            order = with_new(order, listed(node))
+            order = with_axes(order, constant_axes(node))
         self.orders[node.outputs[0]] = order
         return True
 
@@ -220,7 +220,7 @@ class _Mover:
                 inputs[1] = self._list(axes, f"{name}_axes")
         elif is_op(node, "Squeeze", "Reshape"):
             sizes = [self.values.get(v, InferredShape()).dims for v in (moved[0], node.outputs[0])]
-            gone = sorted(order[axis] for axis in dropped(node, *sizes) or ())
+            gone = sorted(order[axis] for axis in removed_axes(node, *sizes) or ())
             inputs[1], operator = self._list(gone, f"{name}_axes"), "Squeeze"
             attributes.clear()
         elif is_op(node, "Pad"):
@@ -250,14 +250,14 @@ class _Mover:
         return self.editor.constant(self.last, f"{name}_turned", np.transpose(whole, np.argsort(order)))
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the Transposes that meet at a node; else return the reason for a near miss, or ""."""
-    if is_op(node, *REDUCTIONS) and not drops(node):
+    if is_op(node, *REDUCTIONS) and not removes_axes(node):
         return ""
     return _Finder(look.values, node).find()
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     mover = _Mover(editor, match, look.values)
     for node in match.nodes:
         output = mover.move(node)
@@ -278,7 +278,7 @@ def _summary(matches: Sequence[_Match]) -> str:
 def _proposed(matches: Sequence[_Match]) -> str:
     behind = [match for match in matches if not match.direct]
     words = "the results of equal Transposes are combined after other operators in {n} {place|places}"
-    return worded(words, behind) if behind else ""
+    return fill_sentence(words, behind) if behind else ""
 
 
 PATTERN = Pattern(

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from ortune.records import Workload
 from ortune.rewrites._affine import PRODUCTS
 from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._quantized import FAMILY, LEAST_BYTES, LEAVE, PREPARE, refuses, weight_bytes
 
 
@@ -48,6 +48,6 @@ REWRITE = Rewrite(
     prepare=PREPARE,
     needs="nncf",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

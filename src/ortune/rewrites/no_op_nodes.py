@@ -163,7 +163,7 @@ _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1,
 """The neutral number of each operator, and the input positions at which it is neutral."""
 
 
-def _stands(node: ir.Node, look: _Look) -> ir.Value | None:
+def _returned_input(node: ir.Node, look: _Look) -> ir.Value | None:
     """Return the input that a no-op node returns; None if the node is not a no-op."""
     if not is_op(node, *_JUDGES, *_NUMBERS) or has_parameters(node):
         return None
@@ -188,7 +188,7 @@ def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
         for scope, opset in scopes_of(model):
             look = _Look(values, opset)
             for node in list(scope) if opset >= _LEAST_OPSET else ():
-                source = _stands(node, look) if node.graph is scope else None
+                source = _returned_input(node, look) if node.graph is scope else None
                 result = node.outputs[0] if node.outputs else None
                 if source is None or result is None:
                     continue
@@ -212,7 +212,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     values = known_values(model)
     looks = [(scope, _Look(values, opset)) for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET]
-    if all(_stands(node, look) is None for scope, look in looks for node in scope):
+    if all(_returned_input(node, look) is None for scope, look in looks for node in scope):
         return []  # avoids a copy of the model
     counts, _ = _remove(model.clone())
     count = sum(counts[name] for name in _LEFT)

@@ -25,8 +25,8 @@ from ortune.graph.constants import Array, constant, scalar
 from ortune.graph.nodes import is_op, maker_of, only_user, source_of
 from ortune.graph.shapes.nearby import least_rank
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import between, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import evaluate_on_probes, nodes_between
 
 _LEAST_OPSET = 12  # Clip of integers
 _AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze are an input
@@ -71,7 +71,7 @@ class _Match:
     at: ir.Node
 
 
-def _code(value: ir.Value, look: Look) -> _Code | str:  # noqa: PLR0911  (one a near miss)
+def _code(value: ir.Value, look: PatternFacts) -> _Code | str:  # noqa: PLR0911  (one a near miss)
     """Match a one-hot encoding; else return the reason for a near miss, or ""."""
     node = maker_of(value)
     if is_op(node, "OneHot"):
@@ -115,7 +115,7 @@ def _one_hot(node: ir.Node) -> _Code | str:
     return _Code(x=x, dtype=dtype, drops=False, rank=least_rank(x) + 1, low=low, count=count)
 
 
-def _match(product: ir.Node, look: Look) -> _Match | str:
+def _match(product: ir.Node, look: PatternFacts) -> _Match | str:
     code_value = product.inputs[0]
     code = _code(code_value, look) if code_value is not None else ""
     if isinstance(code, str):
@@ -138,10 +138,10 @@ def _match(product: ir.Node, look: Look) -> _Match | str:
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
     """Apply the elementwise nodes after a product to its lookup table; return the last value and the table."""
-    computed = spread(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
+    computed = evaluate_on_probes(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
     # The farthest value first, so as much as possible goes into the table.
     for y, (values,) in reversed(computed.items()):
-        nodes, elsewhere = between(value, y, computed)
+        nodes, elsewhere = nodes_between(value, y, computed)
         inside = y is value or (
             {use.node for use in value.uses()} <= set(nodes) and not value.is_graph_output()
         )
@@ -150,7 +150,7 @@ def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]
     return value, table
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at, code, name = match.at, match.code, match.at.name or "one_hot"
     index = code.x
     if code.drops:
@@ -173,7 +173,7 @@ def _replace(editor: Editor, match: _Match, look: Look) -> None:
     )
 
 
-def _refuses(look: Look) -> str:
+def _refuses(look: PatternFacts) -> str:
     old = look.opset < _LEAST_OPSET
     return f"the model has opset {look.opset}, and Clip of integers needs {_LEAST_OPSET}" if old else ""
 

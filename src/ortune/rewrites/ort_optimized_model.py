@@ -24,7 +24,7 @@ import onnx_ir as ir
 from ortune.graph.model.graphs import nodes
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._marks import made_by, mend
+from ortune.rewrites._marks import made_by, repair_saved
 
 NAME = "ort-optimized-model"
 
@@ -67,6 +67,6 @@ REWRITE = Rewrite(
     objectives=("cold-start",),
     task="optimize",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

@@ -23,7 +23,7 @@ from ortune.graph.attributes import is_parameter, text_of
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import input_of
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 11  # first opset in which the pads are an input
 _MOST_COPIES = 8  # maximum repetitions of an edge
@@ -50,7 +50,7 @@ class _Match:
     fill: float
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     said, mode = f"Pad {node.name!r}", text_of(node, "mode", "constant")
     shape = look.values.sizes(node.inputs[0])
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT or shape is None or is_parameter(node, "mode"):
@@ -84,7 +84,7 @@ def _bytes(shape: tuple[int | None, ...], amounts: dict[int, tuple[int, int]]) -
     return total
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     value, sizes = match.node.inputs[0], list(match.shape)
     assert value is not None
     for axis, (low, high) in match.amounts.items():

@@ -19,7 +19,7 @@ from ortune.graph.attributes import float_of, has_parameters, ints_of, text_of
 from ortune.graph.constants import constant, scalar
 from ortune.graph.nodes import input_of, is_op
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 2  # before it, the attribute "pads" has another name
 
@@ -52,7 +52,7 @@ _Match = tuple[ir.Node, ir.Node, list[int]]
 """A convolution, the Pad before it, and the sum of their pads."""
 
 
-def _match(conv: ir.Node, _: Look) -> _Match | str:
+def _match(conv: ir.Node, _: PatternFacts) -> _Match | str:
     """Match a convolution and the Pad before it that it can absorb; else return the reason for a near miss, or ""."""
     source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
     weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
@@ -69,7 +69,7 @@ def _match(conv: ir.Node, _: Look) -> _Match | str:
     return conv, source, [a + b for a, b in zip(before, border, strict=True)]
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     conv, pad, pads = match
     conv.attributes.pop("auto_pad", None)
     conv.attributes["pads"] = ir.AttrInt64s("pads", pads)

@@ -17,14 +17,14 @@ import onnx_ir as ir
 from ortune.catalogue.providers import COREML, NNAPI
 from ortune.graph.nodes import is_op
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 8  # first opset in which Sum broadcasts
 _MOST_INPUTS = 256
 """Maximum inputs of a Sum, which becomes a chain of as many nodes."""
 
 
-def _match(node: ir.Node, look: Look) -> ir.Node | str:
+def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
     if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
@@ -34,7 +34,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     return node
 
 
-def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     first, *others = node.inputs
     assert first is not None
     result, operator = first, "Add"

@@ -21,7 +21,7 @@ from ortune.graph.attributes import has_parameters, text_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 11
 _CENTRED = ("half_pixel", "pytorch_half_pixel")
@@ -29,7 +29,7 @@ _ROUNDED = ("round_prefer_floor", "round_prefer_ceil")
 """For integer factors, no coordinate is half-way between two elements, so these rounding modes agree."""
 
 
-def _match(node: ir.Node, look: Look) -> ir.Node | str:
+def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
     if has_parameters(node) or text_of(node, "mode", "nearest") != "nearest":
         return ""
     mode = text_of(node, "coordinate_transformation_mode", "half_pixel")
@@ -45,7 +45,7 @@ def _match(node: ir.Node, look: Look) -> ir.Node | str:
     return node
 
 
-def _factors(node: ir.Node, look: Look) -> np.ndarray | None:
+def _factors(node: ir.Node, look: PatternFacts) -> np.ndarray | None:
     scales = constant(input_of(node, 2))
     if scales is not None and scales.size:
         return scales
@@ -55,7 +55,7 @@ def _factors(node: ir.Node, look: Look) -> np.ndarray | None:
     return np.asarray([int(new) / (old or 1) for new, old in zip(after, before, strict=True)])
 
 
-def _replace(editor: Editor, node: ir.Node, look: Look) -> None:
+def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     attributes = [
         attribute
         for name, attribute in node.attributes.items()

@@ -25,7 +25,7 @@ from ortune.graph.nodes import is_op, only_user, other_input
 from ortune.graph.ort_fusions import fusion_at
 from ortune.graph.shapes.nearby import least_rank, rank_of_constant, reduced_axis
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 13  # Pow with exponents of another type; ONNX Runtime does not fuse older ones
 _AXES_ARE_INPUT = 18  # first opset in which the axes of ReduceMean are an input
@@ -55,7 +55,7 @@ _FORM = either(
 )
 
 
-def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a near miss)
+def _match(end: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     """Match the RMS normalization that ends with a node; else return the reason for a near miss, or ""."""
     matching = nearest(_FORM, end)
     if matching is None:
@@ -87,7 +87,7 @@ def _match(end: ir.Node, look: Look) -> _Match | str:  # noqa: PLR0911  (one a n
     return _Match(x=x, y=y, epsilon=epsilon)
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'rms'}_normalization"

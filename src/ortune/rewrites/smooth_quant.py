@@ -25,7 +25,7 @@ from ortune.graph.constants import stored
 from ortune.graph.nodes import is_op
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._quantized import holds_quantised
 
 _NOTHING = "no MatMul or Gemm with constant weights follows a normalisation or product"
@@ -61,6 +61,6 @@ REWRITE = Rewrite(
     calibrated=True,
     task="smooth",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

@@ -30,8 +30,8 @@ from ortune.graph.limits import limits
 from ortune.graph.nodes import is_op
 from ortune.graph.shapes.known import InferredShape
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
-from ortune.rewrites._probe import LOWEST, Probes, between, spread
+from ortune.rewrites._pattern import Pattern, PatternFacts
+from ortune.rewrites._probe import LOWEST, Probes, evaluate_on_probes, nodes_between
 
 _ONE_AXIS_OPSET = 13  # before it, Softmax normalizes over its axis and all that follow
 _FOLLOWED = 40  # maximum values to evaluate from x
@@ -102,7 +102,7 @@ def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) ->
     return ""
 
 
-def _match(anchor: ir.Node, look: Look) -> _Match | str:
+def _match(anchor: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the Softmax or LogSoftmax around a node; else return the reason for a near miss, or ""."""
     if is_op(anchor, "Log"):
         return _of_shares(anchor)
@@ -116,7 +116,7 @@ def _match(anchor: ir.Node, look: Look) -> _Match | str:
         # With low numbers too, where a lower bound of the sum would matter.
         probes = [rng.standard_normal(shape) * 2 + offset for offset in (0.0, -30.0)]
         rank = len(of_x.dims or ())
-        computed = spread(
+        computed = evaluate_on_probes(
             x, probes, rank=rank, axes=len(shape), limit=_FOLLOWED, sizes_of=look.contents, bounds=True
         )
         for y in reversed(computed) if anchor.outputs[0] in computed else ():
@@ -151,7 +151,7 @@ def _of_the_sum(anchor: ir.Node) -> bool:
 def _checked(
     match: _Match, computed: dict[ir.Value, Probes], of_x: InferredShape, opset: int
 ) -> _Match | str:
-    nodes, elsewhere = between(match.x, match.y, computed)
+    nodes, elsewhere = nodes_between(match.x, match.y, computed)
     what = f"the {match.operator} of {match.x.name!r}"
     if elsewhere is not None:
         return f"{elsewhere.name!r} in {what} is also used elsewhere"
@@ -169,14 +169,14 @@ def _checked(
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
     """Return why the function may differ from Softmax outside the range of the probes; "" if it cannot."""
-    if any(_is_felt(node, match, computed) for node in nodes):
+    if any(_changes_function(node, match, computed) for node in nodes):
         return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
         return "is the logarithm of probabilities, which can underflow to zero"
     return ""
 
 
-def _is_felt(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
+def _changes_function(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
     """Return whether a node's constants change the function, unlike 1 / sum and bounds that no value reaches."""
     within = limits(node)
     if within is not None:
@@ -225,7 +225,7 @@ def _of_shares(node: ir.Node) -> str:
     )
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     at = match.y.producer()
     assert at is not None
     name = f"{at.name or match.y.name or 'shares'}_{match.operator.lower()}"

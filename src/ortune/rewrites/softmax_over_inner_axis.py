@@ -19,7 +19,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import int_of
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 13  # before it, Softmax normalizes over all axes from its axis on
 _AXES_ARE_INPUT = 18  # first opset in which the axes of ReduceMax are an input
@@ -38,7 +38,7 @@ _Match = tuple[ir.Node, int]
 """A Softmax and its axis as a negative number."""
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
     """Match a Softmax over an inner axis; else return the reason for a near miss, or ""."""
     axis, value = int_of(node, "axis", -1), node.inputs[0]
     sizes = look.values.sizes(value)
@@ -63,7 +63,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
     return node, axis
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     node, axis = match
     name, x = node.name or "softmax", node.inputs[0]
     axes = editor.constant(node, f"{name}_axis", np.array([axis]))

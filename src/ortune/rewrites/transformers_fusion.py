@@ -25,7 +25,7 @@ from ortune.graph.model.graphs import nodes, scopes
 from ortune.graph.nodes import is_op
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._others import refuses
 
 NAME = "transformers-fusion"
@@ -95,6 +95,6 @@ REWRITE = Rewrite(
     task="transformers",
     needs="onnx",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

@@ -22,7 +22,7 @@ from ortune.graph.attributes import ints_of, optional_int
 from ortune.graph.constants import constant
 from ortune.graph.nodes import is_op, only_user
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look, Pattern
+from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 4  # before it, the axis of Concat has a default
 
@@ -46,7 +46,7 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
     return is_op(node, "Concat") and optional_int(node, "axis") in (-1, rank - 1)
 
 
-def _match(node: ir.Node, look: Look) -> _Match | str:
+def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
     """Match a Transpose after a Concat along the last axis; else return the reason for a near miss, or ""."""
     order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
@@ -70,7 +70,7 @@ def _match(node: ir.Node, look: Look) -> _Match | str:
     return _Match(transpose=node, concat=source, order=order, cut=(slicing, places))
 
 
-def _replace(editor: Editor, match: _Match, look: Look) -> None:
+def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     transpose, order = match.transpose, match.order
     turned: dict[ir.Value, ir.Value] = {}
     for value in dict.fromkeys(v for v in match.concat.inputs if v is not None):

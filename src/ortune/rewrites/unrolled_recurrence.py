@@ -25,17 +25,17 @@ from ortune.graph.nodes import Scope, holds, input_of, is_op, only_user, scopes_
 from ortune.graph.shapes.known import Dims
 from ortune.records import Workload
 from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
-from ortune.rewrites._cells import Cell
+from ortune.rewrites._cells import RecurrentCell
 from ortune.rewrites._editor import Editor
-from ortune.rewrites._pattern import Look
-from ortune.rewrites._recurrence import Recurrence, recurrences, taken
+from ortune.rewrites._pattern import PatternFacts
+from ortune.rewrites._recurrence import Recurrence, match_index, recurrences
 
 _LEAST_OPSET = 7  # first version of today's LSTM, GRU and RNN
 _AXES_ARE_INPUT = 13  # first opset in which the axes of Squeeze and Unsqueeze are an input
 _AXES = 3  # rank of a sequence: steps, batch, features
 
 
-def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
+def replaceable_recurrences(scope: Scope, look: PatternFacts) -> tuple[list[Recurrence], list[str]]:
     """Return the unrolled recurrences that one operator can replace, and the reasons why others cannot be."""
     matches, reasons = list[Recurrence](), list[str]()
     for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
@@ -47,7 +47,7 @@ def written_out(scope: Scope, look: Look) -> tuple[list[Recurrence], list[str]]:
     return matches, reasons
 
 
-def _refusal(recurrence: Recurrence, look: Look) -> str:
+def _refusal(recurrence: Recurrence, look: PatternFacts) -> str:
     """Return why a recurrence cannot be replaced; "" if it can be."""
     first = recurrence.cells[0]
     what = f"the {recurrence.kind} with {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r}"
@@ -70,9 +70,9 @@ def _refusal(recurrence: Recurrence, look: Look) -> str:
     return ""
 
 
-def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: Look) -> bool:
+def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: PatternFacts) -> bool:
     """Return whether a state has one row per batch element instead of one row for all."""
-    dims, piece = look.of(before).dims, taken(x)
+    dims, piece = look.of(before).dims, match_index(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
     if dims[0] in {size[0] for size in sizes} - {None}:
@@ -101,7 +101,7 @@ def _is_zero(value: ir.Value) -> bool:
 class _Writer:
     """Writes the operator that replaces one recurrence."""
 
-    def __init__(self, editor: Editor, recurrence: Recurrence, look: Look) -> None:
+    def __init__(self, editor: Editor, recurrence: Recurrence, look: PatternFacts) -> None:
         self.editor, self.recurrence, self.look = editor, recurrence, look
         self.at = recurrence.nodes[0]
         self.name = f"{self.at.name or 'steps'}_{recurrence.kind.lower()}"
@@ -183,7 +183,7 @@ class _Writer:
     def _sequence(self) -> ir.Value:
         """Return the inputs of all steps as one sequence: steps, batch, features."""
         xs = [cell.x for cell in self.recurrence.cells]
-        pieces = [taken(x) for x in xs]
+        pieces = [match_index(x) for x in xs]
         slices = [piece for piece in pieces if piece is not None]
         count, first = len(xs), slices[0] if slices else None
         dims: Dims | None = self.look.of(first.source).dims if first is not None else None
@@ -266,7 +266,7 @@ def _matrix(matrix: np.ndarray | None) -> np.ndarray:
     return matrix
 
 
-def _hidden(cell: Cell) -> int:
+def _hidden(cell: RecurrentCell) -> int:
     matrix = cell.gates[0].parts[cell.state]
     return int(_matrix(matrix).shape[1])
 
@@ -305,9 +305,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
     # The output of one recurrence may be the input of the next.
     while before != kinds.total():
         before = kinds.total()
-        look = Look(model)
+        look = PatternFacts(model)
         for scope, look.opset in scopes_of(model):
-            matches, why = written_out(scope, look)
+            matches, why = replaceable_recurrences(scope, look)
             reasons.update(dict.fromkeys(why))
             for match in matches[:1]:
                 _Writer(editor, match, look).write()
@@ -323,9 +323,9 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
     if not holds(model, "Tanh"):
         return []
-    look, kinds = Look(model), Counter[str]()
+    look, kinds = PatternFacts(model), Counter[str]()
     for scope, look.opset in scopes_of(model):
-        matches, _ = written_out(scope, look)
+        matches, _ = replaceable_recurrences(scope, look)
         kinds.update(f"{match.kind} of {len(match.cells)} steps" for match in matches)
     return [({}, f"unrolled: {', '.join(f'{n} {what}' for what, n in kinds.items())}")] if kinds else []
 

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from ortune.records import Workload
 from ortune.rewrites._base import Param, Proposed, Rewrite
-from ortune.rewrites._marks import mend
+from ortune.rewrites._marks import repair_saved
 from ortune.rewrites._quantized import FAMILY, LEAVE, is_small_share, megabytes, refuses, weight_bytes
 
 _LEAST_BYTES = 1 << 20  # minimum bytes of weights; smaller ones stay in the caches
@@ -64,6 +64,6 @@ REWRITE = Rewrite(
     ),
     task="quantize-weights",
     refuses=_refuses,
-    mends=mend,
+    mends=repair_saved,
     proposes=_proposes,
 )

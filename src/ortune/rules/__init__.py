@@ -33,8 +33,8 @@ from ortune.graph.model.graphs import unchanged
 from ortune.graph.shapes.known import remembering
 from ortune.printable import operand
 from ortune.records import FUNCTIONAL_ONLY, Finding, Severity
-from ortune.rules import prize
-from ortune.rules._blocks import by_blocks, concerned
+from ortune.rules import expected_gains
+from ortune.rules._blocks import by_blocks, may_repeat
 from ortune.rules._examples import MARK, Example, example
 from ortune.rules.facts import Facts
 
@@ -272,10 +272,10 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
         finding for finding in findings if finding.code not in last or not _all_named(finding, named)
     )
     own = {rule.code for rule in asked if rule.counts_blocks}
-    if facts.model is not None and concerned(findings, own) and facts.begins(BLOCKS):
+    if facts.model is not None and may_repeat(findings, own) and facts.begins(BLOCKS):
         findings = by_blocks(findings, facts.model.ir, own)
     if facts.profile is not None and facts.model is not None:
-        findings = prize.estimated(findings, facts.model.ir, facts.profile)
+        findings = expected_gains.estimated(findings, facts.model.ir, facts.profile)
     return tuple(sorted((_about_this_file(finding, facts) for finding in findings), key=_weight))
 
 

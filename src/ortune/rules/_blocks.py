@@ -39,7 +39,7 @@ class _Place:
     position: tuple[int, int]
 
 
-def concerned(findings: Sequence[Finding], own: Collection[str]) -> bool:
+def may_repeat(findings: Sequence[Finding], own: Collection[str]) -> bool:
     """Return whether a rule names enough nodes to be about repeated blocks."""
     named = Counter[str]()
     for finding in findings:
@@ -60,7 +60,8 @@ def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]
     if not places:
         return tuple(findings)
     return tuple(
-        finding if finding.code in own else _told(finding, places) for finding in _joined(findings, places)
+        finding if finding.code in own else _worded_by_blocks(finding, places)
+        for finding in _joined(findings, places)
     )
 
 
@@ -127,7 +128,7 @@ def _sum(findings: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(first, where=where, share_ratio=share)
 
 
-def _told(finding: Finding, places: Mapping[str, _Place]) -> Finding:
+def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding:
     """Return the finding expressed by blocks; unchanged if it names too few of them."""
     regions_named: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in dict.fromkeys(finding.where):

@@ -6,12 +6,12 @@ import onnx_ir as ir
 
 from ortune.catalogue.computed.web_build import build_of
 from ortune.catalogue.named import WEB_BUILD as BUILD
-from ortune.catalogue.providers import COREML, NNAPI, QNN, WEB_WASM, WEB_WEBGPU, WEBGPU, XNNPACK, targets
+from ortune.catalogue.providers import COREML, NNAPI, QNN, WEB_WASM, WEB_WEBGPU, WEBGPU, XNNPACK, target_names
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_CONV, has_residual, is_fused
 from ortune.rules.facts import Facts
 
-GPU = targets(lambda p: WEBGPU.name in p.profiled_as)
+GPU = target_names(lambda p: WEBGPU.name in p.profiled_as)
 """Targets that run ONNX Runtime's WebGPU provider, in and outside of browsers."""
 
 NATIVE = ("asyncify", "jspi")
@@ -23,7 +23,7 @@ _PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
 """Targets that ``ortune convert --to ort`` supports by name; for WebGPU it keeps plain ONNX operators."""
 
 
-def back(facts: Facts) -> str:
+def supported_file_fix(facts: Facts) -> str:
     """Return a fix that gives a file with operators that the target supports."""
     place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
     return (

@@ -15,12 +15,12 @@ from ortune.rules.facts import Facts
 NO_PARAMS: Mapping[str, str] = {}
 
 
-def mended_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
+def fixed_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
     """Return the finding with the rewrite as its fix if it would change the model; else with its fix in words."""
     if facts.model is None:
         return finding
     for params, _ in rewrite.proposes(facts.model.ir, facts.work):
-        return sure_of(rewrite, finding, facts, params)
+        return with_fix(rewrite, finding, facts, params)
     return fixable(finding, facts) if rewrite.name == FIXED.name else finding
 
 
@@ -30,7 +30,7 @@ def fixable(finding: Finding, facts: Facts) -> Finding:
     return msgspec.structs.replace(finding, fix=grows) if grows else finding
 
 
-def sure_of(
+def with_fix(
     rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
 ) -> Finding:
     """Return the finding with the rewrite as its fix, without a check that it changes the model.

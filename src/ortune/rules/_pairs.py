@@ -63,7 +63,7 @@ def dequantizer(value: ir.Value | None) -> ir.Node | None:
     return maker if is_op(maker, "DequantizeLinear") else None
 
 
-def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
+def output_quantizer(node: ir.Node) -> tuple[ir.Node | None, str]:
     """Return the QuantizeLinear after a product or None, and why it does not fuse ("" if nothing prevents it)."""
     value = node.outputs[0]
     user = only_user(value)
@@ -84,7 +84,7 @@ def closing(node: ir.Node) -> tuple[ir.Node | None, str]:
     return user, _kept(activation, user) if activation is not None else ""
 
 
-def open_input(value: ir.Value | None) -> str:
+def why_input_open(value: ir.Value | None) -> str:
     """Return why a product's input does not come from a DequantizeLinear; "" if it does."""
     if dequantizer(value) is not None:
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ortune.catalogue.knob import numbers
 from ortune.catalogue.named import WEB_FREE_DIMENSIONS as IN_A_PAGE
 from ortune.rewrites.fixed_dimensions import REWRITE as FIXED
-from ortune.rewrites.fixed_dimensions import left_open
+from ortune.rewrites.fixed_dimensions import inputs_left_open
 from ortune.rules.facts import Facts
 
 
@@ -23,4 +23,4 @@ def open_inputs(facts: Facts) -> tuple[str, ...]:
     if not all(fixed):
         return ()  # without parameters, the rewrite fixes all dimensions
     in_a_page = facts.plan.settings.get(IN_A_PAGE.name)
-    return left_open(facts.model.ir, set(numbers(in_a_page) if in_a_page else ()).union(*fixed))
+    return inputs_left_open(facts.model.ir, set(numbers(in_a_page) if in_a_page else ()).union(*fixed))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ortune.catalogue.named import ALLOW_SPINNING
 from ortune.records import (
     Frame,
     RecordedModel,
@@ -19,11 +20,10 @@ from ortune.records import (
 SHOWN_FRAMES = 4
 _STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen ")
 """Files of Python's standard library, which only pass a call on."""
-_SPIN = "session.intra_op.allow_spinning"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class EqualSessions:
     """Sessions of one process with the same model, settings and providers.
 
     Attributes:
@@ -53,7 +53,7 @@ class Alike:
         """Return the maximum number of these sessions that existed at the same time."""
         return most_at_once(self.sessions)
 
-    def for_few_calls(self) -> list[Alike]:
+    def for_few_calls(self) -> list[EqualSessions]:
         """Return the sessions by place of creation, for places that create a session for every few calls."""
         places: dict[int, list[RecordedSession]] = {}
         for session in self.sessions:
@@ -61,7 +61,7 @@ class Alike:
         groups = [replace(self, sessions=sessions) for sessions in places.values()]
         return [g for g in groups if len(g.sessions) >= MANY and g.n_calls < FEW * len(g.sessions)]
 
-    def without(self, groups: Sequence[Alike]) -> Alike:
+    def without(self, groups: Sequence[EqualSessions]) -> EqualSessions:
         """Return the group without the sessions of other groups."""
         others = {session.id for group in groups for session in group.sessions}
         return replace(self, sessions=[session for session in self.sessions if session.id not in others])
@@ -71,7 +71,7 @@ MANY, FEW = 4, 3
 """At least ``MANY`` sessions with fewer than ``FEW`` calls each were not created once and kept."""
 
 
-def alike(recording: Recording) -> Iterator[Alike]:
+def group_equal(recording: Recording) -> Iterator[EqualSessions]:
     """Group the sessions that could be one session: same process, model, settings and providers."""
     groups: dict[tuple[object, ...], list[RecordedSession]] = {}
     for session in recording.sessions:
@@ -84,7 +84,7 @@ def alike(recording: Recording) -> Iterator[Alike]:
         groups.setdefault(key, []).append(session)
     for sessions in groups.values():
         process = recording.processes[sessions[0].process]
-        yield Alike(process=process, model=recording.models[sessions[0].model], sessions=sessions)
+        yield EqualSessions(process=process, model=recording.models[sessions[0].model], sessions=sessions)
 
 
 def model_name(model: RecordedModel) -> str:
@@ -129,4 +129,4 @@ def allowed_cpus(recording: Recording, process: RecordedProcess) -> int:
 
 def is_spinning(session: RecordedSession) -> bool:
     """Return whether the threads of a session spin if they have no work, which is the default."""
-    return str(session.used.get(_SPIN, "1")) != "0"
+    return str(session.used.get(ALLOW_SPINNING.key, "1")) != "0"

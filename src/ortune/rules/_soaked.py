@@ -24,7 +24,7 @@ _NAMES: dict[SoakChange, str] = {
 }
 
 
-def flattening(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
+def flattening_experiments(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
     """Return the experiments with these changes that remove most of the rise, cheapest in latency first."""
     found = [
         each for each in facts.soak if each.change in changes and each.flattens and not _has(facts, each.plan)
@@ -37,7 +37,7 @@ def _has(facts: Facts, plan: Plan | None) -> bool:
     return plan is not None and plan.settings.items() <= facts.plan.settings.items()
 
 
-def caused(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
+def cause_finding(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
     """Return the finding that a change removes a rise; the fix is its plan, or words if it has none.
 
     Args:
@@ -68,7 +68,7 @@ def evidence(found: SoakExperiment) -> str:
     return f"with {_NAMES[found.change]}, {share} of the rise ({amount}) is gone{latency}"
 
 
-def first(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:
+def first_cause(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:
     """Yield the finding for the first of these experiments, if there is one."""
     if found:
-        yield caused(code, what, found[0], fix)
+        yield cause_finding(code, what, found[0], fix)

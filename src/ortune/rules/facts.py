@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ortune.catalogue.provider import Provider
 from ortune.catalogue.providers import CPU, of_target
 from ortune.graph.model.open import OpenModel
-from ortune.platform import Snapshot, Topology
+from ortune.platform import SensorSnapshot, Topology
 from ortune.records import (
     BenchRow,
     BrokenLevel,
@@ -107,7 +107,7 @@ class Facts:
     row_check: RowCheck | None = None
     host: Host | None = None
     topology: Topology = field(default_factory=Topology)
-    sensors: Snapshot = field(default_factory=Snapshot)
+    sensors: SensorSnapshot = field(default_factory=SensorSnapshot)
     runtimes: Sequence[RuntimeReport] = ()
     recording: Recording | None = None
     gains: Sequence[ReplayedGain] = ()

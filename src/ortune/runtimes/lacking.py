@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ortune.catalogue.provider import Provider
 from ortune.runtimes import made
-from ortune.runtimes.here import lacking
+from ortune.runtimes.local_support import lacking
 
 
 def remedy(provider: Provider) -> str:
     """Return the command that installs a provider, or what prevents that here; "" if no runtime can be added for it."""
     target = provider.target
-    if any(runtime.name == target for runtime in made.made()):
+    if any(runtime.name == target for runtime in made.installed()):
         return f"use the runtime {target}, which is installed: add --runtime {target}"
     hindrances = [lacking(provider, build) for build in provider.builds]
     if not all(hindrances):

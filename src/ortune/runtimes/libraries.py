@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from ortune.runtimes.here import lacking_driver
+from ortune.runtimes.local_support import lacking_driver
 
 _SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
 _DRIVER = "libcuda.so.1"

@@ -28,7 +28,7 @@ from ortune.runtimes import node, packages
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.packages import Recipe, recipes, require_recipes
-from ortune.runtimes.probe import use
+from ortune.runtimes.probe import try_provider
 from ortune.runtimes.runtimes import find_runtime, interpreter, probe
 from ortune.store.places import cache_folder
 
@@ -64,14 +64,14 @@ def folder() -> Path:
     return cache_folder() / "runtimes"
 
 
-def made() -> list[MadeRuntime]:
+def installed() -> list[MadeRuntime]:
     """Return every complete environment, sorted by name, including those made by ortune under another Python."""
     places = sorted(folder().glob("*/" + ABOUT))
     runtimes = (_read(place.parent) for place in places if not place.parent.name.startswith("."))
     return [runtime for runtime in runtimes if runtime is not None]
 
 
-def require(name: str, say: Callable[[str], None]) -> MadeRuntime:
+def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
     """Return the environment of that name, installing it if necessary.
 
     Args:
@@ -141,7 +141,7 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
 
 def addable(versions: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
     """Return the runtimes worth adding that are not installed; ``versions`` are those of the runtimes found."""
-    there = {runtime.name for runtime in made()}
+    there = {runtime.name for runtime in installed()}
     return tuple(runtime for runtime in packages.addable(versions) if runtime.name not in there)
 
 
@@ -157,20 +157,20 @@ def find(named: str | None, say: Callable[[str], None]) -> Runtime:
         do = "pass an environment with onnxruntime, or omit --runtime"
         raise UsageError("it converts models and has no onnxruntime", where=f"--runtime {named}", do=do)
     if named is not None and recipes(named):
-        return require(named, say).runtime
+        return require_installed(named, say).runtime
     if named is not None and node.named(named):
         return msgspec.structs.replace(find_runtime(), node=node.find(named, say))
     return find_runtime(named)
 
 
-def called(name: str) -> str:
+def canonical_name(name: str) -> str:
     """Return the name of the runtime for a name, which may be the path of a wheel or a folder."""
     return require_recipes(name)[0].name
 
 
 def remove(name: str) -> bool:
     """Remove an environment; return False if there was none. Raises UsageError for an unknown name."""
-    name = called(name)
+    name = canonical_name(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
         _discard(place)
@@ -292,7 +292,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
     emulated = False
     if wanted.provider:
         provider = wanted.provider
-        answer = use(probed.python, provider.name, dict(provider.needs))
+        answer = try_provider(probed.python, provider.name, dict(provider.needs))
         if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
             raise _Unusable(
@@ -374,7 +374,7 @@ def pinned(environment: MadeRuntime) -> tuple[str, ...]:
 def adoption(runtime: Runtime, today: Runtime) -> Adoption | None:
     """Return the requirements of replacing today's runtime by an installed one; None for others."""
     about = (
-        next((environment for environment in made() if environment.name == runtime.name), None)
+        next((environment for environment in installed() if environment.name == runtime.name), None)
         if runtime.name
         else None
     )

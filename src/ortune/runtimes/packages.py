@@ -20,13 +20,13 @@ from pathlib import Path
 
 from ortune import files
 from ortune.catalogue.provider import Build, Provider
-from ortune.catalogue.providers import CPU, of_target, that
+from ortune.catalogue.providers import CPU, of_target, providers_with
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.records import AddableRuntime
 from ortune.runtimes import nncf
 from ortune.runtimes.converters import CONVERTERS, Converter
-from ortune.runtimes.here import lacking
+from ortune.runtimes.local_support import lacking
 from ortune.runtimes.native import native
 from ortune.runtimes.runtimes import interpreter
 
@@ -234,7 +234,7 @@ def addable(there: Collection[str] = ()) -> tuple[AddableRuntime, ...]:
 
 def builds() -> Iterator[tuple[Provider, Build]]:
     """Yield the providers with builds that are installed under their target's name, with each build."""
-    for provider in that(lambda p: p.builds):
+    for provider in providers_with(lambda p: p.builds):
         for build in provider.builds:
             yield provider, build
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ortune import elsewhere, launcher
+from ortune import assigned_host, launcher
 from ortune.records import Record
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.probe_script import MARKER
@@ -50,7 +50,7 @@ class Wheel(Record, frozen=True, kw_only=True, array_like=True):
 
 
 class RemoteHost(Record, frozen=True, kw_only=True):
-    """The machine of a remote interpreter, in the form of ``platform.host_elsewhere``."""
+    """The machine of a remote interpreter, in the form of ``platform.remote_host``."""
 
     texts: dict[str, str]
     system: str
@@ -109,7 +109,7 @@ def ask(
     Args:
         python: The interpreter.
         task: "look": report what is installed, as in ``look``. "use": create a session with a provider, as in ``use``.
-            "absent": find missing shared libraries, as in ``absent``.
+            "absent": find missing shared libraries, as in ``missing_libraries``.
         argument: Argument of the task.
         timeout_s: The process is ended after this many seconds.
     """
@@ -132,14 +132,14 @@ def ask(
     return _answer(done.output, done.log, ended)
 
 
-def look(python: str) -> ProbeReport:
+def examine(python: str) -> ProbeReport:
     """Return what is installed, and the machine of an interpreter that does not share this one's files."""
     text = uuid.uuid4().hex
     try:
         with tempfile.TemporaryDirectory(prefix="ortune-") as folder:
             path = Path(folder, "here")
             path.write_text(text, encoding="utf-8")
-            if elsewhere.assigned.get() is not None:
+            if assigned_host.assigned.get() is not None:
                 path.unlink()  # a host of a cluster is another machine, even one that shares this file system
             return ask(python, "look", json.dumps([str(path), text]))
     except OSError:
@@ -147,12 +147,14 @@ def look(python: str) -> ProbeReport:
         return ask(python, "look")
 
 
-def use(python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0) -> ProbeReport:
+def try_provider(
+    python: str, provider: str, options: Mapping[str, str], timeout_s: float = 60.0
+) -> ProbeReport:
     """Return the result of creating a session with a provider, from the build or a separate wheel."""
     return ask(python, "use", json.dumps([provider, dict(options)]), timeout_s)
 
 
-def absent(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
+def missing_libraries(python: str, names: Sequence[str], timeout_s: float = 60.0) -> tuple[str, ...]:
     """Return the shared libraries that an interpreter's processes do not find."""
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 

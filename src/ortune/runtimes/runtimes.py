@@ -15,11 +15,11 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import elsewhere, files, launcher, platform
+from ortune import assigned_host, files, launcher, platform
 from ortune.errors import RuntimeNotFound
 from ortune.records import Runtime
 from ortune.runtimes.probe import OLDEST_PYTHON, ProbeReport, Wheel
-from ortune.runtimes.probe import look as ask_look
+from ortune.runtimes.probe import examine as ask_look
 from ortune.runtimes.probe_script import OTHERS
 
 LOCAL = ".venv"
@@ -29,7 +29,7 @@ _IN_A_FOLDER = ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SearchedPlace:
     """A place to look for an interpreter. ``python`` is "" if there is none; ``named`` is the place."""
 
     origin: str
@@ -49,16 +49,16 @@ def find_runtime(python: str | None = None) -> Runtime:
             reasons.
     """
     if python is not None:
-        place = Place(origin="--runtime", named=python, python=interpreter(python))
+        place = SearchedPlace(origin="--runtime", named=python, python=interpreter(python))
         runtime = _probe_place(place)
         if runtime.error:
             raise RuntimeNotFound(runtime.error, where=f"--runtime {python}", do=_do(runtime))
         return runtime
-    host = elsewhere.assigned.get()
+    host = assigned_host.assigned.get()
     if host is not None:
-        runtime = _probe_place(Place(origin="--on", named=host.python, python=host.python))
+        runtime = _probe_place(SearchedPlace(origin="--on", named=host.python, python=host.python))
         if runtime.error:
-            elsewhere.require_alive()
+            assigned_host.require_alive()
             raise RuntimeNotFound(
                 runtime.error,
                 where=host.python,
@@ -97,7 +97,7 @@ def probe(python: str) -> Runtime:
     Args:
         python: The interpreter, a virtual environment's folder, or a command on the path.
     """
-    return _probe_place(Place(origin="", named=python, python=interpreter(python)))
+    return _probe_place(SearchedPlace(origin="", named=python, python=interpreter(python)))
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
@@ -118,23 +118,23 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     return f"{runtime.build}, beside it {words}" if own else words
 
 
-def places(environment: Mapping[str, str] | None = None) -> list[Place]:
+def places(environment: Mapping[str, str] | None = None) -> list[SearchedPlace]:
     """Return the places to look at, in order, without duplicates.
 
     Args:
         environment: Environment to read instead of this process's.
     """
     variables = os.environ if environment is None else environment
-    candidates: list[Place] = []
+    candidates: list[SearchedPlace] = []
     if active := variables.get("VIRTUAL_ENV"):
-        candidates.append(Place(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
+        candidates.append(SearchedPlace(origin="$VIRTUAL_ENV", named=active, python=interpreter(active)))
     if sys.executable:
-        candidates.append(Place(origin="ortune's own", named=sys.executable, python=sys.executable))
+        candidates.append(SearchedPlace(origin="ortune's own", named=sys.executable, python=sys.executable))
     for command in ("python3", "python"):
         if path := launcher.program(command, variables.get("PATH")):
-            candidates.append(Place(origin=f"{command} on PATH", named=path, python=path))
+            candidates.append(SearchedPlace(origin=f"{command} on PATH", named=path, python=path))
             break
-    unique: dict[tuple[str, str], Place] = {}
+    unique: dict[tuple[str, str], SearchedPlace] = {}
     for place in candidates:
         unique.setdefault(_identity(place.python or place.named), place)
     return list(unique.values())
@@ -160,7 +160,7 @@ def _identity(python: str) -> tuple[str, str]:
     return os.path.realpath(path.parent), os.path.realpath(path)
 
 
-def _probe_place(place: Place) -> Runtime:
+def _probe_place(place: SearchedPlace) -> Runtime:
     if not place.python:
         what = "holds no Python interpreter" if Path(place.named).is_dir() else "is not a Python interpreter"
         return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
@@ -176,7 +176,7 @@ def _probe_place(place: Place) -> Runtime:
         origin=place.origin,
         error=_error(look),
         packages={w.name: w.version for w in look.wheels if w.name in OTHERS and w.name != "numpy"},
-        host=platform.host_elsewhere(**msgspec.structs.asdict(elsewhere)) if elsewhere else None,
+        host=platform.remote_host(**msgspec.structs.asdict(elsewhere)) if elsewhere else None,
     )
 
 

@@ -39,7 +39,7 @@ Form = Literal["lists", "strides", "batches"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ApplicationFacts:
     """Facts about an application and its machine that the search needs.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ratio:
     n_blocks: int = 0
 
 
-def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
+def stages(seen: ApplicationFacts) -> list[list[dict[str, Value | Literal["share"]]]]:
     """Return the changes to try: each stage adds to what the previous stage kept.
 
     Sharing sessions is ``{"share": "share"}``; all else are settings of every session.
@@ -92,7 +92,7 @@ def stages(seen: Seen) -> list[list[dict[str, Value | Literal["share"]]]]:
     return found
 
 
-def n_plays(seen: Seen) -> int:
+def n_plays(seen: ApplicationFacts) -> int:
     """Return the number of replays that a budget should allow: a pilot, the stages, a confirmation, and the forms."""
     sizes = [*map(len, stages(seen)), *seen.models]
     stages_plays = sum(SCREEN_BLOCKS * (1 + size) for size in sizes)
@@ -134,7 +134,7 @@ def score(cpu: Ratio, wall: Ratio, *, busy: bool) -> float:
     return cpu.value if busy else math.sqrt(cpu.value * wall.value)
 
 
-def same(again: Sequence[float], base: Sequence[float]) -> bool:
+def is_same(again: Sequence[float], base: Sequence[float]) -> bool:
     """Return whether the A/A check passes: the recorded settings do not differ from themselves."""
     return identical_control(np.log(np.asarray(again, dtype=float) / np.asarray(base, dtype=float))).ok
 

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from ortune.records import Block, Failed, Measured
-from ortune.search.figures import compared
+from ortune.search.figures import trial_log_ratio
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
 LETTERS = {BASE: "A", NEW: "B"} | {f"{NEW}-{letter.lower()}": letter for letter in "CDEFGH"}
@@ -48,7 +48,7 @@ def log_ratio(
 ) -> float | None:
     """Return log(arm / base) of one block; None if an arm is missing or the figure was not measured."""
     both = pair(block, arm, base)
-    return compared(*both, statistic, case) if both else None
+    return trial_log_ratio(*both, statistic, case) if both else None
 
 
 def pair(block: Block, arm: str, base: str = BASE) -> tuple[Measured, Measured] | None:
@@ -74,7 +74,7 @@ def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Mea
     return [both for both in trials if both is not None]
 
 
-def awake(blocks: Sequence[Block]) -> list[str]:
+def awake_warning(blocks: Sequence[Block]) -> list[str]:
     """Return a warning if trials did not sleep during the turns of others.
 
     The criterion is the median over trials of CPU time / waiting time, so a single trial that was caught between two
@@ -106,6 +106,6 @@ def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndar
         waited = sum(sum(c.waits_ns) for c in trial.done.cases) // trial.done.n_callers
         done = msgspec.structs.replace(trial.done, cases=cases, wall_ns=trial.done.wall_ns - waited)
         bare = msgspec.structs.replace(trial, done=done)
-        ratio = compared(trial, bare, statistic)
+        ratio = trial_log_ratio(trial, bare, statistic)
         waits.append(np.nan if ratio is None else ratio)
     return np.asarray(waits, dtype=float)

@@ -103,7 +103,9 @@ def confirm(
             break
 
 
-def alone(race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]) -> Steps[None]:
+def confirm_alone(
+    race: Halving, winner: Entry, first: int, trial_ns: float, blocks: list[Block]
+) -> Steps[None]:
     """Yield blocks of the winner and its reference with one process at a time, as the winner will be used.
 
     Taking turns could hide a gain or loss of a process that runs alone (warm caches, higher clock rates). As many
@@ -160,7 +162,7 @@ def compare(
         n_blocks=len(d),
         n_dropped=sum(bool(b.dropped) for b in blocks),
         p=pairs.wilcoxon(d),
-        smallest_effect_ratio=detect.honest(smallest, interval),
+        smallest_effect_ratio=detect.reported_effect(smallest, interval),
         phase="confirm",
         verdict=intervals.verdict(interval, delta) if claims else "inconclusive",
     )

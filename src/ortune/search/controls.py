@@ -68,7 +68,7 @@ def judge(blocks: Sequence[Block], fixed: str | None) -> Judgement:
     """
     # A wait within runs affects only these statistics; without it, the remaining difference is noise, as in
     # the A/A check.
-    statistics = [fixed] if fixed else list(_tellable(blocks))
+    statistics = [fixed] if fixed else list(_selectable_statistics(blocks))
     spikes = {e: log_ratios(blocks, SPIKE, e) for e in statistics if e in WAITED}
     waits = {e: recorded_waits(blocks, SPIKE, e) for e in spikes}
     noise = {e: log_ratios(blocks, IDENTICAL, e) for e in statistics}
@@ -97,7 +97,7 @@ def unjudged(fixed: str | None, scale: float = 0.0) -> Judgement:
     return Judgement(statistic=fixed or LATENCIES[0], controls=(), scale=scale, within=0.0, between=0.0)
 
 
-def _tellable(blocks: Sequence[Block]) -> Sequence[str]:
+def _selectable_statistics(blocks: Sequence[Block]) -> Sequence[str]:
     """Return the statistics that may be chosen for latency; the tenth percentile needs at least 30 runs per trial."""
     few = any(t.done.n_runs < LEAST_FOR_P10 for t in measured(blocks, IDENTICAL))
     return tuple(PAIRED) if few else LATENCIES
@@ -117,12 +117,12 @@ def round_variance(blocks: Sequence[Block], statistic: str) -> tuple[float, floa
     return float((1.4826 * np.median(np.abs(off))) ** 2) if off else 0.0, float(np.mean(counts or [0]))
 
 
-def dropped(blocks: Sequence[Block]) -> list[Block]:
+def mark_dropped(blocks: Sequence[Block]) -> list[Block]:
     """Return the blocks of a failed calibration marked as dropped, so they stay on record but are not used."""
     return [msgspec.structs.replace(b, dropped=b.dropped or CONTROLS_FAILED) for b in blocks]
 
 
-def failed(*, again: bool) -> MeasurementError:
+def calibration_error(*, again: bool) -> MeasurementError:
     """Return the error after a failed calibration; ``again`` if it was the second one."""
     which = "the A/A check (identical configurations) or the sensitivity check (a known slowdown) failed"
     do = "stop other programs (ortune doctor shows the load), and try again"

@@ -300,7 +300,7 @@ def conclude(
         n_dropped=_n_dropped(duel, arm),
         evidence=e_value,
         p=p,
-        smallest_effect_ratio=detect.honest(smallest, interval),
+        smallest_effect_ratio=detect.reported_effect(smallest, interval),
         phase="race",
         verdict=verdict,
         more_blocks=more,

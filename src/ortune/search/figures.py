@@ -5,7 +5,7 @@ A figure over several input shapes is their mean with the workload's weights.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ortune.errors import UsageError
 from ortune.objectives import OBJECTIVES, Objective
-from ortune.records import Block, CaseTimes, Figures, Measured
+from ortune.records import Block, CaseTimes, Figures, Measured, MemoryKept
 from ortune.stats import pairs
 
 Statistic = Literal[
@@ -133,8 +133,11 @@ def without_latencies(block: Block) -> Block:
     return msgspec.structs.replace(block, trials=tuple(trials))
 
 
-KEPT = {"memory:idle": "idle_bytes", "memory:released": "released_bytes"}
-"""Field by statistic of the memory after the runs."""
+KEPT: dict[str, Callable[[MemoryKept], int | None]] = {
+    "memory:idle": lambda kept: kept.idle_bytes,
+    "memory:released": lambda kept: kept.released_bytes,
+}
+"""Figure by statistic of the memory after the runs."""
 
 
 def figure(trial: Measured, statistic: str, case: str | None = None) -> float | None:
@@ -144,8 +147,10 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
     """
     done = trial.done
     if statistic == "memory" or statistic in KEPT:
-        held = done.peak_bytes if statistic == "memory" else getattr(done.kept, KEPT[statistic], None)
-        return None if held is None else float(held)
+        n_bytes = done.peak_bytes
+        if statistic in KEPT:
+            n_bytes = None if done.kept is None else KEPT[statistic](done.kept)
+        return None if n_bytes is None else float(n_bytes)
     if statistic == "mean" and case is None and done.n_callers > 1:
         # Callers overlap, so the sum of their latencies exceeds the time of the process for all runs.
         return done.wall_ns / done.n_runs if done.n_runs else None
@@ -160,7 +165,9 @@ def figure(trial: Measured, statistic: str, case: str | None = None) -> float | 
     return _mix(cases, [_of_case(c, statistic) for c in cases])
 
 
-def compared(ours: Measured, theirs: Measured, statistic: str, case: str | None = None) -> float | None:
+def trial_log_ratio(
+    ours: Measured, theirs: Measured, statistic: str, case: str | None = None
+) -> float | None:
     """Return log(ours / theirs) of two trials of one group; None if one was not measured.
 
     Paired statistics compare each turn with the other trial's turn of the same round.

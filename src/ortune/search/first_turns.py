@@ -44,7 +44,7 @@ class FirstTurns:
         ]
         return [*self.race.only_timed(CALIBRATION_BLOCKS), *(entry.arm for entry in chosen)]
 
-    def see(self, block: Block) -> None:
+    def count_turns(self, block: Block) -> None:
         """Count the turns of a block's plans, and rule out those that are clearly slower."""
         for arm in {trial.arm for trial in block.trials} & self.race.entries.keys():
             self._turns[arm] = self._turns.get(arm, 0) + 1
@@ -52,7 +52,7 @@ class FirstTurns:
             if (log_ratio(block, arm, LATENCIES[0]) or 0.0) > math.log(PLAINLY_SLOWER):
                 self._ruled_out.add(arm)
 
-    def again(self, trial_ns: float) -> tuple[list[Entry], float]:
+    def restart(self, trial_ns: float) -> tuple[list[Entry], float]:
         """Reset the turns for a repeated calibration, and remove the plans that no longer fit from the race.
 
         Args:

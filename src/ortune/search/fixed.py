@@ -83,7 +83,7 @@ class Fixed(Schedule):
         else:
             judgement = self.judgement = controls.unjudged(fixed)
         if not judgement.ok:
-            raise controls.failed(again=False)
+            raise controls.calibration_error(again=False)
         first = len(self.calibration)
         while len(self.blocks) < self.n_blocks and not self.left.stop and not self.late(len(self.arms)):
             index = first + len(self.blocks)

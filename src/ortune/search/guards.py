@@ -44,7 +44,7 @@ def guards(
     return tuple(ratios_by_guard.values())
 
 
-def beside(
+def other_changes(
     blocks: Sequence[Block], statistic: str, *, arm: str = NEW, base: str = BASE, alone: Sequence[Block] = ()
 ) -> tuple[FigureChange, ...]:
     """Return other changes: p50 if another time was compared, load time, and the other memory figures.
@@ -89,7 +89,7 @@ def waived(plan: Plan, default: Plan) -> tuple[str, ...]:
     return () if plan.provider_names[0] == default.provider_names[0] else ("memory",)
 
 
-def broken(
+def broken_guard(
     blocks: Sequence[Block], objective: Objective, allowed: Sequence[str], *, arm: str, base: str = BASE
 ) -> str:
     """Return the guard that a plan in the race breaks, with the option that allows it; "" if there is none.
@@ -111,7 +111,7 @@ def broken(
     return ""
 
 
-def over(trials: Sequence[Measured], limit_bytes: int | None) -> str:
+def over_memory(trials: Sequence[Measured], limit_bytes: int | None) -> str:
     """Return a clause on the largest peak memory of trials if it exceeds a limit; else ""."""
     peak = max((t.done.peak_bytes or 0 for t in trials), default=0)
     return f"peak {peak / 2**20:.0f} MiB" if limit_bytes is not None and peak > limit_bytes else ""

@@ -18,7 +18,7 @@ from ortune.objectives import Objective
 from ortune.records import Block, Failed, Measured, OutputDifference, Plan, PlanStatus
 from ortune.search.blocks import BASE, IDENTICAL, log_ratio
 from ortune.search.figures import without_latencies
-from ortune.search.guards import broken, over, waived
+from ortune.search.guards import broken_guard, over_memory, waived
 from ortune.search.phases import NEXT_TIMES
 from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import NextBlock, Schedule, ScheduleProgress, Steps
@@ -81,18 +81,18 @@ class Entry:
         return self.status is None
 
     @property
-    def sound(self) -> bool:
+    def is_sound(self) -> bool:
         """Whether it neither failed nor gave wrong outputs."""
         return self.status not in ("failed", "wrong-output")
 
     @property
-    def gives_up(self) -> bool:
+    def is_given_up(self) -> bool:
         """Whether it failed so often, or in such a way, that it is not run again."""
         at_once = any(failed.reason in AT_ONCE for failed in self.failures)
         return at_once or len(self.failures) >= FAILURES_ELIMINATE
 
     @property
-    def middle(self) -> float:
+    def median_log_ratio(self) -> float:
         """Median log ratio so far; 0 (equal to the default) before the first block."""
         return float(np.median(self.ratios)) if self.ratios else 0.0
 
@@ -148,7 +148,7 @@ class Halving(Schedule):
         return NEXT_TIMES * float(np.median(recent))
 
     @property
-    def seen(self) -> list[Block]:
+    def all_blocks(self) -> list[Block]:
         """All blocks in which plans ran: those of the calibration and of the race."""
         return [*self.earlier, *self.blocks]
 
@@ -176,12 +176,12 @@ class Halving(Schedule):
         # one block), a prior of 0.5 (expected -0.025), two blocks at -0.10: (2 x -0.10 - 0.025) / (2 + 2 + 1)
         # = -0.045.
         n, doubt = len(entry.ratios), (self.scale / PLANS_DIFFER) ** 2
-        return (n * entry.middle + doubt * entry.expected) / (n + 2 + doubt)
+        return (n * entry.median_log_ratio + doubt * entry.expected) / (n + 2 + doubt)
 
     def only_timed(self, n_blocks: int) -> list[str]:
         """Return the arm of the plan that is only timed until it has ``n_blocks`` blocks; else an empty list."""
         entry = self.timed_only
-        if entry is None or entry.gives_up or len(entry.ratios) >= n_blocks:
+        if entry is None or entry.is_given_up or len(entry.ratios) >= n_blocks:
             return []
         return [entry.arm]
 
@@ -209,8 +209,10 @@ class Halving(Schedule):
         # One block eliminates a plan if it is slower by more than noise can explain; the time of a second
         # block is better used for others. One block never decides in favour of a plan.
         limit = max(PLAINLY_LEAST, PLAINLY * self.scale)
-        if entry.live and entry.ratios and entry.middle > limit:
-            entry.eliminate("eliminated", Reason(code="slower-at-once", share_ratio=math.expm1(entry.middle)))
+        if entry.live and entry.ratios and entry.median_log_ratio > limit:
+            entry.eliminate(
+                "eliminated", Reason(code="slower-at-once", share_ratio=math.expm1(entry.median_log_ratio))
+            )
         return entry.live and len(entry.ratios) < blocks
 
     def round(self, entries: Sequence[Entry]) -> Steps[bool]:
@@ -258,9 +260,9 @@ class Halving(Schedule):
         if block.phase == "race":
             block = without_latencies(block)
             self.blocks.append(block)
-        self.see(block)
+        self.record_failures(block)
         if block.phase == "race":
-            self.rate(block)
+            self.record_ratios(block)
 
     def halve(self, entries: Sequence[Entry], *, last: bool) -> None:
         """Keep the better half and plans within the noise of the best, since two unlucky blocks must not lose a winner.
@@ -268,7 +270,9 @@ class Halving(Schedule):
         Plans of the better half are eliminated too if they are slower than the best and not faster than the default,
         and so are plans that cannot win by the evidence, or that break a guard.
         """
-        ranked = sorted((e for e in entries if not self.refuse(e)), key=lambda e: e.middle)
+        ranked = sorted(
+            (e for e in entries if not self.eliminate_by_guards(e)), key=lambda e: e.median_log_ratio
+        )
         # Half of them, rounded up: of three, two are kept, and the last one is always kept.
         keep = max(1, -(-len(ranked) // 2))
         for place, entry in enumerate(ranked):
@@ -276,30 +280,36 @@ class Halving(Schedule):
             # Example: with a scale of 1.5 % and two blocks, plans within 2 x 0.015 x sqrt(2 / 2) = 3 % are
             # kept together. The difference of two means of n blocks has a standard error of scale * sqrt(2 /
             # n).
-            behind = entry.middle - ranked[0].middle > NOISE * self.scale * math.sqrt(2 / len(entry.ratios))
+            behind = entry.median_log_ratio - ranked[0].median_log_ratio > NOISE * self.scale * math.sqrt(
+                2 / len(entry.ratios)
+            )
             # Half of the smallest gain that matters, since a plan may still reach it combined with others.
-            idle = entry.middle > -0.5 * math.log1p(self.worth)
+            idle = entry.median_log_ratio > -0.5 * math.log1p(self.worth)
             if entry.live and behind and idle:
                 entry.eliminate("eliminated", Reason(code="no-better", n=len(entry.ratios)))
             elif entry.live and place >= keep and behind and not last:
                 entry.eliminate("eliminated", Reason(code="slower-half", n=len(entry.ratios)))
-            elif entry.live and len(entry.ratios) >= ROUNDS[1] and entry.middle > np.log1p(self.worth):
+            elif (
+                entry.live
+                and len(entry.ratios) >= ROUNDS[1]
+                and entry.median_log_ratio > np.log1p(self.worth)
+            ):
                 entry.eliminate("eliminated", Reason(code="slower", n=len(entry.ratios)))
 
-    def refuse(self, entry: Entry) -> bool:
+    def eliminate_by_guards(self, entry: Entry) -> bool:
         """Eliminate a plan that exceeds the memory limit, or worsens another metric more than its guard allows.
 
         Returns:
             Whether it does.
         """
-        if peak := over(entry.trials, self.limit_bytes):
+        if peak := over_memory(entry.trials, self.limit_bytes):
             if entry.live:
                 entry.worsens = peak
                 entry.eliminate("eliminated", Reason(code="over-memory", text=peak))
             return True
         reference = CURRENT if self.with_current else BASE
         allowed = (*self.allowed, *waived(entry.plan, self.default))
-        why = broken(self.seen, self.objective, allowed, arm=entry.arm, base=reference)
+        why = broken_guard(self.all_blocks, self.objective, allowed, arm=entry.arm, base=reference)
         if why and entry.live:
             entry.worsens = why
             entry.eliminate("eliminated", Reason(code="worsens", text=why))
@@ -313,7 +323,7 @@ class Halving(Schedule):
         if evidence.log_evidence_above(entry.ratios, gain, self.scale) >= EVIDENCE_LIMIT:
             entry.eliminate("eliminated", Reason(code="below-worth", share_ratio=self.worth))
 
-    def see(self, block: Block) -> None:
+    def record_failures(self, block: Block) -> None:
         """Record the failures of a block and eliminate plans that failed too often."""
         base = next(t.outcome for t in block.trials if t.arm == BASE)
         if isinstance(base, Failed):
@@ -328,12 +338,12 @@ class Halving(Schedule):
                 continue
             if isinstance(trial.outcome, Failed):
                 entry.failures.append(trial.outcome)
-                if entry.gives_up and entry is not self.timed_only:
+                if entry.is_given_up and entry is not self.timed_only:
                     self._fail(entry, f"{trial.outcome.reason}: {trial.outcome.what}")
                 continue
             entry.ran = True
 
-    def rate(self, block: Block) -> None:
+    def record_ratios(self, block: Block) -> None:
         """Record the log ratios and trials of a counted block."""
         for trial in block.trials:
             entry = self.entries.get(trial.arm)

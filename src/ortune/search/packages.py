@@ -31,8 +31,8 @@ def alternative(search: Search, ranked: Sequence[Entry], winner: Entry) -> Entry
     needs = search.needs_package(winner.plan)
     other = next((entry for entry in ranked if search.needs_package(entry.plan) != needs), None)
     # A plan with another package matters only if it is faster than the best without one.
-    limit = least if needs else winner.middle + least
-    return other if other is not None and other.middle < limit else None
+    limit = least if needs else winner.median_log_ratio + least
+    return other if other is not None and other.median_log_ratio < limit else None
 
 
 def choose(search: Search, winner: Entry, other: Entry) -> Entry:

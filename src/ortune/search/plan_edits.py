@@ -12,7 +12,7 @@ from ortune.errors import UsageError
 from ortune.records import Plan
 
 
-def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
+def removable_parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     """Return the settings and rewrites of a plan by name, each with the plan without it.
 
     Parts of ``required`` and settings that keep outputs exact are excluded.
@@ -30,7 +30,7 @@ def parts(plan: Plan, required: Plan) -> list[tuple[str, Plan]]:
     return plans
 
 
-def only(plan: Plan, names: set[str], required: Plan) -> Plan:
+def with_only(plan: Plan, names: set[str], required: Plan) -> Plan:
     """Return the plan with only the named settings and rewrites, those of ``required``, and strict values."""
     return msgspec.structs.replace(
         plan,
@@ -62,7 +62,7 @@ def merge(under: Plan, over: Plan) -> Plan:
     )
 
 
-def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
+def with_change(plan: Plan, change: Plan, required: Plan) -> Plan | None:
     """Return the plan with a change, which wins in conflicts; None if the two are incompatible."""
     merged = merge(plan, change)
     for name in plan.settings.keys() & change.settings.keys():
@@ -85,13 +85,13 @@ def changed(plan: Plan, change: Plan, required: Plan) -> Plan | None:
     return merged
 
 
-def together(plans: Sequence[Plan], required: Plan) -> Plan | None:
+def combined(plans: Sequence[Plan], required: Plan) -> Plan | None:
     """Return the combination of plans; None if they contradict each other."""
     merged = required
     for plan in plans:
         if any(merged.settings.get(k, v) != v for k, v in plan.settings.items() if not _joined_by(k)):
             return None
-        after = changed(merged, plan, required)
+        after = with_change(merged, plan, required)
         if after is None:
             return None
         merged = after

@@ -31,7 +31,7 @@ LEAST = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LayerSet:
     """Layers that are decided together.
 
     Attributes:
@@ -47,7 +47,7 @@ class Question:
     measured: bool = True
 
 
-def answered(
+def measured_errors(
     expected: Sequence[float | None], measure: Callable[[int], float | None], otherwise: float
 ) -> tuple[list[tuple[float, bool]], bool]:
     """Return the error of each question with whether it was measured, and whether there was time for all measurements.
@@ -87,10 +87,10 @@ def answered(
     return [(errors.get(p, guesses[p]), p in errors) for p in range(len(expected))], done
 
 
-def keep_order(questions: Sequence[Question]) -> list[Question]:
+def float_order(questions: Sequence[LayerSet]) -> list[LayerSet]:
     """Return the order in which layers go back to float: those that save nothing first, then by error for time."""
 
-    def worth(question: Question) -> float:
+    def worth(question: LayerSet) -> float:
         # Squared, since independent errors add up by their squares.
         return math.inf if question.saved_ns <= 0 else question.error**2 / question.saved_ns
 
@@ -121,7 +121,7 @@ def merged(kinds: Sequence[str], times_ns: Sequence[float], most: int) -> list[l
     return groups
 
 
-def as_asked(
+def grouped_like(
     asked: Sequence[Sequence[str]], kinds: Sequence[str], times_ns: Sequence[float], most: int
 ) -> list[list[int]]:
     """Group layers like an earlier model's questions, and the remaining layers like ``merged``.
@@ -145,7 +145,7 @@ def as_asked(
 
 
 @dataclass(slots=True, kw_only=True)
-class Walk:
+class QuantizationWalk:
     """The walk of one quantization method, with its measured errors.
 
     Attributes:
@@ -154,7 +154,7 @@ class Walk:
         errors: Measured errors, including that of the fully quantized model.
     """
 
-    questions: Sequence[Question]
+    questions: Sequence[LayerSet]
     measure: Callable[[Kept], float | None]
     errors: dict[Kept, float] = field(default_factory=dict)
 
@@ -269,7 +269,7 @@ def front(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class ConfirmedSpeed:
     """A model that is confirmed to be faster: its error, and its time relative to float with the interval."""
 
     error: float
@@ -278,7 +278,7 @@ class Interval:
     high: float
 
 
-def to_ship(confirmed: Sequence[Interval]) -> int:
+def to_ship(confirmed: Sequence[ConfirmedSpeed]) -> int:
     """Return the index of the fastest model; among equally fast ones, that with the smallest error."""
     fastest = min(confirmed, key=lambda one: one.at)
     alike = [

@@ -36,7 +36,7 @@ def forecast(
     return f"{text}; to test all {wanted}: --budget {as_option(enough_s)}"
 
 
-def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
+def budget_too_short(trial_ns: float, budget_s: float, enough_s: int) -> str:
     """Return the sentence that the budget is too short for any change, and which budget is enough."""
     return (
         f"{in_words(budget_s)} is too short to confirm even one change, because each trial takes "
@@ -44,7 +44,7 @@ def nothing_held(trial_ns: float, budget_s: float, enough_s: int) -> str:
     )
 
 
-def explored(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
+def exploration_forecast(plans: int, wanted: int, *, left_ns: float, needed_ns: float, enough_s: int) -> str:
     """Return the sentence that plans are measured but none can be confirmed, with the times."""
     n = (
         f"at most {plans} of {wanted} configurations {'is' if plans == 1 else 'are'}"

@@ -14,7 +14,7 @@ from ortune.records import Plan
 from ortune.search import confirm, trial_counts
 from ortune.search.blocks import log_ratios
 from ortune.search.halving import Entry, Halving
-from ortune.search.plan_edits import changed, only, parts, together
+from ortune.search.plan_edits import combined, removable_parts, with_change, with_only
 from ortune.search.proposals.neighbours import neighbours
 from ortune.search.reasons import ENDED, Reason
 from ortune.search.schedule import Steps
@@ -29,7 +29,7 @@ CHECK = 4  # blocks of the ablated plan against the whole one, if more than one 
 PAYS = 0.5  # a setting stays if leaving it out costs at least this share of the smallest effect that matters
 
 
-def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
+def screen_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
     """Yield blocks of plans that the screening did not include, in groups as large as the time left allows.
 
     Args:
@@ -39,7 +39,7 @@ def try_rest(race: Halving, entries: Sequence[Entry], *, followed: bool = True) 
     """
     waiting = list(entries)
     while waiting:
-        gains = any(e.ratios and e.middle < -np.log1p(race.worth) for e in race.live())
+        gains = any(e.ratios and e.median_log_ratio < -np.log1p(race.worth) for e in race.live())
         # If a plan leads, a refinement step and ablation follow. Otherwise only untried plans can still win,
         # and get all of the time. With one reference a step takes 4 x (1 + 1 + 4) = 24 trials, and ablation
         # of two parts 36: 60 in all.
@@ -69,12 +69,12 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
         The new leader, or the old one if nothing beat it.
     """
     alone = sorted(
-        (e for e in race.entries.values() if e.ratios and e.sound),
+        (e for e in race.entries.values() if e.ratios and e.is_sound),
         key=race.rank,
     )
     for _ in range(STEPS):
         # A leader with almost no gain is not built on, since its steps would be ranked by noise.
-        if leader.middle >= -PAYS * np.log1p(race.worth):
+        if leader.median_log_ratio >= -PAYS * np.log1p(race.worth):
             return leader
         added = _added(race, leader, alone, required)
         better = yield from _raced_with(race, leader, added, required)
@@ -84,7 +84,7 @@ def combine(race: Halving, leader: Entry, required: Plan) -> Steps[Entry]:
     return leader
 
 
-def explore(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
+def try_neighbours(race: Halving, leader: Entry, required: Plan, cpus: int) -> Steps[Entry]:
     """Try the leader with each of its numbers one step lower or higher, in the same blocks; return the better plan."""
     near: list[Entry] = []
     for name, value in leader.plan.settings.items():
@@ -108,16 +108,16 @@ def _added(race: Halving, leader: Entry, alone: list[Entry], required: Plan) -> 
         taken = {name for e in helped for name in e.plan.settings}
         if (
             other.live
-            and other.middle < -PAYS * np.log1p(race.worth)
+            and other.median_log_ratio < -PAYS * np.log1p(race.worth)
             and not taken & other.plan.settings.keys()
         ):
             helped.append(other)
     # Everything that helped at once first; then each change by itself, in case two of them have the same
     # effect.
-    union = together([leader.plan, *(e.plan for e in helped)], required)
+    union = combined([leader.plan, *(e.plan for e in helped)], required)
     # Log ratios are added as if parts were independent, which only determines the order of the candidates.
     wished = [(union, sum(race.rank(e) for e in helped))]
-    wished += [(changed(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
+    wished += [(with_change(leader.plan, e.plan, required), race.rank(leader) + race.rank(e)) for e in alone]
     plans: dict[str, tuple[Plan, float]] = {}
     for plan, expected in wished:
         if plan is not None and plan.id not in race.entries and len(plans) < ADDED:
@@ -131,14 +131,16 @@ def _raced_with(race: Halving, leader: Entry, others: list[Entry], required: Pla
     """Yield blocks with the leader and others, and return the plan that is best in these."""
     field = [e for e in others if e.live]
     # Reserve the time for ablation, since parts without a proven gain should not be shipped.
-    race.reserved = ablation_trials(race, max((len(parts(e.plan, required)) for e in field), default=0))
+    race.reserved = ablation_trials(
+        race, max((len(removable_parts(e.plan, required)) for e in field), default=0)
+    )
     for blocks in BLOCKS:
         for _ in range(blocks):
             live = [e for e in field if e.live]
             if not live or not leader.live or not (yield from race.round([leader, *live])):
                 break
         # Further blocks only for the two best, since five would use up the time of the ablation.
-        sound = (e for e in field if e.live and e.ratios and not race.refuse(e))
+        sound = (e for e in field if e.live and e.ratios and not race.eliminate_by_guards(e))
         field = sorted(sound, key=lambda e: log_ratio_to(race, e, leader))[:2]
     race.reserved = 0
     for entry in others:
@@ -175,7 +177,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     Returns:
         The plan to confirm, and log(without a part / with it) per block, for each part that was measured.
     """
-    mine = parts(winner.plan, required)
+    mine = removable_parts(winner.plan, required)
     # On another provider than that of all plans, a single setting is compared with the provider by itself.
     if len(mine) < (2 if winner.plan.providers == required.providers else 1):
         return winner, {}
@@ -199,7 +201,7 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
         return winner, costs
     # Each part was left out while all others were there, so two with the same effect both look useless. If
     # more than one would be removed, the plan without all of them must be as fast in its own blocks.
-    plan = only(winner.plan, {name for name, kept in keep.items() if kept}, required)
+    plan = with_only(winner.plan, {name for name, kept in keep.items() if kept}, required)
     ablated = race.entries.get(plan.id) or Entry(
         plan=plan, origin="the winner without settings that have no gain"
     )
@@ -208,7 +210,9 @@ def ablate(race: Halving, winner: Entry, required: Plan) -> Steps[tuple[Entry, d
     ):
         # Each can be removed, but not all of them, since they have the same effect. The fastest plan without
         # one of them is used.
-        smaller = [e for name, e in without.items() if e.live and not keep[name] and not race.refuse(e)]
+        smaller = [
+            e for name, e in without.items() if e.live and not keep[name] and not race.eliminate_by_guards(e)
+        ]
         if not smaller:
             return winner, costs
         ablated = min(smaller, key=lambda e: log_ratio_to(race, e, winner))

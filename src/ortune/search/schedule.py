@@ -191,11 +191,11 @@ class Schedule(ABC):
                 self.judgement, self.calibration = failed or controls.unjudged(fixed), [*earlier, *blocks]
                 return self.judgement
             judgement = controls.judge(blocks, fixed)
-            earlier += blocks if judgement.ok else controls.dropped(blocks)
+            earlier += blocks if judgement.ok else controls.mark_dropped(blocks)
             # A failed result is returned only if there is no time to repeat the controls; the caller then
             # explores or stops.
             if judgement.ok or (failed is None and not again()):
                 self.judgement, self.calibration = judgement, earlier
                 return judgement
             failed = judgement
-        raise controls.failed(again=True)
+        raise controls.calibration_error(again=True)

@@ -74,7 +74,7 @@ class Sequential(Schedule):
             # Repeated once, since a disturbance is often over by then; repeating until they pass would make
             # the controls meaningless.
             if again or self._too_dear(0):
-                raise controls.failed(again=again)
+                raise controls.calibration_error(again=again)
         if not state.live:
             state.ended = "failed"
         elif self.design.sequential:
@@ -100,7 +100,7 @@ class Sequential(Schedule):
             late = self._next_ns(CONTROLS if design.controlled else ()) > self.left.ns
             if design.controlled and n < self._least and (late or self._too_dear(n)):
                 if state.calibrations > 1:
-                    raise controls.failed(again=False)
+                    raise controls.calibration_error(again=False)
                 # The sequential test gets its first scale from the controls; without them, use the exact test
                 # with a fixed number.
                 self.design = design = replace(design, sequential=False, controlled=False)
@@ -123,7 +123,7 @@ class Sequential(Schedule):
         judgement = controls.judge(blocks, self.rules.statistic)
         state.controls = list(judgement.controls)  # after a repeated calibration, only the second one counts
         if not judgement.ok:
-            state.blocks[first:] = controls.dropped(blocks)
+            state.blocks[first:] = controls.mark_dropped(blocks)
             return
         state.statistic, state.prior_scale = judgement.statistic, judgement.scale
         self.judgement, self.calibration = judgement, blocks

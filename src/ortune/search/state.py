@@ -12,12 +12,12 @@ from ortune.records import Block, Comparison, Control, Host, Measured, Plan, Ver
 from ortune.search import confirm, trial_counts
 from ortune.search.blocks import BASE
 from ortune.search.controls import Judgement
-from ortune.search.guards import beside, broken, guards
+from ortune.search.guards import broken_guard, guards, other_changes
 from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.plan_edits import is_exact
-from ortune.search.refine import PAYS, Costs, ablate, combine, explore, try_rest
+from ortune.search.refine import PAYS, Costs, ablate, combine, screen_rest, try_neighbours
 from ortune.search.schedule import Steps
-from ortune.search.waiting import differ_in_threads, judged
+from ortune.search.waiting import differ_in_threads, with_other_programs
 from ortune.stats import detect, intervals, pairs
 
 ERROR, BLIND_ERROR = 0.05, 0.01
@@ -77,9 +77,9 @@ class Search:
         return CURRENT if self.race.with_current else BASE
 
     def screen(self, waiting: Sequence[Entry], *, followed: bool = True) -> Steps[None]:
-        """Yield the first blocks of all plans, and of the waiting ones that fit; ``followed`` as in ``try_rest``."""
+        """Yield the first blocks of all plans, and of the waiting ones that fit; ``followed`` as in ``screen_rest``."""
         yield from self.race.screen(list(self.race.entries.values()))
-        yield from try_rest(self.race, waiting, followed=followed)
+        yield from screen_rest(self.race, waiting, followed=followed)
 
     def rank(self, n_blocks: int) -> Steps[None]:
         """Yield a number of blocks of every plan; only failing plans are removed, and time may run out before."""
@@ -94,7 +94,7 @@ class Search:
         leader = self.leader()
         if leader is not None:
             leader = yield from combine(race, leader, self.required)
-            leader = yield from explore(race, leader, self.required, cpus)
+            leader = yield from try_neighbours(race, leader, self.required, cpus)
         self.winner = leader if leader is not None and leader.live else self.leader()
         if self.winner is not None:
             self.winner, self.ablation = yield from ablate(race, self.winner, self.required)
@@ -106,7 +106,7 @@ class Search:
     def ranked(self) -> list[Entry]:
         """Return the plans that have enough blocks and may be confirmed, fastest first."""
         enough = [e for e in self.race.live() if len(e.ratios) >= trial_counts.ROUNDS[0]]
-        return [e for e in enough if not self.race.refuse(e)]
+        return [e for e in enough if not self.race.eliminate_by_guards(e)]
 
     def leader(self) -> Entry | None:
         """Return the plan to confirm, of those with enough blocks; None if there is none."""
@@ -124,16 +124,22 @@ class Search:
         if fastest is None or not self.needs_package(fastest.plan):
             return fastest
         own = next((entry for entry in ranked if not self.needs_package(entry.plan)), None)
-        if own is None or own.middle >= -PAYS * np.log1p(self.race.worth):
+        if own is None or own.median_log_ratio >= -PAYS * np.log1p(self.race.worth):
             return fastest
-        return fastest if fastest.middle - own.middle <= np.log1p(-self.worth_adopting) else own
+        return (
+            fastest
+            if fastest.median_log_ratio - own.median_log_ratio <= np.log1p(-self.worth_adopting)
+            else own
+        )
 
     def consider_default(self) -> None:
         """Make the untouched default the winner if the user runs something else and no plan is better."""
         race = self.race
-        if self.winner is not None and self.winner.middle < -PAYS * np.log1p(race.worth):
+        if self.winner is not None and self.winner.median_log_ratio < -PAYS * np.log1p(race.worth):
             return
-        self.default_worsens = broken(race.seen, race.objective, race.allowed, arm=BASE, base=CURRENT)
+        self.default_worsens = broken_guard(
+            race.all_blocks, race.objective, race.allowed, arm=BASE, base=CURRENT
+        )
         if not self.default_worsens:
             self.winner = race.add(Entry(plan=self.default, origin="the untouched default"))
 
@@ -142,10 +148,10 @@ class Search:
         """Error rate of the confirmation, for all its claims together."""
         return BLIND_ERROR if self.judgement.blind else ERROR
 
-    def blocks_to_tell(self) -> int:
+    def blocks_to_confirm(self) -> int:
         """Return the number of blocks to confirm half of the winner's gain in the race, at most the maximum."""
         assert self.winner is not None
-        effect = max(abs(float(np.expm1(self.winner.middle))), self.race.worth) / 2
+        effect = max(abs(float(np.expm1(self.winner.median_log_ratio))), self.race.worth) / 2
         needed = detect.blocks_needed(
             self.judgement.scale, effect, self.error, method="wilcoxon", most=trial_counts.MOST_CONFIRM
         )
@@ -166,7 +172,7 @@ class Search:
             return None
         if self.host is not None:
             threads = differ_in_threads(self._plan(arm), self._plan(base))
-            comparison = judged(
+            comparison = with_other_programs(
                 comparison,
                 self.confirmation,
                 statistic,
@@ -177,7 +183,9 @@ class Search:
                 favours=threads,
             )
         against = guards(self.confirmation, self.race.objective, arm=arm, base=base)
-        also = beside(self.confirmation, self.judgement.statistic, arm=arm, base=base, alone=self.alone)
+        also = other_changes(
+            self.confirmation, self.judgement.statistic, arm=arm, base=base, alone=self.alone
+        )
         return msgspec.structs.replace(comparison, guards=against, beside=also)
 
     def _plan(self, arm: str) -> Plan:
@@ -189,9 +197,9 @@ class Search:
         known = [*self.race.entries.values(), *self.others, *([self.winner] if self.winner else [])]
         return next((entry.plan for entry in known if entry.arm == arm), self.default)
 
-    def raced(self, arm: str) -> Comparison | None:
+    def race_comparison(self, arm: str) -> Comparison | None:
         """Return the comparison of an arm by the race's blocks, which is not a claim; None without blocks."""
-        comparison = confirm.compare(self.race.seen, arm, self.judgement.statistic, controlled=False)
+        comparison = confirm.compare(self.race.all_blocks, arm, self.judgement.statistic, controlled=False)
         return comparison and msgspec.structs.replace(comparison, phase="race")
 
     def comparison_alone(self) -> Comparison | None:
@@ -234,4 +242,4 @@ def preferred(ranked: Sequence[Entry]) -> Entry | None:
     slowest = np.log(pairs.wilcoxon_interval(ratios).ratio_high)
     # With too few blocks for an interval, use the slowest of all.
     slowest = slowest if np.isfinite(slowest) else ratios.max()
-    return fastest if slowest < exact.middle else exact
+    return fastest if slowest < exact.median_log_ratio else exact

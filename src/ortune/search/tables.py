@@ -184,7 +184,7 @@ def trade(
     Plans were measured at different times, and machines have phases. So each is judged by its ratio to the default in
     the same blocks, and shown as this ratio of the default's figures in the table above.
     """
-    plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.sound}}
+    plans = {BASE: search.default, **{e.arm: e.plan for e in search.race.entries.values() if e.is_sound}}
     if search.race.with_current and search.current is not None:
         plans[CURRENT] = search.current
     ratios = {
@@ -225,7 +225,7 @@ def _relative(search: Search, arms: Sequence[str], statistic: str) -> dict[str, 
     estimated over all arms together, since few have enough blocks. Arms with fewer than two blocks are omitted; the
     default comes first, with ratio 1.
     """
-    logs = {arm: log_ratios(search.race.seen, arm, statistic) for arm in arms if arm != BASE}
+    logs = {arm: log_ratios(search.race.all_blocks, arm, statistic) for arm in arms if arm != BASE}
     logs = {arm: values for arm, values in logs.items() if len(values) >= 2}
     middle = {arm: float(np.median(values)) for arm, values in logs.items()}
     if not logs:

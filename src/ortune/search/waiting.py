@@ -44,7 +44,7 @@ Again = Callable[[Sequence[Block], str], Comparison | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
+class TrialWaiting:
     """The waiting of one trial.
 
     Attributes:
@@ -61,7 +61,7 @@ def quiet_cpus(host: Host) -> float:
     return max(LEAST_BUSY, BUSY_SHARE * host.effective_cpus)
 
 
-def judged(
+def with_other_programs(
     comparison: Comparison,
     blocks: Sequence[Block],
     statistic: str,
@@ -86,7 +86,7 @@ def judged(
     """
     if statistic not in (*WAITED, *FROM_START):
         return comparison
-    by_arm = {name: [waited(t, host) for t in measured(blocks, name)] for name in (base, arm)}
+    by_arm = {name: [waiting_of(t, host) for t in measured(blocks, name)] for name in (base, arm)}
     known = [w for each in by_arm.values() for w in each if w is not None]
     if not known:
         return comparison
@@ -116,7 +116,7 @@ def judged(
 
 
 def _hidden(
-    comparison: Comparison, by_arm: Mapping[str, Sequence[Waited | None]], host: Host, *, favours: bool
+    comparison: Comparison, by_arm: Mapping[str, Sequence[TrialWaiting | None]], host: Host, *, favours: bool
 ) -> Comparison:
     """Return an inconclusive comparison with the other programs if the machine is busy.
 
@@ -140,19 +140,19 @@ def _hidden(
     return comparison if known else msgspec.structs.replace(comparison, more_blocks=None, more_s=None)
 
 
-def _share(waits: Sequence[Waited | None]) -> float:
+def _share(waits: Sequence[TrialWaiting | None]) -> float:
     """Return the mean share of waiting over the trials for which it is known; 0.0 if there are none."""
     shares = [w.share for w in waits if w is not None]
     return float(np.mean(shares)) if shares else 0.0
 
 
-def _used_cpus(known: Sequence[Waited]) -> float:
+def _used_cpus(known: Sequence[TrialWaiting]) -> float:
     return float(np.median([w.used_cpus for w in known]))
 
 
 def differ_in_threads(plan: Plan, base: Plan) -> bool:
     """Return whether two plans differ in threads, spinning or affinity."""
-    names, options = under_load()
+    names, options = load_settings()
     changed = {*plan.settings.items()} ^ {*base.settings.items()}
     if any(name in names for name, _ in changed):
         return True
@@ -163,13 +163,13 @@ def differ_in_threads(plan: Plan, base: Plan) -> bool:
     return any((provider, key) in options for provider, key, _ in ours ^ theirs)
 
 
-def under_load() -> tuple[set[str], set[tuple[str, str]]]:
+def load_settings() -> tuple[set[str], set[tuple[str, str]]]:
     """Return the settings of threads, spinning and affinity, by name, and as options (provider, key)."""
     found = [knob for knob in knobs.all_knobs().values() if knob.under_load]
     return {knob.name for knob in found}, {(knob.provider, knob.key) for knob in found if knob.provider}
 
 
-def waited(trial: Measured, host: Host) -> Waited | None:
+def waiting_of(trial: Measured, host: Host) -> TrialWaiting | None:
     """Return how long a trial waited for CPUs that other programs used; None if the system does not report it.
 
     Threads that wait for each other, because there are more of them than CPUs, wait on an idle machine too. At any
@@ -189,7 +189,7 @@ def waited(trial: Measured, host: Host) -> Waited | None:
         # Measured for all trials of the group together, so one of them may have waited for a larger share.
         some = sensors.waited_ratio(elapsed_ns)
         share = 0.0 if some is not None and some < FEW else used
-    return Waited(used_cpus=used, share=share)
+    return TrialWaiting(used_cpus=used, share=share)
 
 
 def _remains(
@@ -211,7 +211,7 @@ def _without_waiting(block: Block, arm: str, host: Host) -> Block:
     trials = []
     for trial in block.trials:
         if trial.arm == arm and isinstance(trial.outcome, Measured):
-            found = waited(trial.outcome, host)
+            found = waiting_of(trial.outcome, host)
             share = min(LONGEST, found.share) if found is not None else LONGEST
             done = _scaled(trial.outcome.done, 1 - share)
             trials.append(_with_done(trial, trial.outcome, done))

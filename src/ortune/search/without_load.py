@@ -14,13 +14,13 @@ import numpy as np
 
 from ortune.records import Block, Host, Plan
 from ortune.search.blocks import BASE, measured
-from ortune.search.waiting import quiet_cpus, under_load, waited
+from ortune.search.waiting import load_settings, quiet_cpus, waiting_of
 
 Set = TypeVar("Set")
 """A value of a setting, or of a provider option."""
 
 
-def rest_of(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan | None:
+def without_load_settings(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan | None:
     """Return a plan without the settings with a gain that depends on other programs.
 
     None if other programs do not use the CPUs, if the plan has no such setting, or if nothing else of it remains.
@@ -37,13 +37,13 @@ def rest_of(plan: Plan, base: Plan, blocks: Sequence[Block], host: Host) -> Plan
 
 def _busy(blocks: Sequence[Block], host: Host) -> bool:
     """Return whether other programs used more CPUs than on a quiet machine, in the median trial of the baseline."""
-    seen = [waited(trial, host) for trial in measured(blocks, BASE)]
+    seen = [waiting_of(trial, host) for trial in measured(blocks, BASE)]
     used = [each.used_cpus for each in seen if each is not None]
     return bool(used) and float(np.median(used)) > quiet_cpus(host)
 
 
 def _without(plan: Plan, base: Plan) -> Plan:
-    names, options = under_load()
+    names, options = load_settings()
     of_base = {provider.name: provider.options for provider in base.providers}
     return msgspec.structs.replace(
         plan,

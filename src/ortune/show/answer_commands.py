@@ -136,7 +136,7 @@ def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
     """Return the command that profiles a side's model with the user's inputs; empty if it cannot be expressed."""
-    options = None if work is None or len(work.cases) > 1 else _inputs(as_said(work))
+    options = None if work is None or len(work.cases) > 1 else _inputs(only_given(work))
     if options is None or side.plan.rewrites or side.plan.providers or side.runtime.source is not None:
         return []
     python = ["--runtime", _named(side.runtime)] if _was_named(side.runtime) else []
@@ -153,7 +153,7 @@ def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
     return [*profile, "--against", model_of(new), *plan_options(new.plan, "--b-")]
 
 
-def as_said(work: Workload) -> Workload:
+def only_given(work: Workload) -> Workload:
     """Return a workload of one shape without the inputs that ortune chose, since it chooses them again."""
     if len(work.cases) != 1:
         return work
@@ -162,7 +162,7 @@ def as_said(work: Workload) -> Workload:
     return msgspec.structs.replace(work, cases=(msgspec.structs.replace(case, inputs=chosen),))
 
 
-def told_line(session: str, store: str) -> list[str]:
+def report_line(session: str, store: str) -> list[str]:
     """Return the command that reports a session in full; empty if it was not stored."""
     where = ["--store", store] if store else []
     return ["ortune", "report", session, *where, "-v"] if session else []

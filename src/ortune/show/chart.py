@@ -91,7 +91,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
+class IntervalMark:
     """A point with its horizontal interval; an end that is None is unbounded."""
 
     middle: float
@@ -102,7 +102,7 @@ class Interval:
     y: float = 0.5
 
 
-Mark = Box | Dot | Segment | Interval
+Mark = Box | Dot | Segment | IntervalMark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +231,7 @@ def order_axis(n: int, first: str, last: str) -> Axis:
     return Axis(low=0.0, high=float(n), ticks=((0.0, first), (float(n), last)))
 
 
-def in_order(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
+def ordered_dots(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
     """Return one dot per value in order for an ``order_axis``; None is a gap."""
     spots = [(i + 0.5, value) for i, value in enumerate(values)]
     marks: list[Mark] = []

@@ -30,7 +30,9 @@ def checks(
     """
     missing = "controls not run" if comparison is not None and not controls else ""
     limits = [
-        text for text in (missing, *map(trouble, controls), *_guards(comparison, allowed), *more) if text
+        text
+        for text in (missing, *map(control_problem, controls), *_guards(comparison, allowed), *more)
+        if text
     ]
     lines = []
     if limits:
@@ -41,7 +43,7 @@ def checks(
     return [*lines, *(Line(text, "look") for text in about)]
 
 
-def trouble(control: Control) -> str:
+def control_problem(control: Control) -> str:
     """Return the problem with a control: it failed, or the wait was not detected; "" if it passed."""
     if control.name == "spike-in":
         if not control.ok:

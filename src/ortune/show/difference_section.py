@@ -8,7 +8,7 @@ from ortune.records import DifferenceRow, ProfileDifference
 from ortune.show import difference_tables, difference_words
 from ortune.show.chart import Axis, Box, Mark, Segment, signed_axis
 from ortune.show.document import Block, Cell, Column, Fold, Line, Pairs, Section, Table, table
-from ortune.show.profile_tables import Unit
+from ortune.show.profile_tables import TimeUnit
 
 NOTE = (
     "B minus A in the mean run, the largest contribution first. Line: its interval, which is wider with more rows. "
@@ -22,7 +22,7 @@ MOST_NODES = 60
 MOST_OPERATORS = 20
 
 
-def of(difference: ProfileDifference) -> list[Block]:
+def tables_and_notes(difference: ProfileDifference) -> list[Block]:
     """Return three tables with one bar per row, and notes on what only one side has; also used for comparisons.
 
     If the profiler's overhead hides the difference, there are no tables.
@@ -44,7 +44,7 @@ def of(difference: ProfileDifference) -> list[Block]:
 
 def why(difference: ProfileDifference) -> Section:
     """Return the difference of two profiles as a section below another verb's result."""
-    return Section(title="Where the difference lies", note=NOTE, blocks=of(difference))
+    return Section(title="Where the difference lies", note=NOTE, blocks=tables_and_notes(difference))
 
 
 def nodes(difference: ProfileDifference, most: int) -> list[Block]:
@@ -65,7 +65,7 @@ def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDiffer
     ]
 
 
-def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: Unit) -> Table:
+def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: TimeUnit) -> Table:
     columns = [
         Column("name", "name"),
         Column("", "chart", axis=axis, ends=("less", "more")),
@@ -74,7 +74,7 @@ def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: Unit) ->
     return table(columns, [_row(row, unit) for row in rows], title=title)
 
 
-def _axis(rows: Sequence[DifferenceRow], unit: Unit) -> Axis:
+def _axis(rows: Sequence[DifferenceRow], unit: TimeUnit) -> Axis:
     """Return a linear axis that includes zero; intervals may widen it to twice the largest difference."""
     values = [row.difference_ns for row in rows]
     limit = 2 * max((abs(v) for v in values), default=1.0) or 1.0
@@ -83,7 +83,7 @@ def _axis(rows: Sequence[DifferenceRow], unit: Unit) -> Axis:
     return signed_axis(values, lambda ns: unit.signed(ns) if ns else f"0 {unit.name}")
 
 
-def _row(row: DifferenceRow, unit: Unit) -> list[Cell]:
+def _row(row: DifferenceRow, unit: TimeUnit) -> list[Cell]:
     sure = row.low_ns is not None and not difference_tables.within_noise(row)
     hue = "more" if row.difference_ns > 0 else "less"
     marks: list[Mark] = [Box(x0=0.0, x1=row.difference_ns, y0=0.22, y1=0.78, hue=hue, sure=sure)]

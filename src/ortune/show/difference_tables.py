@@ -8,7 +8,7 @@ from ortune.records import CategoryName, DifferenceRow, GpuDifference, ProfileDi
 from ortune.show.document import Cell, Column, Table, table
 from ortune.show.numbers import factor, operations
 from ortune.show.numbers import size as memory_size
-from ortune.show.profile_tables import Unit, category_words, unit_of
+from ortune.show.profile_tables import TimeUnit, category_words, unit_of
 
 TOP_OPERATORS = 6
 TOP_NODES = 10
@@ -17,7 +17,7 @@ DROWNED = 3.0  # times the unprofiled run: above this slowdown a profile does no
 UNEVEN = 1.5  # ratio of the two sides' slowdowns above which the profiler may be the whole difference
 
 
-def unit(difference: ProfileDifference) -> Unit:
+def unit(difference: ProfileDifference) -> TimeUnit:
     """Return the unit of all its columns, chosen from the longer run."""
     return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
 
@@ -41,7 +41,7 @@ def _gpu(gpu: GpuDifference) -> Table:
     return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
 
 
-def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, most: int) -> Table:
+def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: TimeUnit, most: int) -> Table:
     """Return a table of the first ``most`` differences; without columns for interval and work if all are empty."""
     shown = rows[:most]
     columns = {
@@ -70,7 +70,7 @@ def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: Unit, mos
     )
 
 
-def _time(ns: float | None, unit: Unit) -> str:
+def _time(ns: float | None, unit: TimeUnit) -> str:
     return unit.show(ns) if ns is not None else ""
 
 
@@ -86,7 +86,7 @@ def work(row: DifferenceRow) -> str:
     return memory_size(round(size)) if size and (row.a_ns is None or row.b_ns is None) else ""
 
 
-def interval(row: DifferenceRow, unit: Unit) -> str:
+def interval(row: DifferenceRow, unit: TimeUnit) -> str:
     """Return the interval of the difference: "+2.90 to +3.50"; "" if there is none."""
     if row.low_ns is None or row.high_ns is None:
         return ""

@@ -56,7 +56,7 @@ def sentence(difference: ProfileDifference, name: str = "B") -> str:
     # The node must change in the same direction as the whole run.
     largest = next((row for row in difference.nodes if row.difference_ns * more > 0), None)
     if largest is not None and abs(largest.difference_ns) >= OWNER * abs(more):
-        text += f"; the node with the largest change is {shorten(largest.name, NAME)} ({owner(largest)})"
+        text += f"; the node with the largest change is {shorten(largest.name, NAME)} ({row_change(largest)})"
     elif difference.nodes or difference.same_ns:
         text += "; no single node explains it"
     return text
@@ -67,7 +67,7 @@ def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
     return msgspec.structs.replace(difference, sentence=sentence(difference, name))
 
 
-def no_reason(why: str) -> str:
+def reason_unknown(why: str) -> str:
     """Return the sentence that the reason of a proven difference is unknown."""
     return f"the source of the difference is unknown: {why}"
 
@@ -100,21 +100,21 @@ def _span(difference: ProfileDifference) -> str:
 
 def _alone(difference: ProfileDifference) -> str:
     """Return the nodes that differ although the whole run does not; "" if there are none."""
-    sure = certain(difference)
+    sure = beyond_noise(difference)
     if not sure:
         return ""
     # Nodes that ONNX Runtime inserted are only a consequence of what the user changed.
     row = next((row for row in sure if not row.name.startswith("inserted: ")), sure[0])
-    first = f"{shorten(row.name, NAME)} ({owner(row)})"
+    first = f"{shorten(row.name, NAME)} ({row_change(row)})"
     return f"; {f'{len(sure)} nodes differ, mainly' if len(sure) > 1 else 'one node differs:'} {first}"
 
 
-def certain(difference: ProfileDifference) -> list[DifferenceRow]:
+def beyond_noise(difference: ProfileDifference) -> list[DifferenceRow]:
     """Return the nodes that differ by more than noise, the largest difference first."""
     return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
 
 
-def owner(row: DifferenceRow) -> str:
+def row_change(row: DifferenceRow) -> str:
     """Return a row's change, with its work if that differs or the side if it is only on one."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:
@@ -162,7 +162,7 @@ def _plain(difference: ProfileDifference, more: float, name: str) -> str:
     return f"without the profiler, {name} takes {_more(plain)}"
 
 
-def became(difference: ProfileDifference, name: str = "B") -> str:
+def operator_change(difference: ProfileDifference, name: str = "B") -> str:
     """Return the largest change of operators: "9 Conv became ConvInteger in B"; "" if it is a small part."""
     kinds: dict[str, list[DifferenceRow]] = {}
     for row in difference.nodes:

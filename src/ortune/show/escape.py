@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.printable import no_commands, visible
+from ortune.printable import visible, without_job_commands
 from ortune.show.numbers import shorten
 
 LONGEST = 2000
@@ -17,7 +17,7 @@ def shown(text: str) -> str:
 def json_text(text: str) -> str:
     """Return an equivalent JSON document without characters that a terminal or a GitHub job would interpret."""
     safe = "".join(c if c.isprintable() else _json_escape(c) for c in text)
-    return no_commands(safe, "\\u0023#")
+    return without_job_commands(safe, "\\u0023#")
 
 
 def _json_escape(character: str) -> str:

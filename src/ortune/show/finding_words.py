@@ -29,7 +29,7 @@ BOUNDED = 0.2
 """Share of the run; if a fix may leave less than this, its bound is not worth reporting."""
 
 
-def no_time_for(left_out: Sequence[str], enough_s: float) -> str:
+def skipped_checks(left_out: Sequence[str], enough_s: float) -> str:
     """Return the sentence that checks were skipped for lack of time, with a sufficient budget."""
     names = list(dict.fromkeys(left_out))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
@@ -134,7 +134,7 @@ def _configured(document: Document, envelope: Envelope[Any]) -> Document:
     return replace(document, blocks=blocks)
 
 
-def introduced(document: Document, envelope: Envelope[Any]) -> Document:
+def with_common_parts(document: Document, envelope: Envelope[Any]) -> Document:
     """Return the document with the parts that all verbs share: alerts, and options set by a project's file."""
     return _configured(_alerted(document, envelope), envelope)
 

@@ -20,7 +20,7 @@ def sizes(peak: PeakInTurn) -> str:
     return f"{len(peak.sizes)} sizes in turn: {'; '.join(peak.sizes)}"
 
 
-def beside(peak: PeakInTurn | None) -> str:
+def peak_remark(peak: PeakInTurn | None) -> str:
     """Return the remark that follows a peak memory; "" if the model's sizes are fixed."""
     if peak is None:
         return ""

@@ -20,11 +20,11 @@ def duration(nanoseconds: float, digits: int = 3) -> str:
         return in_words(nanoseconds / 1e9)
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if abs(nanoseconds) >= size:
-            return f"{three(nanoseconds / size, digits)} {unit}"
+            return f"{significant(nanoseconds / size, digits)} {unit}"
     return f"{nanoseconds:.{digits - 3}f} ns"
 
 
-def three(value: float, digits: int = 3) -> str:
+def significant(value: float, digits: int = 3) -> str:
     """Return a number with that many significant digits, without an exponent."""
     whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
     return f"{value:.{digits - whole}f}"
@@ -40,7 +40,7 @@ def memory(size_bytes: float | None, digits: int = 3) -> str:
     if size_bytes >= 2**30:
         return f"{size_bytes / 2**30:.{digits - 1}f} GiB"
     mebibytes = size_bytes / 2**20
-    return f"{mebibytes:.0f} MiB" if digits <= 3 else f"{three(mebibytes, digits - 1)} MiB"
+    return f"{mebibytes:.0f} MiB" if digits <= 3 else f"{significant(mebibytes, digits - 1)} MiB"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -61,22 +61,24 @@ def speed(ratio: float) -> str:
 def factor(value: float) -> str:
     """Return a factor with three digits, or up to four decimals if it would round to 1: "1.34", "12.3", "1.004"."""
     if value >= 10:
-        return three(value)
+        return significant(value)
     digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
     return f"{value:.{2 if value == 1 else digits}f}"
 
 
 def times(value: float) -> str:
     """Return a factor: "1.11x", "17.3x"."""
-    return f"{three(value)}x"
+    return f"{significant(value)}x"
 
 
 def factors(ratio_low: float | None, ratio_high: float | None) -> str:
     """Return an interval of time ratios as speed-up factors: "1.09-1.13"; a missing bound is described in words."""
     if not ratio_low:
-        return f"{three(1 / ratio_high)} or more" if ratio_high else "no bound"
+        return f"{significant(1 / ratio_high)} or more" if ratio_high else "no bound"
     return (
-        f"{three(1 / ratio_high)}-{three(1 / ratio_low)}" if ratio_high else f"up to {three(1 / ratio_low)}"
+        f"{significant(1 / ratio_high)}-{significant(1 / ratio_low)}"
+        if ratio_high
+        else f"up to {significant(1 / ratio_low)}"
     )
 
 
@@ -124,7 +126,7 @@ def rounding(text: str) -> float:
 def rate(nanoseconds: float, digits: int = 3) -> str:
     """Return the throughput for a time per run: "847 runs/s"."""
     a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
-    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{three(a_second, digits)} runs/s"
+    return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{significant(a_second, digits)} runs/s"
 
 
 def difference(relative: float) -> str:
@@ -188,7 +190,7 @@ def size(n_bytes: int) -> str:
     """Return a file size: "713 B", "12.3 KiB", "4.52 MiB", "1.90 GiB"."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= scale:
-            return f"{three(n_bytes / scale)} {unit}"
+            return f"{significant(n_bytes / scale)} {unit}"
     return f"{n_bytes} B"
 
 
@@ -196,7 +198,7 @@ def operations(count: float) -> str:
     """Return a number of floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
     for unit, scale in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
         if count >= scale:
-            return f"{three(count / scale)} {unit}"
+            return f"{significant(count / scale)} {unit}"
     return f"{count:.0f} FLOP"
 
 

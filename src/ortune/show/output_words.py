@@ -37,7 +37,7 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
             else f"; accept with --tolerance {accepting:g}"
         )
         return f"outputs differ {beyond(distance)}{_at(distance)} ({error(distance)}){accepts}"
-    return f"outputs {alike(distance)}{_at(distance)}"
+    return f"outputs {closeness(distance)}{_at(distance)}"
 
 
 def _at(distance: OutputDifference) -> str:
@@ -80,11 +80,11 @@ def rounded(distance: OutputDifference) -> str:
     )
 
 
-def alike(distance: OutputDifference) -> str:
+def closeness(distance: OutputDifference) -> str:
     """Return how close accepted outputs are: "equal within 3e-7 (rows in another order)"."""
     if distance.reference_wrong:
         right = msgspec.structs.replace(distance, reference_wrong=False)
-        return f"{alike(right)} to the base's, which are wrong"
+        return f"{closeness(right)} to the base's, which are wrong"
     if distance.cause:
         return f"equal but for rounding: {rounded(distance)}"
     if not distance.accepted:

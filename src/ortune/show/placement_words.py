@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.catalogue.providers import CPU, find, short
+from ortune.catalogue.providers import CPU, find, short_name
 from ortune.records import BrowserPlace, Placement, Plan, TrialDone
 from ortune.show import output_words as compare_outputs
 from ortune.show.document import Column, Table, table
@@ -22,14 +22,16 @@ def placed(placement: Sequence[Placement]) -> list[str]:
     # A provider that runs nodes one by one has as many parts as nodes, and no transfers between them.
     several = first.n_parts > 1 and find(first.provider).compiles
     pieces = f" in {first.n_parts} parts" if several else ""
-    said = f"{short(first.provider)} runs {first.n_nodes} of {count(total, 'node')}{pieces}"
+    said = f"{short_name(first.provider)} runs {first.n_nodes} of {count(total, 'node')}{pieces}"
     if not others:
         return [
             said
             if pieces
-            else f"{short(first.provider)} runs {'the only node' if total == 1 else f'all {total} nodes'}"
+            else f"{short_name(first.provider)} runs {'the only node' if total == 1 else f'all {total} nodes'}"
         ]
-    stayed = "; ".join(f"{part.n_nodes} stayed on {short(part.provider)}: {_types(part)}" for part in others)
+    stayed = "; ".join(
+        f"{part.n_nodes} stayed on {short_name(part.provider)}: {_types(part)}" for part in others
+    )
     return [f"{said}; {stayed}"]
 
 

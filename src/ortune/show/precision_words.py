@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ortune.records import ENOUGH_INPUTS, Calibration, OutputDifference, Plan, PrecisionRow
 from ortune.show import rewrite_words
 from ortune.show.document import Cell, Column, Table, table
-from ortune.show.numbers import change, percent, size, span, three
+from ortune.show.numbers import change, percent, significant, size, span
 
 HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
@@ -60,13 +60,13 @@ def made_by(tool: str) -> str:
 
 def error(outputs: OutputDifference) -> str:
     """Return the error of a quantized model's outputs, relative to those of the original."""
-    parts = [f"relative L2 error {three(100 * outputs.relative_l2)} %"]
+    parts = [f"relative L2 error {significant(100 * outputs.relative_l2)} %"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")
     return ", ".join(parts)
 
 
-def rests_on(calibration: Calibration, row: PrecisionRow) -> str:
+def calibration_basis(calibration: Calibration, row: PrecisionRow) -> str:
     """Return the inputs for calibration and error, and that the result is not final if they are synthetic or few."""
     if not calibration.source:
         what = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ortune.catalogue.providers import CPU, profiled, short
+from ortune.catalogue.providers import CPU, profile_names, short_name
 from ortune.records import (
     Category,
     CategoryName,
@@ -15,8 +15,8 @@ from ortune.records import (
     fused_with,
 )
 from ortune.show.document import Cell, Column, Table, Tone, table
-from ortune.show.numbers import duration, percent, three
-from ortune.show.profile_tables import CATEGORIES, Unit, apportion, category_words, unit_of
+from ortune.show.numbers import duration, percent, significant
+from ortune.show.profile_tables import CATEGORIES, TimeUnit, apportion, category_words, unit_of
 
 NAME = 48
 """Characters of a node's name that are shown in a sentence."""
@@ -104,7 +104,7 @@ def category_name(name: CategoryName, result: ProfileResult) -> str:
         return "in nodes, by the host's clock"
     if name == "device-wait":
         return "waiting for the device, with transfers"
-    if name == "device-copies" and profiled(lambda p: p.queues) & result.providers.keys():
+    if name == "device-copies" and profile_names(lambda p: p.queues) & result.providers.keys():
         return "copies between devices, with waits"  # a copy waits for all work queued before it
     return CATEGORIES[name]
 
@@ -134,7 +134,7 @@ def absent_categories(result: ProfileResult) -> str:
     return f"nothing in: {', '.join(words)}" if words else ""
 
 
-def category_unit(result: ProfileResult) -> Unit:
+def category_unit(result: ProfileResult) -> TimeUnit:
     """Return the unit of the categories' times."""
     return unit_of(run_ns(result))
 
@@ -145,7 +145,7 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
     several = len({o.provider for o in of_run}) > 1
     rows = []
     for o in of_run[:most]:
-        provider = short(o.provider)
+        provider = short_name(o.provider)
         name = f"{o.op_type} on {provider}" if several and provider else o.op_type
         rows.append([Cell(name), *_part_cells(o.time_ns, o.n_nodes, result)])
     rest = of_run[most:]
@@ -206,7 +206,7 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
 
 def floor_ratio(node: ProfiledNode) -> str:
     """Return the node's time without interference over this machine's minimum for it: "1.4"; "" if unknown."""
-    return three(node.least_ns / node.floor_ns) if node.floor_ns else ""
+    return significant(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
 def wait(node: ProfiledNode) -> str:

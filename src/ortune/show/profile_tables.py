@@ -29,7 +29,7 @@ def category_words(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class TimeUnit:
     """A unit of time, with the number of digits that gives its largest value four significant ones.
 
     Attributes:
@@ -52,13 +52,13 @@ class Unit:
         return f"{round(ns / self.scale, self.digits) or 0.0:+.{self.digits}f}"
 
 
-def unit_of(largest_ns: float) -> Unit:
+def unit_of(largest_ns: float) -> TimeUnit:
     """Return the unit for a column of times with this largest time in ns."""
     size = abs(largest_ns)
     name, scale = next(((n, s) for n, s in (("s", 1e10), ("ms", 1e6), ("us", 1e3)) if size >= s), ("ns", 1.0))
     scale = 1e9 if name == "s" else scale  # milliseconds are used up to ten seconds
     whole = len(str(int(size / scale)))
-    return Unit(name=name, scale=scale, digits=min(3, max(0, 4 - whole)))
+    return TimeUnit(name=name, scale=scale, digits=min(3, max(0, 4 - whole)))
 
 
 def apportion(parts: Sequence[float], digits: int) -> list[float]:

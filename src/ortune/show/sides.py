@@ -62,8 +62,12 @@ class Changed:
 
 MORE_MEMORY = 1.01
 """Ratio from which on a whole interval of a memory figure is named as an increase."""
-MEMORY = {"peak memory": "peak_bytes", "idle memory": "idle_bytes", "memory after release": "released_bytes"}
-"""Fields of memory figures, by name."""
+MEMORY: dict[str, Callable[[Figures], float | None]] = {
+    "peak memory": lambda figures: figures.peak_bytes,
+    "idle memory": lambda figures: figures.idle_bytes,
+    "memory after release": lambda figures: figures.released_bytes,
+}
+"""Memory figures by name."""
 
 
 def statistic_name(statistic: str) -> str:
@@ -109,7 +113,7 @@ def _writer(statistic: str) -> Write:
     return rate if is_rate(statistic) else duration
 
 
-def beside(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
+def new_value(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
     """Return the new side's figure as ``values`` shows it; "" if either is unknown."""
     return values(base, new, comparison).rpartition(" -> ")[2]
 
@@ -121,7 +125,7 @@ def values(base: Figures | None, new: Figures | None, comparison: Comparison) ->
     estimate of the same change, because they are of different moments, and could contradict the ratio.
     """
     pair = paired(base, new, comparison)
-    return " -> ".join(written(*pair, _writer(comparison.statistic))) if pair else ""
+    return " -> ".join(written_pair(*pair, _writer(comparison.statistic))) if pair else ""
 
 
 def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
@@ -138,7 +142,7 @@ def with_values(comparison: Comparison, base: Figures | None, new: Figures | Non
     return msgspec.structs.replace(comparison, base_value=before, new_value=after)
 
 
-def written(before: float, after: float, write: Write) -> tuple[str, str]:
+def written_pair(before: float, after: float, write: Write) -> tuple[str, str]:
     """Return two values with three to five digits, so that their quotient is the factor shown with them."""
     if not before or not after:
         return write(before, 3), write(after, 3)
@@ -159,7 +163,7 @@ def _quotient(*texts: str) -> float:
 
 def case_value(case: CaseResult) -> str:
     """Return the new side's time for one shape of a mix: the base's times the paired ratio."""
-    return written(case.base_ns, case.base_ns * case.ratio, duration)[1]
+    return written_pair(case.base_ns, case.base_ns * case.ratio, duration)[1]
 
 
 def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
@@ -192,7 +196,7 @@ def sides_table(
         if changed and changed.ratio is not None and before and after:
             drifted = drifted or not changed.agrees(before, after, (texts[at], texts[-1]))
             after = before * changed.ratio
-            texts[at], texts[-1] = written(before, after, write)
+            texts[at], texts[-1] = written_pair(before, after, write)
         if name == "p50" and after and numbers[-1]:
             shown_p50, drift = after, after / numbers[-1]
         elif name == "p95" and after and after < shown_p50:
@@ -226,8 +230,8 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
         yield "p95", duration, [f.p95_ns for f in figures]
     if first != "CPU time per run":
         yield "CPU time per run", duration, [f.cpu_per_run_ns for f in figures]
-    for name, field in MEMORY.items():
-        values: list[float | None] = [getattr(f, field) for f in figures]
+    for name, size in MEMORY.items():
+        values = [size(f) for f in figures]
         # Memory after a run is only shown if memory was compared.
         if first != name and (name == "peak memory" or (first in MEMORY and any(values))):
             yield name, memory, values
@@ -240,8 +244,7 @@ def number(figures: Figures, statistic: str) -> float | None:
     """Return the figure of the statistic, in nanoseconds or bytes; None if unknown."""
     match kind(statistic):
         case "memory":
-            held: float | None = getattr(figures, MEMORY[statistic_name(statistic)])
-            return held
+            return MEMORY[statistic_name(statistic)](figures)
         case "cpu":
             return figures.cpu_per_run_ns
         case "cold":

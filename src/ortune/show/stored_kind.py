@@ -42,9 +42,10 @@ def stored_kind(verb: str) -> StoredKind[Any] | None:
     Args:
         verb: Verb as named by a document's schema, in letters and hyphens.
     """
-    return getattr(module_of(verb, "words"), "STORED", None)
+    words = module_of(verb, "words")
+    return vars(words).get("STORED") if words else None
 
 
-def both(a: str, b: str) -> str:
+def both_builds(a: str, b: str) -> str:
     """Return two builds in words, or one if they are equal."""
     return a if a == b else f"{a} and {b}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ortune.catalogue.providers import WEB_WEBGPU, find, short
+from ortune.catalogue.providers import WEB_WEBGPU, find, short_name
 from ortune.records import GpuRun, Plan, ProfileResult, Transfer
 from ortune.show.memory_words import size
 from ortune.show.numbers import duration, percent
@@ -68,9 +68,7 @@ def _included(plan: Plan, run: GpuRun | None) -> str:
         stays = [*_VALUES]
     if stays:
         which = " and ".join(f"{values}s" for values in stays)
-        return (
-            f"times on {short(provider.name)} exclude {which}, which stay on the device ({plan.describe()})"
-        )
+        return f"times on {short_name(provider.name)} exclude {which}, which stay on the device ({plan.describe()})"
     apart = "; ortune profile separates it" if provider.memory or provider == WEB_WEBGPU else ""
     apart = f"; with its defaults, {split(run)}" if run else apart
-    return f"times on {short(provider.name)} include the transfer of inputs and outputs{apart}"
+    return f"times on {short_name(provider.name)} include the transfer of inputs and outputs{apart}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 TRUST = "if you trust it, pass --trust-source, which opens it without confinement"
 
 
-def helps(error: BaseException) -> str:
+def advice(error: BaseException) -> str:
     """Return advice if the confinement caused an error; "" otherwise."""
     seen: BaseException | None = error
     while seen is not None:

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Iterable
 
 from .exported_program import plain
-from .source import Refused
+from .source import SourceRefused
 from .stored_archive import stored_entries
 
 _SAVER = "torch.export.save"
@@ -37,7 +37,7 @@ _OLD = ("serialized_exported_program.json", "version")
 """Entries of the format before PyTorch 2.8, which has no folder."""
 
 
-def rewritten(path: str, target: str) -> None:
+def write_checked(path: str, target: str) -> None:
     """Check an archive, and write its allowed contents.
 
     Args:
@@ -45,7 +45,7 @@ def rewritten(path: str, target: str) -> None:
         target: The new one.
 
     Raises:
-        Refused: It contains something else; the message names it.
+        SourceRefused: It contains something else; the message names it.
         OSError, ValueError, zipfile.BadZipFile: It is not such an archive.
     """
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
@@ -69,7 +69,7 @@ def rewritten(path: str, target: str) -> None:
                 with source.open(entry) as old, copy.open(info, "w") as new:
                     shutil.copyfileobj(old, new, 1 << 20)
             else:
-                raise Refused(
+                raise SourceRefused(
                     "the archive contains more than a program and its weights: %r" % name[:200], _INSTEAD
                 )
 
@@ -81,7 +81,7 @@ def _root(entries: Iterable[zipfile.ZipInfo]) -> str:
         return ""
     roots = {name.partition("/")[0] for name in names}
     if len(roots) != 1:
-        raise Refused(
+        raise SourceRefused(
             "the archive has more than one folder, or none: %s" % ", ".join(sorted(roots)[:3]), _INSTEAD
         )
     return roots.pop() + "/"
@@ -93,4 +93,4 @@ def _require_stored_tensors(name: str, data: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(data)) as inner:
             stored_entries(inner, len(data), _SAVER)
     elif name.endswith(".pt") and data:
-        raise Refused("%r is a pickle, which executes code when loaded" % name, _INSTEAD)
+        raise SourceRefused("%r is a pickle, which executes code when loaded" % name, _INSTEAD)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .exported_operators import is_allowed
-from .source import Refused, require_size
+from .source import SourceRefused, require_size
 from .stored_archive import objects
 
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
@@ -56,12 +56,14 @@ def plain(whole: Any) -> Any:
             part["metadata"] = {}
         for target in (part.get("target"), part.get("as_operator")):
             if target is not None and not is_allowed(str(target)):
-                raise Refused(
+                raise SourceRefused(
                     "the program calls %s, which is not on the list of operators" % _short(target), _INSTEAD
                 )
         for text in _texts(part.get("expr_str")):
             if not _is_arithmetic(text):
-                raise Refused("the program contains code instead of a size: %s" % _short(text), _INSTEAD)
+                raise SourceRefused(
+                    "the program contains code instead of a size: %s" % _short(text), _INSTEAD
+                )
         for key, value in part.items():
             _require_name(key, value)
             if isinstance(value, dict) and isinstance(value.get("sizes"), list):
@@ -77,7 +79,7 @@ def _require_name(key: str, value: Any) -> None:
         parts = list(_in_json(value)) if key in _TREES and value else []
         texts = [part for part in parts if isinstance(part, str)] if parts else list(_listed(value))
     except (ValueError, TypeError, RecursionError):
-        raise Refused("the program has a damaged description of its arguments", _INSTEAD) from None
+        raise SourceRefused("the program has a damaged description of its arguments", _INSTEAD) from None
     for part in parts:
         if isinstance(part, dict):
             _require_no_import(part)
@@ -86,7 +88,9 @@ def _require_name(key: str, value: Any) -> None:
     wrong += [] if _PLAIN_TEXT.fullmatch(key) else [key]
     if wrong:
         signs = "letters, digits and _" + ("" if form is _IDENTIFIER else ".,:/@+-")
-        raise Refused("a name in the program has more than %s: %s" % (signs, _short(wrong[0])), _INSTEAD)
+        raise SourceRefused(
+            "a name in the program has more than %s: %s" % (signs, _short(wrong[0])), _INSTEAD
+        )
 
 
 def _require_no_import(part: dict[str, Any]) -> None:
@@ -94,7 +98,9 @@ def _require_no_import(part: dict[str, Any]) -> None:
     module, name = part.get("default_factory_module", "builtins"), part.get("default_factory_name", "list")
     if "__enum__" in part or module != "builtins" or name not in _FACTORIES:
         what = part.get("fqn") if "__enum__" in part else "%s.%s" % (module, name)
-        raise Refused("the arguments of the program contain an object of Python: %s" % _short(what), _INSTEAD)
+        raise SourceRefused(
+            "the arguments of the program contain an object of Python: %s" % _short(what), _INSTEAD
+        )
 
 
 def _number(size: Any) -> int | None:

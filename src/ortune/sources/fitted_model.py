@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .source import Exported, Input, Refused, made_by, onnx_type
+from .source import ExportResult, Input, SourceRefused, made_by_function, onnx_type
 
 PACKAGES = {"sklearn": "scikit-learn", "lightgbm": "lightgbm", "xgboost": "xgboost"}
 _INPUT = "X"
@@ -33,7 +33,7 @@ class Fitted:
             "",
         )
         if not self.family:
-            raise Refused(
+            raise SourceRefused(
                 "the function returned a %s, which is not an estimator of %s"
                 % (type(estimator).__name__, ", ".join(PACKAGES.values())),
                 "return a fitted estimator, or (estimator, rows)",
@@ -52,7 +52,7 @@ class Fitted:
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
-    ) -> Exported:
+    ) -> ExportResult:
         """Export the model; the number of rows is always dynamic."""
         del dynamic
         with warnings.catch_warnings(record=True) as caught:
@@ -60,7 +60,7 @@ class Fitted:
             model = self._converted(opset or None)
         with open(path, "wb") as file:
             file.write(model.SerializeToString())
-        return Exported(inputs={_INPUT: _INPUT}, messages=[str(warning.message) for warning in caught])
+        return ExportResult(inputs={_INPUT: _INPUT}, messages=[str(warning.message) for warning in caught])
 
     def _converted(self, opset: int | None) -> Any:
         classifies = hasattr(self.estimator, "predict_proba")
@@ -110,7 +110,7 @@ class Fitted:
 
 def open_source(request: Mapping[str, Any]) -> Fitted:
     """Return the estimator that the user's function returns, with its example rows if any."""
-    product = made_by(request["source"], request["folder"])
+    product = made_by_function(request["source"], request["folder"])
     estimator, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
     return Fitted(estimator, rows)
 
@@ -124,7 +124,9 @@ def _columns(estimator: Any, rows: Any) -> int:
     if count is None and hasattr(estimator, "num_features"):
         count = estimator.num_features()
     if not count:
-        raise Refused("the estimator is not fitted", "fit it in the function, or return (estimator, rows)")
+        raise SourceRefused(
+            "the estimator is not fitted", "fit it in the function, or return (estimator, rows)"
+        )
     return int(count)
 
 

@@ -11,8 +11,8 @@ from ..worker import failures, protocol
 from ..worker.fence import Unfenced
 from ..worker.protocol import Link
 from . import confined, trial
-from .source import Refused, Source
-from .trial import cause, words
+from .source import Source, SourceRefused
+from .trial import cause, first_error_text
 
 _HELPS = {
     "out-of-memory": "free memory, and try again",
@@ -51,13 +51,13 @@ def main() -> None:
                 assert opened is not None
                 answer = _export(opened, request) if request["do"] == "export" else _run(opened, request)
             link.send(answer.pop("message"), elapsed_s=time.monotonic() - began, **answer)
-        except Refused as error:
+        except SourceRefused as error:
             link.send("failed", reason="refused", what=error.what, do=error.do)
         except Exception as error:  # a source that fails is data
             reason = failures.reason(cause(error), "running")
             known = _HELPS.get(reason, "")
-            do = known or (confined.helps(error) if is_confined else "")
-            link.send("failed", reason=reason if known else "failed", what=words(error), do=do)
+            do = known or (confined.advice(error) if is_confined else "")
+            link.send("failed", reason=reason if known else "failed", what=first_error_text(error), do=do)
         request = link.next_command()
 
 

@@ -9,7 +9,7 @@ import shutil
 import zipfile
 from typing import Any
 
-from .source import Refused
+from .source import SourceRefused
 from .stored_archive import objects, stored_entries
 
 INSTEAD = "pass the function that creates the model: module:function"
@@ -31,14 +31,14 @@ def copy_keras(path: str, target: str) -> None:
     """Write a ``.keras`` file again from its allowed entries, which must not unpack to more than the file's size.
 
     Raises:
-        Refused: It contains something else, or is not such a file; the message names the reason.
+        SourceRefused: It contains something else, or is not such a file; the message names the reason.
     """
     try:
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
             for entry in stored_entries(source, os.path.getsize(path), "model.save('model.keras')"):
                 name = entry.filename
                 if not _ENTRIES.fullmatch(name) or ".." in name.split("/"):
-                    raise Refused("the archive contains more than a model: %r" % name[:200], INSTEAD)
+                    raise SourceRefused("the archive contains more than a model: %r" % name[:200], INSTEAD)
                 info = zipfile.ZipInfo(name)
                 info.file_size = entry.file_size
                 if name == "config.json":
@@ -47,7 +47,7 @@ def copy_keras(path: str, target: str) -> None:
                     shutil.copyfileobj(old, new, 1 << 20)
     except (zipfile.BadZipFile, ValueError, RecursionError) as error:
         what = "it is not a .keras file: %s" % (str(error).partition("\n")[0] or type(error).__name__)
-        raise Refused(what, "save it with model.save('model.keras')") from error
+        raise SourceRefused(what, "save it with model.save('model.keras')") from error
 
 
 def _require_layers(config: Any) -> None:
@@ -57,13 +57,13 @@ def _require_layers(config: Any) -> None:
             continue
         module, name = part.get("module"), str(part["class_name"])
         if name in _RUN_CODE:
-            raise Refused("the file contains code, such as a Lambda layer: %s" % name[:200], INSTEAD)
+            raise SourceRefused("the file contains code, such as a Lambda layer: %s" % name[:200], INSTEAD)
         if module is not None and not _MODULE.fullmatch(str(module)):
-            raise Refused("the file creates %s of %s" % (name[:200], str(module)[:200]), INSTEAD)
+            raise SourceRefused("the file creates %s of %s" % (name[:200], str(module)[:200]), INSTEAD)
         settings = part.get("config")
         words = settings.get("vocabulary") if isinstance(settings, dict) else None
         if isinstance(words, str):
-            raise Refused(
+            raise SourceRefused(
                 "the layer %s reads its vocabulary from a file outside of the archive: %r"
                 % (name[:200], words[:200]),
                 "create the layer with the words themselves, vocabulary=[...], and save the model again",
@@ -74,7 +74,7 @@ def copy_saved_model(folder: str, target: str) -> None:
     """Copy the graph and variables of a SavedModel; if it describes the graph several times, only the checked one.
 
     Raises:
-        Refused: A part of it is a link out of its folder; the message names it.
+        SourceRefused: A part of it is a link out of its folder; the message names it.
     """
     os.makedirs(os.path.join(target, "variables"))
     _copy(folder, "saved_model.pb", target)
@@ -93,7 +93,7 @@ def _copy(folder: str, name: str, target: str) -> None:
 def _require_inside(folder: str, name: str) -> None:
     own, place = os.path.realpath(folder), os.path.realpath(os.path.join(folder, name))
     if os.path.commonpath([own, place]) != own:
-        raise Refused(
+        raise SourceRefused(
             "%s is a link to a place outside of the folder" % name,
             "copy the folder with what its links lead to (cp -rL), and pass the copy",
         )

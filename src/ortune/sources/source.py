@@ -13,7 +13,7 @@ from typing import Any, Protocol
 SMALLER = "export the model with smaller sizes"
 
 
-class Refused(Exception):
+class SourceRefused(Exception):
     """The source cannot be used as it is; the message gives the reason, and ``do`` the fix."""
 
     def __init__(self, what: str, do: str = "") -> None:
@@ -31,7 +31,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """Result of an exporter.
 
     Attributes:
@@ -68,7 +68,7 @@ class Source(Protocol):
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
-    ) -> Exported:
+    ) -> ExportResult:
         """Write an ONNX model; ``dynamic`` names dynamic axes by input, opset 0 is the exporter's default."""
         ...
 
@@ -93,7 +93,7 @@ def require_size(name: str, sizes: Sequence[int | None]) -> None:
         sizes: Its sizes; None for a dynamic one, which counts as 1.
 
     Raises:
-        Refused: It is larger.
+        SourceRefused: It is larger.
     """
     # A negative size, which the framework refuses, must not hide the others.
     digits = sum(math.log10(abs(size or 1)) for size in sizes)
@@ -102,7 +102,7 @@ def require_size(name: str, sizes: Sequence[int | None]) -> None:
             "the model computes a tensor of 1e%d elements, which this machine cannot hold: %.100r of shape %s"
         )
         shape = "x".join("?" if size is None else str(size)[:20] for size in sizes[:8])
-        raise Refused(what % (int(digits), name, shape), SMALLER)
+        raise SourceRefused(what % (int(digits), name, shape), SMALLER)
 
 
 def _memory_bytes() -> float:
@@ -112,14 +112,14 @@ def _memory_bytes() -> float:
         return math.inf
 
 
-def made_by(factory: str, folder: str) -> Any:
+def made_by_function(factory: str, folder: str) -> Any:
     """Return the result of the user's function ``module:function``; the folder is that of the command line."""
     module, _, name = factory.partition(":")
     sys.path.insert(0, folder)
     try:
         function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise Refused(
+        raise SourceRefused(
             "%s cannot be imported: %s" % (factory, error),
             "pass an environment with these packages: --source-python PATH",
         ) from error

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import Any
 
-from .source import Refused
+from .source import SourceRefused
 
 
 def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipfile.ZipInfo]:
@@ -18,17 +18,17 @@ def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipf
         saver: Function that writes such files, as users call it.
 
     Raises:
-        Refused: It would unpack to more than its size, or has two entries with the same name.
+        SourceRefused: It would unpack to more than its size, or has two entries with the same name.
     """
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if len(set(names)) != len(names):
-        raise Refused("the archive has two entries with the same name", "save it again with %s" % saver)
+        raise SourceRefused("the archive has two entries with the same name", "save it again with %s" % saver)
     packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
     unpacked = sum(entry.file_size for entry in entries)
     if packed or unpacked > size:
         what = "%r is compressed" % packed[0][:200] if packed else "its entries overlap"
-        raise Refused(
+        raise SourceRefused(
             "the archive unpacks to %.1f MB from %.1f MB: %s" % (unpacked / 1e6, size / 1e6, what),
             "save it again with %s, which compresses nothing" % saver,
         )

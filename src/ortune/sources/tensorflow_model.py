@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from .checkpoints import OF_SAVERS, misplaced
 from .saved_files import INSTEAD, copy_keras, copy_saved_model
-from .source import Exported, Input, Refused, made_by, onnx_type, require_size
+from .source import ExportResult, Input, SourceRefused, made_by_function, onnx_type, require_size
 from .tensorflow_operators import ALLOWED
 
 SIGNATURE = "serving_default"
@@ -40,7 +40,7 @@ class SavedModel:
         self.loaded = tf.saved_model.load(folder)
         if SIGNATURE not in self.loaded.signatures:
             signatures = ", ".join(self.loaded.signatures) or "none"
-            raise Refused(
+            raise SourceRefused(
                 "the SavedModel has no signature %s; it has %s" % (SIGNATURE, signatures),
                 "save it with model.export(folder)",
             )
@@ -58,12 +58,12 @@ class SavedModel:
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
-    ) -> Exported:
+    ) -> ExportResult:
         """Export with tf2onnx; dynamic sizes of the signature stay dynamic."""
         del dynamic
         arguments = ["--saved-model", self.folder, "--signature_def", SIGNATURE, "--output", path]
         _convert([*arguments, *(["--opset", str(opset)] if opset else [])])
-        return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
+        return ExportResult(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
         """Return the threads of operators; None if TensorFlow chooses them."""
@@ -98,7 +98,7 @@ class TfLite:
         others = sorted(_custom_operators(path) - (ALLOWED - OF_SAVERS))
         if others:
             what = "the file has operators of TensorFlow that are not on the list, which may access files: %s"
-            raise Refused(what % ", ".join(others)[:_LONGEST], INSTEAD)
+            raise SourceRefused(what % ", ".join(others)[:_LONGEST], INSTEAD)
         for tensor in self.interpreter.get_tensor_details():
             require_size(tensor["name"], [int(size) for size in tensor["shape"]])
         self.details = self.interpreter.get_input_details()
@@ -113,11 +113,11 @@ class TfLite:
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
-    ) -> Exported:
+    ) -> ExportResult:
         """Export with tf2onnx."""
         del dynamic
         _convert(["--tflite", self.path, "--output", path, *(["--opset", str(opset)] if opset else [])])
-        return Exported(inputs={tensor.name: tensor.name for tensor in self.inputs})
+        return ExportResult(inputs={tensor.name: tensor.name for tensor in self.inputs})
 
     def threads(self) -> int | None:
         """Return the requested number of threads."""
@@ -157,11 +157,11 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
     if request["kind"] == "tflite":
         return TfLite(source, threads)
     if request["factory"]:
-        product = made_by(source, request["folder"])
+        product = made_by_function(source, request["folder"])
         model, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
         if not hasattr(model, "export"):
             what = "the function returned a %s, which is not a Keras model" % type(model).__name__
-            raise Refused(what, "return the model, or (model, example inputs)")
+            raise SourceRefused(what, "return the model, or (model, example inputs)")
         return _of_keras(model, rows)
     copied = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.keras")
     if os.path.isfile(source):
@@ -197,7 +197,7 @@ def _keras_file(path: str) -> Any:
         else:
             lines = [line.strip() for line in text.splitlines() if line.strip()]
             what = "Keras cannot open it: %s" % (lines[0][:_LONGEST] if lines else type(error).__name__)
-        raise Refused(what, INSTEAD) from error
+        raise SourceRefused(what, INSTEAD) from error
 
 
 def _of_keras(model: Any, example: Any) -> SavedModel:
@@ -231,10 +231,10 @@ def _require_plain(folder: str) -> None:
         others = sorted({node.op for node in nodes} - ALLOWED - own)
         if others:
             what = "the SavedModel has operators that are not on the list, which may access files or run code: %s"
-            raise Refused(what % ", ".join(others)[:_LONGEST], INSTEAD)
+            raise SourceRefused(what % ", ".join(others)[:_LONGEST], INSTEAD)
         of_saver = misplaced(meta)
         if of_saver:
-            raise Refused("the SavedModel reads or writes checkpoints in a run: %s" % of_saver, INSTEAD)
+            raise SourceRefused("the SavedModel reads or writes checkpoints in a run: %s" % of_saver, INSTEAD)
 
 
 def _convert(arguments: Sequence[str]) -> None:

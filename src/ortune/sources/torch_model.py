@@ -20,8 +20,8 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from .exported_archive import rewritten
-from .source import Exported, Input, Refused, made_by, onnx_type
+from .exported_archive import write_checked
+from .source import ExportResult, Input, SourceRefused, made_by_function, onnx_type
 
 DYNAMO, SCRIPT = "dynamo", "torchscript"
 _GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})", re.ASCII)
@@ -73,7 +73,7 @@ class Torch:
 
     def export(
         self, exporter: str, dynamic: Mapping[str, Mapping[int, str]], opset: int, path: str
-    ) -> Exported:
+    ) -> ExportResult:
         """Export with ``torch.onnx.export``, with the given axes dynamic."""
         names = [tensor.name for tensor in self.inputs]
         options: dict[str, Any] = {"input_names": names, "external_data": False}
@@ -99,7 +99,7 @@ class Torch:
             for warning in caught
             if issubclass(warning.category, torch.jit.TracerWarning)
         ]
-        return Exported(inputs={name: name for name in names}, messages=messages)
+        return ExportResult(inputs={name: name for name in names}, messages=messages)
 
     def _shapes(self, dynamic: Mapping[str, Mapping[int, str]]) -> Any:
         """Return the dynamic axes in the structure of the arguments; None if there are none."""
@@ -149,12 +149,12 @@ def open_source(request: Mapping[str, Any]) -> Torch:
     is_confined = request.get("fence") is not None
     if not request["factory"]:
         return _of_program(_program(request["source"]), is_confined)
-    product = made_by(request["source"], request["folder"])
+    product = made_by_function(request["source"], request["folder"])
     if isinstance(product, torch.export.ExportedProgram):
         return _of_program(product, is_confined)
     module, *rest = product if isinstance(product, tuple) else (product,)
     if not isinstance(module, torch.nn.Module):
-        raise Refused(
+        raise SourceRefused(
             "the function returned a %s, which is not a torch.nn.Module" % type(module).__name__,
             "return the module, or (module, example inputs)",
         )
@@ -166,22 +166,22 @@ def _program(path: str) -> Any:
     """Return an exported program, read with weights_only."""
     try:
         checked = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.pt2")
-        rewritten(path, checked)
+        write_checked(path, checked)
         with _weights_only():
             return torch.export.load(checked)
-    except Refused:
+    except SourceRefused:
         raise
     except pickle.UnpicklingError as error:
         named = _GLOBAL.search(str(error))
         what = "a pickled object" if named is None else "objects of %s" % named[1]
-        raise Refused(
+        raise SourceRefused(
             "the file contains more than tensors: %s, which weights_only=True refuses" % what,
             "pass the function that creates the model: module:function",
         ) from error
     except (
         Exception
     ) as error:  # of a damaged file: RuntimeError, KeyError, and errors of zipfile, json and its schema
-        raise Refused(
+        raise SourceRefused(
             "it is not an exported program: %s" % (str(error).partition("\n")[0] or type(error).__name__),
             "save it with torch.export.save(torch.export.export(model, inputs), 'model.pt2')",
         ) from error
@@ -213,7 +213,7 @@ def _weights_only() -> Iterator[None]:
 
 def _of_program(program: Any, is_confined: bool) -> Torch:
     if program.example_inputs is None:
-        raise Refused(
+        raise SourceRefused(
             "the exported program has no example inputs",
             "save it again with torch.export.save, which stores them",
         )
@@ -239,7 +239,7 @@ def _example(
     ]
     missing = [name for name in parameters if name not in shapes]
     if missing:
-        raise Refused(
+        raise SourceRefused(
             "the function returned no example inputs, and the shape of %r is unknown" % missing[0],
             "return (module, (inputs,)) from it, or pass --shape %s:1x3x224x224" % missing[0],
         )

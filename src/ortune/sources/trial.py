@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..worker import cases, channels, failures, held, timing, trial
 from ..worker.protocol import VERSION, Link, Stop
-from .source import Refused, Source
+from .source import Source, SourceRefused
 
 MODULES = {
     "torch": "torch_model",
@@ -37,7 +37,7 @@ def open_source(request: dict[str, Any]) -> Source:
 
 def run(request: dict[str, Any], link: Link, lacking: str = "") -> NoReturn:
     """Run one trial from its request to its report; it does not start if the process could not be confined."""
-    failures.conclude(link, lambda: _run(request, link, lacking), words)
+    failures.conclude(link, lambda: _run(request, link, lacking), first_error_text)
 
 
 def _run(request: dict[str, Any], link: Link, lacking: str) -> None:
@@ -79,15 +79,15 @@ class SourceTrial(trial.Trial):
         start = timing.CLOCK()
         try:
             self.source = open_source({**self.side, "threads": self.threads, "fence": self.fence})
-        except Refused as error:
+        except SourceRefused as error:
             raise Stop("unsupported", error.what) from error
         self.load_ns = timing.CLOCK() - start
 
-    def make_callers(self) -> list[list[cases.Case]]:
+    def make_callers(self) -> list[list[cases.TimedCase]]:
         """Return the cases of each caller."""
         return [[self._case(feed) for feed in self.request["feeds"]] for _ in range(self.request["callers"])]
 
-    def _case(self, feed: dict[str, Any]) -> cases.Case:
+    def _case(self, feed: dict[str, Any]) -> cases.TimedCase:
         from ..worker import values
 
         fed, _ = values.read_feeds(feed["path"])
@@ -101,7 +101,7 @@ class SourceTrial(trial.Trial):
             outputs[:] = [(name, type_of(value)) for name, (_, value) in zip(names, results, strict=False)]
             return [value for _, value in results]
 
-        return cases.Case(feed, call, lambda: outputs, read)
+        return cases.TimedCase(feed, call, lambda: outputs, read)
 
     def report(self) -> dict[str, Any]:
         """Return the measurements, with the number of threads reported by the framework."""
@@ -122,7 +122,7 @@ def type_of(value: Any) -> str:
     return "tensor(%s)" % onnx_type(value.dtype)
 
 
-def words(error: BaseException) -> str:
+def first_error_text(error: BaseException) -> str:
     """Return the text of the first error, since exporters wrap it in pages of advice."""
     return _COLOURS.sub("", failures.first_lines(cause(error))).strip()
 

@@ -74,7 +74,7 @@ def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
+class ArrivalLoad:
     """Load measures of the calls of one process.
 
     Attributes:
@@ -111,7 +111,7 @@ def load_of(
     wall_ns: int,
     rate_per_s: float,
     callers: int,
-) -> Load:
+) -> ArrivalLoad:
     """Return the load measures of the calls of one process.
 
     Args:
@@ -127,7 +127,7 @@ def load_of(
     latencies = np.asarray(latency_ns, dtype=float)
     mean_ns, call_ns = float(latencies.mean()), busy_ns / latencies.size
     waited, late = (float(np.asarray(part, dtype=float).mean()) for part in (waited_ns, late_ns))
-    return Load(
+    return ArrivalLoad(
         waited_ns=waited,
         late_ns=late,
         waited_share=waited / mean_ns,

@@ -77,7 +77,7 @@ def _smallest_shift(
     return high
 
 
-def honest(smallest: float, interval: Interval) -> float | None:
+def reported_effect(smallest: float, interval: Interval) -> float | None:
     """Return the smallest detectable effect, at least half the observed interval's width; None if that is infinite.
 
     The closed forms only use a robust scale. If outliers widen the interval further, half its width is the effect that

@@ -28,7 +28,7 @@ Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Soaked:
+class SoakSeries:
     """One process of a soak.
 
     Attributes:
@@ -64,7 +64,7 @@ class Judged:
     returned_bytes: float | None
 
 
-def judge(processes: Sequence[Soaked], settled_call: float = 0.0) -> Judged:
+def judge(processes: Sequence[SoakSeries], settled_call: float = 0.0) -> Judged:
     """Return the verdict of a soak.
 
     Args:
@@ -127,7 +127,7 @@ def level(series: Series) -> float:
     return float(np.median(series.held_bytes[-max(1, series.calls.size // 8) :]))
 
 
-def explained(as_is_bytes: float, changed_bytes: float, least_bytes: float) -> tuple[float, bool]:
+def explained_share(as_is_bytes: float, changed_bytes: float, least_bytes: float) -> tuple[float, bool]:
     """Return the share of a rise that a change removes, and whether the change is its cause.
 
     Args:

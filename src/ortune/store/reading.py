@@ -108,7 +108,7 @@ def header(head: SessionHead) -> Header:
         return Header()
 
 
-def about(head: SessionHead, model: str) -> bool:
+def is_about(head: SessionHead, model: str) -> bool:
     """Return whether a session is about a file with that name, as its model or one of its sides."""
     result = header(head)
     return Path(model).name in {Path(name).name for name in (result.model, result.a, result.b)}

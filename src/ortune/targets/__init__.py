@@ -26,7 +26,7 @@ WEB = "web"
 @cache
 def all_targets() -> dict[str, Target]:
     """Return every target by name; the CPU, the base of all comparisons, is first."""
-    return {p.target: _target(p.target) for p in providers.that(lambda p: p.target)}
+    return {p.target: _target(p.target) for p in providers.providers_with(lambda p: p.target)}
 
 
 @cache
@@ -54,7 +54,7 @@ def find(name: str) -> Target:
 
 def in_browsers() -> tuple[str, ...]:
     """Return the names of the targets in a browser; WebAssembly, the base of their comparisons, is first."""
-    in_page = providers.that(lambda p: p.target and p.in_page)
+    in_page = providers.providers_with(lambda p: p.target and p.in_page)
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 

@@ -10,13 +10,13 @@ from ortune.catalogue.providers import CPU, find
 from ortune.records import ProviderReport, Runtime
 from ortune.runtimes import libraries
 from ortune.runtimes.elf import needed
-from ortune.runtimes.here import lacking
-from ortune.runtimes.probe import ProbeReport, absent, use
+from ortune.runtimes.local_support import lacking
+from ortune.runtimes.probe import ProbeReport, missing_libraries, try_provider
 
 NO_DEVICE = "no such device was found"
 
 
-def tried(provider: str, runtime: Runtime) -> ProviderReport:
+def provider_report(provider: str, runtime: Runtime) -> ProviderReport:
     """Test whether a provider can be used that is in the build, or in a plug-in wheel.
 
     Every provider except the CPU's is tested by creating a session in a separate process, because only a session shows
@@ -26,7 +26,7 @@ def tried(provider: str, runtime: Runtime) -> ProviderReport:
     if provider == CPU.name:
         return ProviderReport(name=provider, in_build=in_build, usable=in_build)
     p = find(provider)
-    answer = use(runtime.python, provider, dict(p.needs))
+    answer = try_provider(runtime.python, provider, dict(p.needs))
     wheel = "" if in_build else runtime.plugins.get(provider, "")
     software = p.emulated_by(answer.devices)
     if provider in answer.session_providers:
@@ -55,7 +55,7 @@ def _obstacle(answer: ProbeReport, python: str) -> tuple[str, str]:
     """Return why a session does not get a provider, and the command that fixes it, else ""."""
     if answer.library and answer.library_error and not answer.preloaded:
         linked = needed(Path(answer.library))
-        why, do = libraries.lacking(linked, absent(python, linked), python)
+        why, do = libraries.lacking(linked, missing_libraries(python, linked), python)
         if why:
             return why, do
     if answer.missing or (answer.library_error and not answer.preloaded):

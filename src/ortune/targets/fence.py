@@ -34,7 +34,7 @@ def fence_of(reads: Iterable[str | Path], folder: Path, memory_share: float = Li
     )
 
 
-class Room:
+class FreeSpaceMonitor:
     """Monitor of the free space on the disk of a folder and in memory, compared with its start.
 
     Files in shared memory belong to no process, and many files may each be below the limit of one.

@@ -10,7 +10,7 @@ from ortune.records import ProviderReport, Runtime, RuntimeReport
 from ortune.runtimes.probe import ProbeReport, ask
 from ortune.runtimes.runtimes import builds
 from ortune.targets.browser.setup import BrowserSetup
-from ortune.targets.discover import tried
+from ortune.targets.discover import provider_report
 
 
 def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeReport:
@@ -26,7 +26,7 @@ def report(runtime: Runtime, browser: BrowserSetup | None = None) -> RuntimeRepo
     reports: list[ProviderReport] = []
     if look.providers:
         own = dict.fromkeys([*look.providers, *look.plugins])
-        reports += [tried(name, runtime) for name in own if name != REMOTE.name]
+        reports += [provider_report(name, runtime) for name in own if name != REMOTE.name]
         named = {item.name for item in reports}
         others = [target for target in targets.all_targets().values() if target.provider.name not in named]
         reports += [target.discover(runtime, browser) for target in others]

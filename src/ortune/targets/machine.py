@@ -70,7 +70,7 @@ class Machine:
         return self._browser or BrowserSetup()
 
     @cached_property
-    def seen(self) -> Host:
+    def trial_host(self) -> Host:
         """The machine as trials see it: a remote browser, or an emulated pod, which is smaller."""
         if self.remote is not None and self.remote.hello is not None:
             from ortune.targets.browser.remote import described  # brings an HTTP server
@@ -108,10 +108,10 @@ class Machine:
         """Allocators that can be preloaded, with the paths of their libraries."""
         return {} if self.elsewhere else platform.allocators()
 
-    def sensors(self) -> platform.Snapshot:
+    def sensors(self) -> platform.SensorSnapshot:
         """Return the current sensors; in an emulated pod, with the pod's throttling."""
         if self.elsewhere:
-            return platform.Snapshot()
+            return platform.SensorSnapshot()
         now = platform.read_sensors()
         throttling = self.pod.throttling() if self.pod else ()
         return replace(now, throttling=throttling) if throttling else now
@@ -120,7 +120,7 @@ class Machine:
         """Sleep while no work of ortune runs."""
         time.sleep(seconds)
 
-    def taken_cpus(self, since: platform.Snapshot) -> float | None:
+    def taken_cpus(self, since: platform.SensorSnapshot) -> float | None:
         """Return the CPUs used by other programs since a snapshot, less those closed to trials; None if unknown."""
         used = platform.between(since, self.sensors())
         if used.others_cpu_us is None or not used.elapsed_ns:

@@ -15,7 +15,7 @@ import msgspec
 
 from ortune.catalogue import knobs, providers
 from ortune.catalogue.captured_graph import captures
-from ortune.platform import Snapshot, between
+from ortune.platform import SensorSnapshot, between
 from ortune.records import (
     Applied,
     Batch,
@@ -37,15 +37,15 @@ from ortune.records import (
     TurnOver,
     Warm,
 )
-from ortune.targets.far import FarChild
 from ortune.targets.ignored import ignored
 from ortune.targets.machine import Machine
-from ortune.targets.task import Task
+from ortune.targets.remote_process import RemoteChild
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Runner
 from ortune.targets.worker import POLL_LOADING_S, Worker
 
 
-class Process(Worker):
+class ProcessRunner(Worker):
     """A runner that is a process of this machine.
 
     Args:
@@ -57,12 +57,12 @@ class Process(Worker):
     """
 
     def __init__(
-        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+        self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> None:
         super().__init__(task.runtime, task.folder, task.scratch, task.limits, machine.pod_bytes)
         self.task, self.settings, self.machine, self.group = task, settings, machine, group
         self._started_at = ""
-        self._there: list[Snapshot] = []
+        self._there: list[SensorSnapshot] = []
 
     @property
     def others_bytes(self) -> int:
@@ -127,7 +127,7 @@ class Process(Worker):
         self._look_there()
         self._turn(Finish(), TrialDone)
 
-    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+    def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
         """Return the outcome, after it is closed."""
         end = self.end
         failed = self.failed(end.read_back if isinstance(end, TrialDone) else ())
@@ -176,7 +176,11 @@ class Process(Worker):
 
     def _look_there(self) -> None:
         """Read the sensors of another machine, whose process is still alive."""
-        if self.live and isinstance(self.child, FarChild) and (snapshot := self.child.sensors()) is not None:
+        if (
+            self.live
+            and isinstance(self.child, RemoteChild)
+            and (snapshot := self.child.sensors()) is not None
+        ):
             self._there.append(snapshot)
 
     def _require_options(self) -> None:
@@ -192,7 +196,9 @@ class Process(Worker):
     def _memory_trouble(self) -> str:
         """Return how far it exceeds its memory limits; "" if not, or if another process that is loading is larger."""
         loading = [
-            process for process in self.group if isinstance(process, Process) and process.phase != "running"
+            process
+            for process in self.group
+            if isinstance(process, ProcessRunner) and process.phase != "running"
         ]
         if self in loading and any(process.held_bytes > self.held_bytes for process in loading):
             return ""

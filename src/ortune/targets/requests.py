@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ortune import platform, targets
 from ortune.catalogue import knobs
-from ortune.catalogue.computed.web_build import build_of, idle_in
+from ortune.catalogue.computed.web_build import build_of, why_no_effect
 from ortune.records import Applied, FailureReason, Plan, Runtime, Value
 from ortune.targets import Target
 
@@ -31,7 +31,7 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
     knob = knobs.find(name)
     if knob.channel not in target.channels:
         raise CannotApply("unsupported", f"{name} does not apply to the target {target.name}")
-    too_old = knobs.too_old(knob, runtime.version_of(plan))
+    too_old = knobs.why_too_old(knob, runtime.version_of(plan))
     if too_old:
         raise CannotApply("unsupported", too_old)
     if knob.system not in ("", sys.platform):
@@ -40,10 +40,10 @@ def _one(name: str, value: Value, plan: Plan, runtime: Runtime, target: Target) 
         raise CannotApply(
             "unsupported", f"{name} is a setting of {knob.provider}, which the plan does not have"
         )
-    idle = idle_in(knob, build_of(plan.settings, plan.provider_names[0]))
+    idle = why_no_effect(knob, build_of(plan.settings, plan.provider_names[0]))
     if idle:
         raise CannotApply("unsupported", idle)
-    if not knob.runs(str(value), plan.provider_names[0]):
+    if not knob.runs_on(str(value), plan.provider_names[0]):
         raise CannotApply("unsupported", f"{name}={value} does not support {plan.provider_names[0]}")
     if runtime.host is not None and (knob.channel == "preload" or knob.is_cache):
         raise CannotApply(

@@ -9,13 +9,13 @@ from ortune import targets
 from ortune.records import Failed, Outcome
 from ortune.targets.machine import Machine
 from ortune.targets.requests import CannotApply, applied
-from ortune.targets.source import SourceTrial
-from ortune.targets.task import Task
+from ortune.targets.source import SourceRunner
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import ALONE, Runner, Turns, load, take_turns
 
 
 def run(
-    tasks: Sequence[Task],
+    tasks: Sequence[TrialTask],
     machine: Machine,
     turns: Turns = ALONE,
     rng: random.Random | None = None,
@@ -58,11 +58,11 @@ def run(
     )
 
 
-def _prepared(task: Task, machine: Machine, group: Sequence[Runner]) -> Runner | Failed:
+def _prepared(task: TrialTask, machine: Machine, group: Sequence[Runner]) -> Runner | Failed:
     try:
         settings = applied(task.plan, task.runtime)
     except CannotApply as error:
         return Failed(plan=task.plan.id, reason=error.reason, what=str(error), phase="preparing")
     if task.runtime.source is not None:
-        return SourceTrial(task, settings, machine, group)
+        return SourceRunner(task, settings, machine, group)
     return targets.of(task.plan).runner(task, settings, machine, group)

@@ -25,8 +25,8 @@ from ortune.records import (
     TrialRequest,
 )
 from ortune.targets.machine import Machine
-from ortune.targets.process import Process
-from ortune.targets.task import Limits, Task
+from ortune.targets.process import ProcessRunner
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.worker import Worker
 
 _COUNTER = "<QQ"
@@ -49,7 +49,7 @@ class SoakTask:
         nodes: Whether ONNX Runtime records the memory of each node.
     """
 
-    task: Task
+    task: TrialTask
     fresh: tuple[FreshInput, ...]
     seed: int
     recreate: int = 0
@@ -57,7 +57,7 @@ class SoakTask:
     nodes: bool = False
 
 
-class Soaking(Process):
+class Soaking(ProcessRunner):
     """A soak process, from its start to its last message.
 
     Attributes:

@@ -31,9 +31,9 @@ from ortune.records import (
 )
 from ortune.runtimes.environment import clean_environment
 from ortune.targets.archive import write_sources
-from ortune.targets.fence import Lacking, Room, fence_of
+from ortune.targets.fence import FreeSpaceMonitor, Lacking, fence_of
 from ortune.targets.machine import held_bytes, over_memory
-from ortune.targets.process import Process
+from ortune.targets.process import ProcessRunner
 from ortune.targets.task import Limits
 
 Answer = TypeVar("Answer", bound=Record)
@@ -91,7 +91,7 @@ class SourceProcess:
                 log=log,
             )
         self._lines = self._child.lines()
-        self._room = Room(folder)
+        self._room = FreeSpaceMonitor(folder)
 
     def __enter__(self) -> Self:
         """Return this process."""
@@ -125,7 +125,7 @@ class SourceProcess:
                 self._child.sleep(True)
                 return reply
 
-    def take(self, folder: Path, target: Path) -> None:
+    def copy_out(self, folder: Path, target: Path) -> None:
         """Copy the files of a folder that the process wrote to another place, since it may still have them open."""
         target.mkdir()
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -171,12 +171,12 @@ class SourceProcess:
         return lines[-1] if lines else "it printed nothing"
 
 
-class SourceTrial(Process):
+class SourceRunner(ProcessRunner):
     """A runner of a source model: the process of its framework, which takes turns as a worker does."""
 
     def start(self) -> None:
         """Start the process, and monitor disk and memory from then on."""
-        self._room = Room(self.folder)
+        self._room = FreeSpaceMonitor(self.folder)
         super().start()
 
     def program(self) -> Path:

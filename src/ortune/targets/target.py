@@ -12,10 +12,10 @@ from ortune.catalogue.providers import CPU
 from ortune.records import Applied, Channel, Measured, Plan, ProviderReport, ProviderSpec, Runtime
 
 if TYPE_CHECKING:
-    from ortune.platform import Snapshot
+    from ortune.platform import SensorSnapshot
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.targets.machine import Machine
-    from ortune.targets.task import Task
+    from ortune.targets.task import TrialTask
     from ortune.targets.turns import Runner
 
 
@@ -59,14 +59,14 @@ class Target:
     def discover(self, runtime: Runtime, browser: BrowserSetup | None = None) -> ProviderReport:
         """Report whether a runtime, or in a browser the user's one, can run the provider, or why not."""
         from ortune.runtimes import made
-        from ortune.runtimes.here import lacking
-        from ortune.targets.discover import tried
+        from ortune.runtimes.local_support import lacking
+        from ortune.targets.discover import provider_report
 
         del browser
         if self.provider.name in runtime.offered:
-            return tried(self.provider.name, runtime)
+            return provider_report(self.provider.name, runtime)
         p = self.provider
-        if not runtime.error and any(one.name == self.name for one in made.made()):
+        if not runtime.error and any(one.name == self.name for one in made.installed()):
             why, do = f"not in this build, but in the runtime {self.name}", f"add --runtime {self.name}"
             return ProviderReport(name=p.name, in_build=False, usable=False, why=why, do=do)
         why = runtime.error or self.why_absent(platform.system())
@@ -80,7 +80,7 @@ class Target:
 
     def where_it_is(self, system: str) -> str:
         """Return how to get a provider that a build lacks on a ``platform.system()``, or why that is impossible."""
-        from ortune.runtimes.here import lacking, systems
+        from ortune.runtimes.local_support import lacking, systems
 
         p = self.provider
         if not p.wheel:
@@ -94,17 +94,17 @@ class Target:
         return missing or p.by_hand or p.otherwise or f"pip install {p.wheel} in a separate environment"
 
     def runner(
-        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+        self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """Return the runner of one trial; ``group`` contains all runners alive at the same time, itself included."""
-        from ortune.targets.process import Process
+        from ortune.targets.process import ProcessRunner
 
-        return Process(task, settings, machine, group)
+        return ProcessRunner(task, settings, machine, group)
 
     def emulated(self, trial: Measured) -> str:
         """Return the provider's name if the trial ran on an emulated device; else ""."""
         return self.provider.name if self.provider.emulated_by(trial.done.devices) else ""
 
-    def sensors(self, machine: Machine) -> Snapshot:
+    def sensors(self, machine: Machine) -> SensorSnapshot:
         """Return the sensors, which are read before and after its trials."""
         return machine.sensors()

@@ -25,7 +25,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class TrialTask:
     """Description of one trial.
 
     Attributes:

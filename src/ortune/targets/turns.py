@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import Outcome
 
 
@@ -55,7 +55,7 @@ class Runner(Protocol):
         """End all of its processes."""
         ...
 
-    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+    def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
         """Return the outcome, after it is closed, given the sensors before its first turn and now."""
         ...
 

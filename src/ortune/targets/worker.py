@@ -9,7 +9,7 @@ from typing import IO
 
 import msgspec
 
-from ortune import elsewhere, launcher, monotonic
+from ortune import assigned_host, launcher, monotonic
 from ortune.records import (
     PROTOCOL_VERSION,
     Applied,
@@ -35,8 +35,8 @@ from ortune.records import (
     WorkerMessage,
 )
 from ortune.targets.archive import environment, variables, worker_bytes, write_worker
-from ortune.targets.far import FarChild, Gone, ProcessEnded
 from ortune.targets.machine import held_bytes, over_memory
+from ortune.targets.remote_process import ProcessEnded, RelayLost, RemoteChild
 from ortune.targets.task import Limits
 
 POLL_LOADING_S = 0.02  # a large model fills memory within tenths of a second while it loads
@@ -112,10 +112,10 @@ class Worker:
             except OSError as error:
                 self.end = self.error("no-runtime", f"cannot start {self.runtime.python}: {error.strerror}")
                 return
-        if isinstance(self.child, FarChild):
+        if isinstance(self.child, RemoteChild):
             try:
                 self.child.begin(worker_bytes(), arguments, variables(settings))
-            except Gone as error:
+            except RelayLost as error:
                 self.end = self.error("no-runtime", f"{self.runtime.python} {error}")
                 self.close()
                 return
@@ -126,7 +126,7 @@ class Worker:
     ) -> launcher.Child:
         python = self.runtime.python
         if self.runtime.host is not None:
-            return FarChild(python, log=log, folder=self.folder, limit_s=self.limits.load_s)
+            return RemoteChild(python, log=log, folder=self.folder, limit_s=self.limits.load_s)
         command = [python, program, *arguments]
         return launcher.Child(command, environment=self.environment(settings), folder=self.folder, log=log)
 
@@ -141,12 +141,12 @@ class Worker:
     def send(self, message: Message) -> None:
         """Send a message."""
         assert self.child is not None
-        if isinstance(self.child, FarChild) and isinstance(message, TrialRequest | ToolRequest):
+        if isinstance(self.child, RemoteChild) and isinstance(message, TrialRequest | ToolRequest):
             try:
-                message = self.child.carried(message)
+                message = self.child.with_remote_paths(message)
             except ProcessEnded:
                 return  # what it said is read next
-            except Gone as error:
+            except RelayLost as error:
                 self.end = self.error("protocol", f"{self.runtime.python} {error}")
                 self.close()
                 return
@@ -191,9 +191,9 @@ class Worker:
         """Return an error in the current phase.
 
         Raises:
-            elsewhere.HostLost: The cluster host that runs it does not answer, which is not the model's fault.
+            assigned_host.HostLost: The cluster host that runs it does not answer, which is not the model's fault.
         """
-        elsewhere.require_alive()
+        assigned_host.require_alive()
         return TrialError(reason=reason, what=what, phase=self.phase)
 
     def _listen(self, until: type[Answer]) -> Answer | TrialError | None:

@@ -21,13 +21,15 @@ _DEEPEST = 16
 _LONGEST_PATH = 400
 
 
-def called(key: NodeKey) -> str:
+def node_label(key: NodeKey) -> str:
     """Return a node's name, or its operator and number if it has none."""
     name, op_type, _, index = key
     return name or f"{op_type or 'node'}_{index}"
 
 
-def apart(keys: Sequence[NodeKey], codes: Codes, parent: Numbers) -> tuple[Codes, list[tuple[str, NodeKey]]]:
+def distinguish_unnamed(
+    keys: Sequence[NodeKey], codes: Codes, parent: Numbers
+) -> tuple[Codes, list[tuple[str, NodeKey]]]:
     """Distinguish unnamed nodes of different subgraphs by their enclosing nodes.
 
     Args:
@@ -38,7 +40,7 @@ def apart(keys: Sequence[NodeKey], codes: Codes, parent: Numbers) -> tuple[Codes
     Returns:
         The new node index of each row, and each node's name and key, in order of their first rows.
     """
-    nodes = [(called(key), key) for key in keys]
+    nodes = [(node_label(key), key) for key in keys]
     nameless = np.array([not key[0] for key in keys], dtype=np.bool_)
     mine = codes.astype(np.int64)
     # One nesting level per iteration, from the outside in, so enclosing nodes already have their names.
@@ -52,7 +54,7 @@ def apart(keys: Sequence[NodeKey], codes: Codes, parent: Numbers) -> tuple[Codes
         pairs, number = np.unique(mine[parent[rows]] * len(keys) + codes[rows], return_inverse=True)
         mine[rows] = len(nodes) + number
         for outer, inner in (divmod(pair, len(keys)) for pair in pairs.tolist()):
-            nodes.append((f"{nodes[outer][0][:_LONGEST_PATH]}/{called(keys[inner])}", keys[inner]))
+            nodes.append((f"{nodes[outer][0][:_LONGEST_PATH]}/{node_label(keys[inner])}", keys[inner]))
         around = inside
     # Renumbered in the order of first rows: nodes that were split leave gaps.
     left, first, again = np.unique(mine, return_index=True, return_inverse=True)

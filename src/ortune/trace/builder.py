@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ortune.records import TraceLack
-from ortune.trace.bodies import NodeKey, apart
+from ortune.trace.bodies import NodeKey, distinguish_unnamed
 from ortune.trace.columns import Numbered, column, labels
 from ortune.trace.device import DeviceEvents
-from ortune.trace.events import HOST, KERNEL_TIME, Event, Helper, waiting
+from ortune.trace.events import HOST, KERNEL_TIME, Helper, ProfilerEvent, waiting
 from ortune.trace.lost import Losses, fewer_nodes, renumbered, runs_of_one_model
 from ortune.trace.table import (
     ABSENT,
@@ -76,7 +76,7 @@ class TraceBuilder:
         self._in_order_of_starts = True
         self._after = NO_PARENT  # the node that a kernel event would follow
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, events: Sequence[ProfilerEvent]) -> None:
         """Append a block of events."""
         timed = [e for e in events if e.timed]
         if len(timed) < len(events):
@@ -100,7 +100,7 @@ class TraceBuilder:
             self._after = len(self._op_type.codes) + len(nodes) - 1
         self._take_nodes(nodes)
 
-    def _take_around(self, events: Sequence[Event]) -> None:
+    def _take_around(self, events: Sequence[ProfilerEvent]) -> None:
         """Take a block in which some events have no valid times, skipping these."""
         first = 0
         for i, event in enumerate(events):
@@ -119,7 +119,7 @@ class TraceBuilder:
         self.n_unreadable += 1
         self._losses.line(line)
 
-    def _take_nodes(self, nodes: list[Event]) -> None:
+    def _take_nodes(self, nodes: list[ProfilerEvent]) -> None:
         args = [e.args for e in nodes]
         keys = [_key(e) for e in nodes]
         if any(not name and index == ABSENT for name, _, _, index in keys):
@@ -174,7 +174,7 @@ class TraceBuilder:
                 self._pieces[thread] = helper.num_run
         return n_threads
 
-    def _others(self, events: Sequence[Event], row: int) -> None:
+    def _others(self, events: Sequence[ProfilerEvent], row: int) -> None:
         """Take events that are not node executions (runs, loading, devices); ``row`` is the next node's index."""
         for e in events:
             if e.cat in ("Node", "Session") and self._in_order_of_starts:
@@ -213,7 +213,7 @@ class TraceBuilder:
         runs = sorted(self._whole_runs() or self._executed())
         run_start, run_ns, run_thread = (column([run[i] for run in runs]) for i in range(3))
         parent = parents(op_type, start, duration, thread)
-        codes, nodes = apart(list(self._node.numbers), self._node.done(), parent)
+        codes, nodes = distinguish_unnamed(list(self._node.numbers), self._node.done(), parent)
         name = Labels(codes=codes, texts=tuple(text for text, _ in nodes))
         run = runs_of(start, thread, run_start, run_ns, run_thread)
         n_outside = int((run == NO_RUN).sum()) if runs else 0
@@ -331,7 +331,7 @@ class TraceBuilder:
             yield TraceLack(code="end", what="no end: the file is truncated")
 
 
-def _key(event: Event) -> NodeKey:
+def _key(event: ProfilerEvent) -> NodeKey:
     """Return a node's identity within its graph; the name is "" if ONNX Runtime generated it.
 
     ONNX Runtime writes the operator and number in place of a missing name.

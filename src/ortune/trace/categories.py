@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.catalogue.providers import profiled
+from ortune.catalogue.providers import profile_names
 from ortune.records import CategoryName
 from ortune.trace.table import CONTROL_FLOW, Nodes
 from ortune.trace.tensors import elements, tensors
@@ -15,7 +15,7 @@ LAYOUT = frozenset(
 )  # fmt: skip
 """Operators that only change how values are stored."""
 
-DEVICES = profiled(lambda p: p.queues)
+DEVICES = profile_names(lambda p: p.queues)
 """Execution providers that queue work on a device: the run waits for it at its end, outside all nodes."""
 
 SMALL = 64

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ortune.trace.events import KERNEL_TIME, Event
+from ortune.trace.events import KERNEL_TIME, ProfilerEvent
 from ortune.trace.table import ABSENT, NO_PARENT, Kernels, Labels, Numbers, numbers_of
 
 _NO_THREAD = -1
@@ -37,7 +37,7 @@ class DeviceEvents:
         self._start, self._duration, self._bytes = array("q"), array("q"), array("q")
         self._owners: dict[tuple[str, str], int] = {}
 
-    def add(self, event: Event, after: int) -> None:
+    def add(self, event: ProfilerEvent, after: int) -> None:
         """Append one device event.
 
         Args:

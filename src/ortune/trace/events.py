@@ -82,7 +82,7 @@ class Args(msgspec.Struct, gc=False):
     output_type_shape: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Event(msgspec.Struct, gc=False):
+class ProfilerEvent(msgspec.Struct, gc=False):
     """A profiler event."""
 
     name: str = ""
@@ -131,14 +131,14 @@ class _Bare(msgspec.Struct, gc=False):
 
 
 class _Document(msgspec.Struct):
-    events: list[Event] = msgspec.field(name="traceEvents")
+    events: list[ProfilerEvent] = msgspec.field(name="traceEvents")
 
 
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Exceptions from decoding invalid JSON; deep nesting raises the last."""
 
-_many = msgspec.json.Decoder(list[Event], strict=False)
-_one = msgspec.json.Decoder(Event, strict=False)
+_many = msgspec.json.Decoder(list[ProfilerEvent], strict=False)
+_one = msgspec.json.Decoder(ProfilerEvent, strict=False)
 _damaged = msgspec.json.Decoder(_Damaged, strict=False)
 _bare = msgspec.json.Decoder(_Bare, strict=False)
 _document = msgspec.json.Decoder(_Document, strict=False)
@@ -149,7 +149,7 @@ _COMMA = re.compile(rb'("(?:[^"\\]|\\.)*+")|,(?=\s*[\]},])|(?<=[\[{])\s*,')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
 
 
-def many_events(text: bytes) -> list[Event]:
+def many_events(text: bytes) -> list[ProfilerEvent]:
     """Decode a JSON array of well-formed events.
 
     Raises:
@@ -167,7 +167,7 @@ class Decoded(NamedTuple):
         mended: Whether surplus commas were removed, since the text is not valid JSON.
     """
 
-    event: Event
+    event: ProfilerEvent
     whole: bool = True
     mended: bool = False
 
@@ -185,13 +185,13 @@ def one_event(text: bytes) -> Decoded | None:
         try:
             some = _damaged.decode(spelling)
             args = Args(op_name=some.args.op_name, provider=some.args.provider)
-            event = Event(some.name, some.cat, some.pid, some.tid, some.ts, some.dur, args)
+            event = ProfilerEvent(some.name, some.cat, some.pid, some.tid, some.ts, some.dur, args)
             return Decoded(event, whole=False, mended=mended)
         except BROKEN:
             pass
         try:
             bare = _bare.decode(spelling)
-            event = Event(bare.name, bare.cat, bare.pid, bare.tid, bare.ts, bare.dur)
+            event = ProfilerEvent(bare.name, bare.cat, bare.pid, bare.tid, bare.ts, bare.dur)
             return Decoded(event, whole=False, mended=mended)
         except msgspec.ValidationError:
             return None

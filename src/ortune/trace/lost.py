@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ortune.catalogue.providers import CPU
-from ortune.trace.events import Event
+from ortune.trace.events import ProfilerEvent
 from ortune.trace.table import CONTROL_FLOW, NO_PARENT, NO_RUN, Flags, Labels, Numbers, Trace
 
 _TIME = re.compile(rb'"ts" ?: ?(-?\d{1,15})\b')
@@ -49,7 +49,7 @@ class Losses:
         """Record that an event without a known time was lost here."""
         self._is_open = True
 
-    def read(self, events: Sequence[Event]) -> None:
+    def read(self, events: Sequence[ProfilerEvent]) -> None:
         """Record the next readable events of the file."""
         if not events:
             return

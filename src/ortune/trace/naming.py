@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"_token_\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class NodeSurroundings:
     """A main-graph node with an unstable name, described by its surroundings.
 
     Attributes:
@@ -53,7 +53,7 @@ def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str
     return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
 
 
-def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
+def assigned(trace: Trace, places: Sequence[NodeSurroundings]) -> dict[str, int]:
     """Map numbered nodes of one process to indices of ``places``; nodes that fit none are omitted.
 
     Among the places that fit when a node begins, the one with the earliest deadline is chosen, which finds an
@@ -82,7 +82,7 @@ def assigned(trace: Trace, places: Sequence[Place]) -> dict[str, int]:
     return place_of
 
 
-def stable_names(traces: Sequence[Trace], places: Sequence[Place] = ()) -> list[list[Hashable]]:
+def stable_names(traces: Sequence[Trace], places: Sequence[NodeSurroundings] = ()) -> list[list[Hashable]]:
     """Return a key for each node of each trace that is equal for the same node in all traces.
 
     Returns:
@@ -121,7 +121,7 @@ class _Ran:
         self._number = {text: number for number, text in enumerate(trace.name.texts)}
         self._nodes = trace.nodes
 
-    def fits(self, name: str, place: Place) -> bool:
+    def fits(self, name: str, place: NodeSurroundings) -> bool:
         """Return whether a node's input and output tensors match those of its neighbours, as far as both are known."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(

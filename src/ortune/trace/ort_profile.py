@@ -16,7 +16,7 @@ from typing import BinaryIO
 from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
-from ortune.trace.events import BROKEN, Decoded, Event, document_events, many_events, one_event
+from ortune.trace.events import BROKEN, Decoded, ProfilerEvent, document_events, many_events, one_event
 from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
@@ -61,7 +61,7 @@ def read_profile(path: Path) -> Trace:
     return builder.trace("ort-json", reading.missing())
 
 
-def is_first(event: Event) -> bool:
+def is_first(event: ProfilerEvent) -> bool:
     """Return whether an event is the first of a profile: the loading of its model."""
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
@@ -107,7 +107,7 @@ class _Reading:
     def __init__(self) -> None:
         self.builder = TraceBuilder()
         self._n_earlier = 0
-        self._waiting: list[Event] = []
+        self._waiting: list[ProfilerEvent] = []
 
     def missing(self) -> list[str]:
         """Return sentences about parts of the file that are not in the trace."""
@@ -133,7 +133,7 @@ class _Reading:
             self.take_events(events)
             self.builder.complete = ends
 
-    def take_events(self, events: Sequence[Event]) -> None:
+    def take_events(self, events: Sequence[ProfilerEvent]) -> None:
         """Take events, which may belong to several profiles."""
         first = 0
         for i, event in enumerate(events):

@@ -8,9 +8,9 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from ortune.catalogue.providers import ON_CPU, profiled
+from ortune.catalogue.providers import ON_CPU, profile_names
 from ortune.records import MachinePeak, ProfiledNode
-from ortune.trace.traffic import Step, from_memory
+from ortune.trace.traffic import ExecutedNode, from_memory
 
 Kind = Literal["float32", "int8"]
 Bound = Literal["compute", "memory", "overhead", ""]
@@ -26,7 +26,7 @@ INT8_OPERATORS = frozenset(
 )  # fmt: skip
 """Operators that multiply integers, or may: MatMulNBits does so at accuracy level 4."""
 
-CPU_PROVIDERS = ON_CPU | profiled(lambda p: p.hardware == "cpu")
+CPU_PROVIDERS = ON_CPU | profile_names(lambda p: p.hardware == "cpu")
 """Execution providers for which the CPU's peak is a bound."""
 
 _CLOCK_NS = 1000.0  # resolution of the profiler's clock: an execution may have taken this much longer
@@ -96,7 +96,7 @@ def with_floors(
     int8: Collection[str] = (),
     weights: Mapping[str, float] | None = None,
     providers: Collection[str] = CPU_PROVIDERS,
-    steps: Sequence[Step] = (),
+    steps: Sequence[ExecutedNode] = (),
 ) -> tuple[ProfiledNode, ...]:
     """Return the nodes, with ``floor_ns`` and ``bound`` set for CPU nodes with known work.
 

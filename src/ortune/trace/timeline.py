@@ -148,14 +148,14 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
         if (start[1:] + slack_ns >= end[:-1]).all():
             tracks.append(at)
         else:
-            number = apart(start.tolist(), end.tolist(), slack_ns, TRACKS - len(tracks))
+            number = assign_tracks(start.tolist(), end.tolist(), slack_ns, TRACKS - len(tracks))
             tracks += [at[number == n] for n in range(int(number.max()) + 1)]
         if len(tracks) >= TRACKS:
             break
     return tracks[:TRACKS]
 
 
-def apart(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
+def assign_tracks(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
     """Return the track of each execution, the first free one; -1 if all ``most`` are occupied."""
     number = np.full(len(starts), -1, dtype=np.int64)
     free: list[int] = []

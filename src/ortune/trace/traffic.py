@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExecutedNode:
     """One executed node: bytes of the values that it reads and writes, by any key."""
 
     node: str
@@ -20,7 +20,7 @@ class Step:
     writes: Mapping[int, int] = field(default_factory=dict)
 
 
-def from_memory(steps: Sequence[Step], weights: Mapping[str, float], cache: int) -> dict[str, float]:
+def from_memory(steps: Sequence[ExecutedNode], weights: Mapping[str, float], cache: int) -> dict[str, float]:
     """Return the estimated bytes that each node moves to and from memory in a steady run, by node name.
 
     A value that was evicted before it was read was also written to memory, which counts for its producer.

@@ -36,7 +36,7 @@ from msgspec import Meta
 from ortune import files
 from ortune.errors import UsageError
 from ortune.trace.builder import TraceBuilder
-from ortune.trace.events import BROKEN, Event, one_event
+from ortune.trace.events import BROKEN, ProfilerEvent, one_event
 from ortune.trace.ort_profile import is_first
 from ortune.trace.table import PageRun, Trace
 from ortune.trace.web_kernels import WebKernel, host_trace, kernels_trace
@@ -136,7 +136,7 @@ def pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def _read(lines: Iterable[bytes]) -> _Log:
     log = _Log(builder=TraceBuilder(), kernels=[], runs=[])
-    events: list[Event] = []
+    events: list[ProfilerEvent] = []
     since = runs_since = inputs = outputs = 0
     for line in lines:
         if kernel := _kernel(line):

@@ -35,13 +35,13 @@ def run_verb(
     from ortune.errors import OrtuneError
     from ortune.measuring.clock import Stopwatch
     from ortune.measuring.watcher import Watcher
-    from ortune.verbs._shared.groups import Budgeted
+    from ortune.verbs._shared.groups import BudgetOptions
     from ortune.verbs._shared.page import write_page
     from ortune.verbs._shared.spelling import require_places, with_timeline
 
     watcher = replace(watcher or Watcher(), clock=clock or Stopwatch(began_s))
     page = require_places(options).get("--report")
-    if isinstance(options, Budgeted):  # writes its own, once its answer is stored
+    if isinstance(options, BudgetOptions):  # writes its own, once its answer is stored
         page = None
     try:
         envelope: Envelope[Any] = verb.run(options if page is None else with_timeline(options), watcher)
@@ -67,9 +67,9 @@ def export(options: Any, envelope: Envelope[Any]) -> None:
         UsageError: A file cannot be written.
     """
     from ortune.verbs._shared.exports import export
-    from ortune.verbs._shared.groups import Exported
+    from ortune.verbs._shared.groups import ExportOptions
 
-    if isinstance(options, Exported) and options.exports:
+    if isinstance(options, ExportOptions) and options.exports:
         model = str(getattr(options, "model", "") or getattr(options, "a", ""))
         export(options.exports, model, envelope, table_of(type(options)))
 

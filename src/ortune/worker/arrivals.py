@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, List, Optional
 
-from .cases import Case
+from .cases import TimedCase
 
 AHEAD_NS = 5_000_000
 """From the start of the generator to the start of its schedule: threads need some time to begin."""
@@ -31,7 +31,7 @@ class Clock:
         time.sleep(ns / 1e9)
 
 
-class Played:
+class PlayedCalls:
     """Results of a schedule; lists have an entry for each arrival, in order.
 
     Attributes:
@@ -52,7 +52,7 @@ def play(
     callers: List[Callable[[int], Any]],
     clock: Any = Clock,
     threads: Optional[ThreadPoolExecutor] = None,
-) -> Played:
+) -> PlayedCalls:
     """Run the calls of a schedule.
 
     Args:
@@ -64,7 +64,7 @@ def play(
     Returns:
         The results. An exception of a call ends the schedule and is raised.
     """
-    played, lock = Played(len(starts_ns)), threading.Lock()
+    played, lock = PlayedCalls(len(starts_ns)), threading.Lock()
     origin_ns = clock.now_ns() + AHEAD_NS
     taken = 0
 
@@ -115,7 +115,7 @@ def play(
     return played
 
 
-class OpenLoop:
+class OpenLoopRun:
     """The schedule of a trial, and its results.
 
     Attributes:
@@ -125,9 +125,9 @@ class OpenLoop:
     def __init__(self, schedule: Dict[str, Any]) -> None:
         self.starts_ns: List[int] = schedule["starts_ns"]
         self.cases: List[int] = schedule["cases"] or [0] * len(self.starts_ns)
-        self.played: Optional[Played] = None
+        self.played: Optional[PlayedCalls] = None
 
-    def run(self, callers: List[List[Case]]) -> None:
+    def run(self, callers: List[List[TimedCase]]) -> None:
         """Make the calls of the schedule, each of its case."""
         self.played = play(self.starts_ns, [self._of(own) for own in callers])
         for number, case in zip(self.cases, self.played.latencies):
@@ -136,7 +136,7 @@ class OpenLoop:
             for each in own:
                 each.turns.append(len(each.latencies))
 
-    def _of(self, own: List[Case]) -> Callable[[int], Any]:
+    def _of(self, own: List[TimedCase]) -> Callable[[int], Any]:
         return lambda i: own[self.cases[i]].call()
 
     def report(self) -> Optional[Dict[str, Any]]:

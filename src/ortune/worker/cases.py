@@ -136,7 +136,7 @@ def _kind(value: Any) -> str:
     return kind
 
 
-class Case:
+class TimedCase:
     """One input shape: how it is run, and its measurements.
 
     Args:
@@ -222,7 +222,7 @@ class Case:
 
 def caller(
     ort: Any, session: Any, settings: channels.Settings, request: Dict[str, Any], values: Any
-) -> List[Case]:
+) -> List[TimedCase]:
     """Return the cases of one caller; if inputs and outputs are bound, they share one binding."""
     bound: Union[Bound, DeviceBound, None] = None
     if settings.most_rows is not None:
@@ -256,7 +256,7 @@ def _case(
     values: Any,
     bound: Union[Bound, DeviceBound, None],
     beside: Optional[DeviceBound],
-) -> Case:
+) -> TimedCase:
     """Return the case of one shape; ``beside`` calls it with values on the device."""
 
     def outputs() -> List[Tuple[str, str]]:
@@ -272,27 +272,29 @@ def _case(
         raise Stop("unsupported", "inputs of a type that numpy lacks cannot be split", "rows_per_run")
     if needs_ort_values:
         typed = values.as_ort_values(ort, feeds, values.bit_types(feed["path"]))
-        return Case(feed, lambda: session.run_with_ort_values(names, typed, settings.run), outputs)
+        return TimedCase(feed, lambda: session.run_with_ort_values(names, typed, settings.run), outputs)
     if isinstance(bound, DeviceBound):
         device = bound
         other = (lambda: device.read(values.shifted(feeds))) if device.captures else None
         calls = (lambda: device(feeds)), outputs, (lambda: device.read(feeds))
         # Buffers with a captured graph have its number: others would capture another one under it.
-        return Case(feed, *calls, other, feeds, device)
+        return TimedCase(feed, *calls, other, feeds, device)
     if bound is not None:
         binding = bound
-        return Case(feed, lambda: binding(feeds), outputs, feeds=feeds, device=beside)
+        return TimedCase(feed, lambda: binding(feeds), outputs, feeds=feeds, device=beside)
     if settings.rows is not None:
         in_rows = settings.rows
 
         def run(part: Dict[str, Any]) -> Any:
             return session.run(names, part, settings.run)
 
-        return Case(feed, lambda: in_rows.run(run, feeds), outputs, feeds=feeds, device=beside)
-    return Case(feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=beside)
+        return TimedCase(feed, lambda: in_rows.run(run, feeds), outputs, feeds=feeds, device=beside)
+    return TimedCase(
+        feed, lambda: session.run(names, feeds, settings.run), outputs, feeds=feeds, device=beside
+    )
 
 
-def reports(callers: List[List[Case]]) -> List[Dict[str, Any]]:
+def reports(callers: List[List[TimedCase]]) -> List[Dict[str, Any]]:
     """Return one report per case: its latencies by turn, with those of all callers of a turn together."""
     cases = []
     for alike in zip(*callers):

@@ -40,10 +40,10 @@ def _trial(link: Link) -> None:
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), python=sys.version.split()[0],
               ort_version=ort.__version__)  # fmt: skip
-    follow(Session(ort, request, link), link)
+    follow(PlanSession(ort, request, link), link)
 
 
-class Session(Trial):
+class PlanSession(Trial):
     """The session of a plan, and its measurements so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
@@ -101,7 +101,7 @@ class Session(Trial):
             for _ in range(self.request["sessions"])
         ]
 
-    def make_callers(self) -> List[List[cases.Case]]:
+    def make_callers(self) -> List[List[cases.TimedCase]]:
         """Return the cases of each caller of each session."""
         from . import values
 

@@ -15,7 +15,7 @@ from . import channels, failures, held, protocol, timing
 from . import main as trial
 from .protocol import Link, Stop
 from .replay import Player
-from .soak import Level, memory_now
+from .soak import MemoryLevel, memory_now
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def _run(link: Link) -> None:
     ort = trial.import_onnxruntime()
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
-    soak = Soak(ort, request)
+    soak = SoakedPlay(ort, request)
     link.send("loaded", load_ns=0)
     link.phase = "running"
     command = link.next_command()
@@ -45,7 +45,7 @@ def _run(link: Link) -> None:
     link.send("soak-done", ort_version=ort.__version__, **soak.finish())
 
 
-class Soak(Player):
+class SoakedPlay(Player):
     """The sessions of a process, and its calls so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any]) -> None:
@@ -70,7 +70,7 @@ class Soak(Player):
         self.thread = threading.local()
         self.calls = self.active_ns = 0
         self.fixed: List[str] = []
-        self.level = Level(len(self.feeds))
+        self.level = MemoryLevel(len(self.feeds))
         self.level.start()
 
     def turn(self, rounds: int) -> Dict[str, Any]:

@@ -41,7 +41,7 @@ class Factor(NamedTuple):
     axis: int
 
 
-class Site(NamedTuple):
+class SmoothedActivation(NamedTuple):
     """An activation, the constants before it, and the weights after it."""
 
     value: str
@@ -103,7 +103,7 @@ class _Graph:
         self._scaled: List[str] = []
         self._replaced: Set[str] = set()
 
-    def sites(self) -> List[Site]:
+    def sites(self) -> List[SmoothedActivation]:
         """Return each activation that only products read, if the constants before it can absorb a scale."""
         sites = []
         for value, readers in self._readers.items():
@@ -114,10 +114,10 @@ class _Graph:
             sizes = {self._array(factor).shape[factor.axis] for factor in weights}
             before = self._takes(value, sizes.pop()) if len(sizes) == 1 else None
             if before:
-                sites.append(Site(value, before, weights))
+                sites.append(SmoothedActivation(value, before, weights))
         return sites
 
-    def move(self, site: Site, largest: Any) -> bool:
+    def move(self, site: SmoothedActivation, largest: Any) -> bool:
         """Balance the channels of an activation; return False if they are similar."""
         weight = np.zeros(largest.shape)
         for factor in site.after:

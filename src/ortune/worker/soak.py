@@ -44,7 +44,7 @@ def _run(link: Link) -> None:
     probes.check_known_options(ort, applied, request["trial"]["providers"])
     link.phase = "loading"
     link.send("ready", version=protocol.VERSION, pid=os.getpid(), ort_version=ort.__version__)
-    soak = Soak(ort, request, link)
+    soak = SoakedSession(ort, request, link)
     soak.load()
     link.phase = "running"
     link.send("loaded", load_ns=soak.session.load_ns)
@@ -58,7 +58,7 @@ def _run(link: Link) -> None:
     link.send("soak-done", ort_version=ort.__version__, **soak.finish())
 
 
-class Level:
+class MemoryLevel:
     """Highest level of this process's own memory, updated after each call, with the sizes that raised it."""
 
     def __init__(self, cases: int) -> None:
@@ -125,13 +125,13 @@ def memory_now(*, trim: bool, tells_used: bool) -> Dict[str, Any]:
     }  # fmt: skip
 
 
-class Soak:
+class SoakedSession:
     """The sessions of a process, its inputs, and its calls so far."""
 
     def __init__(self, ort: Any, request: Dict[str, Any], link: Link) -> None:
         from .fresh import Fresh
 
-        self.request, self.session = request, trial.Session(ort, request["trial"], link)
+        self.request, self.session = request, trial.PlanSession(ort, request["trial"], link)
         feeds = request["trial"]["feeds"]
         self.weights = [feed["weight"] for feed in feeds]
         self.order = random.Random(request["seed"])
@@ -141,7 +141,7 @@ class Soak:
         self.calls = self.active_ns = 0
         self.created = 1
         self.fixed: List[str] = []
-        self.level = Level(len(feeds))
+        self.level = MemoryLevel(len(feeds))
         preloaded = any(item["channel"] == "preload" for item in request["trial"]["applied"])
         self._tells_used = not preloaded  # the C library's count is not that of another allocator
         self._count: Any = None

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import timing
-from .cases import Case
+from .cases import TimedCase
 from .waits import CpuWaits
 
 CHUNKS = 4  # timed runs of several cases are interleaved in this many rounds, so that drift hits all alike
@@ -53,7 +53,7 @@ class Window:
 
 
 def run(
-    callers: List[List[Case]],
+    callers: List[List[TimedCase]],
     request: Dict[str, Any],
     runs: int,
     unmeasured: int = 0,
@@ -75,7 +75,7 @@ def run(
     window = Window(len(callers), waits)
     gate = threading.Barrier(len(callers), action=window.open)
 
-    def call(cases: List[Case]) -> None:
+    def call(cases: List[TimedCase]) -> None:
         try:
             for case in cases:
                 timing.timed(case.call, unmeasured, request["gap_ns"], request["wait_ratio"])
@@ -104,17 +104,17 @@ def run(
     return window
 
 
-def _due(cases: List[Case], request: Dict[str, Any], runs: int) -> None:
+def _due(cases: List[TimedCase], request: Dict[str, Any], runs: int) -> None:
     chunks = CHUNKS if len(cases) > 1 else 1
     for chunk in range(chunks):
         for case in cases:
             case.time(request, runs, chunk, chunks)
 
 
-def _keep_on(cases: List[Case], request: Dict[str, Any], runs: int, window: Window) -> None:
+def _keep_on(cases: List[TimedCase], request: Dict[str, Any], runs: int, window: Window) -> None:
     """Run cases in the proportions of the mix, one at a time, until the window is closed."""
     rounds = max(case.due(request, runs) for case in cases)
-    ends: List[Tuple[Case, int]] = []
+    ends: List[Tuple[TimedCase, int]] = []
     for chunk in itertools.cycle(range(rounds)):
         for case in cases:
             if window.end_ns:

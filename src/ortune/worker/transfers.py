@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, List, Optional
 
 from . import timing
-from .cases import Case
+from .cases import TimedCase
 
 LEAST, MOST, MOST_NS = 3, 30, 300_000_000
 """Limits of turns with one run of each kind: the minimum, the maximum, and nanoseconds for more than the minimum."""
 
 
-def of_run(case: Case) -> Optional[Dict[str, Any]]:
+def of_run(case: TimedCase) -> Optional[Dict[str, Any]]:
     """Time, in turns, whole runs, runs with inputs on the device, and runs with both inputs and outputs there.
 
     Return None if the values cannot be bound to the device's memory.

@@ -21,20 +21,20 @@ class Trial:
 
     def __init__(self, request: Dict[str, Any], link: Link) -> None:
         self.request, self.link = request, link
-        self.callers: List[List[cases.Case]] = []
+        self.callers: List[List[cases.TimedCase]] = []
         self.load_ns = self.cpu_ns = self.wall_ns = 0
         self.base_bytes: Optional[int] = None
         self.idle: Optional[float] = None
         self.switches: Optional[int] = None
         self.waits = CpuWaits()
         self.turn_waits_ns: Optional[List[int]] = []
-        self.open_loop = arrivals.OpenLoop(request["arrivals"]) if request["arrivals"] else None
+        self.open_loop = arrivals.OpenLoopRun(request["arrivals"]) if request["arrivals"] else None
 
     def load(self) -> None:
         """Load the model."""
         raise NotImplementedError
 
-    def make_callers(self) -> List[List[cases.Case]]:
+    def make_callers(self) -> List[List[cases.TimedCase]]:
         """Return the cases of each caller."""
         raise NotImplementedError
 

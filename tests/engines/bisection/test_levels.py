@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from ortune import targets
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
-from ortune.engines.bisection.find import Side
+from ortune.engines.bisection.find import BisectedSide
 from ortune.engines.bisection.levels import first_decisive, first_not_finite
 from ortune.errors import Interrupted
 from ortune.records import Plan
@@ -55,7 +55,7 @@ def test_a_side_runs_where_its_plan_does(tmp_path: Path) -> None:
     held = settled(product(tmp_path / "m.onnx", None), tmp_path)
     other = msgspec.structs.replace(held.side.runtime, python="another")
     side = replace(held.side, elsewhere={targets.of(held.side.plan).name: other})
-    running = Side(name="A", resolved=side, model=side.model, feed=held.refs[0]).as_file()
+    running = BisectedSide(name="A", resolved=side, model=side.model, feed=held.refs[0]).as_file()
     assert running.runtime == other
 
 

@@ -14,9 +14,9 @@ from onnx import helper, numpy_helper
 
 from onnx_text import assemble, model_of, saved
 from ortune.engines.bisection.levels import first_not_finite
-from ortune.engines.bisection.looked_at import Running
 from ortune.engines.bisection.not_finite import _given_behind, first_of
-from ortune.engines.bisection.seen import ValueStatistics
+from ortune.engines.bisection.observing import ObservedGraph
+from ortune.engines.bisection.value_statistics import ValueStatistics
 from ortune.engines.bisection.weights import faults
 from ortune.graph.model.open import open_model
 from ortune.inputs.feed_files import write_feeds
@@ -39,7 +39,7 @@ def product(folder: Path, weight: np.ndarray) -> ir.Model:
 
 def told(model: ir.Model, folder: Path) -> tuple[str, int, int]:
     """The weight that is named behind a result of infinities, with its counts."""
-    side = Running(
+    side = ObservedGraph(
         graph=model, plan=Plan(), runtime=Runtime(python=""), feed=FeedRef(name="case", path=str(folder))
     )
     np.save(folder / "y.npy", np.full((2, 4), np.inf, np.float32))
@@ -120,7 +120,7 @@ def test_an_output_without_elements_holds_nothing_that_is_not_finite(tmp_path: P
     assert first_not_finite(held.side, held.refs[0], held.executor, tmp_path / "values") is None
     # A value without elements counts all of its no elements as infinite.
     graph = open_model(tmp_path / "m.onnx").ir
-    side = Running(
+    side = ObservedGraph(
         graph=graph, plan=Plan(), runtime=Runtime(python=""), feed=FeedRef(name="case", path=str(tmp_path))
     )
     write_feeds(tmp_path, {})

@@ -13,8 +13,8 @@ import ortune
 from damaged_traces import GOLDEN
 from ortune.engines.profiling.gpu import gpu_difference
 from ortune.engines.profiling.kernels import kernels_a_run
-from ortune.engines.profiling.nodes import Origins
-from ortune.engines.profiling.processes import MachineLoad, Process
+from ortune.engines.profiling.nodes import NodeOrigins
+from ortune.engines.profiling.processes import MachineLoad, ProfiledProcess
 from ortune.records import ProfileDifference, Sensors
 from ortune.show import difference_tables, difference_words, profile_nodes, transfer_words
 from ortune.trace.attribution import attribute
@@ -28,9 +28,9 @@ NATIVE, JSEP, KERNELS_ALONE, WASM = (
 CONV = "/body/conv/Conv_token_5"
 
 
-def process(trace: Trace) -> Process:
+def process(trace: Trace) -> ProfiledProcess:
     found = attribute(trace, range(1, trace.n_runs))
-    return Process(
+    return ProfiledProcess(
         path=Path(), trace=trace, warmup=1, attribution=found, latency_ns=1.0, slowdown=None,
         state=MachineLoad(sensors=Sensors(), elapsed_ns=1),
     )  # fmt: skip
@@ -56,7 +56,7 @@ def test_the_kernels_of_a_node_are_what_it_took(path: Path) -> None:
     more_ns = 2 * trace.kernels.duration_ns[mine].sum() / (trace.n_runs - 1)
     assert more_ns > 0
     sides = ([process(trace)] * 3, [process(slower)] * 3)
-    found = gpu_difference(sides, (Origins(), Origins()), None)
+    found = gpu_difference(sides, (NodeOrigins(), NodeOrigins()), None)
     assert found is not None and found.a_kernels == found.b_kernels
     assert found.b_ns - found.a_ns == pytest.approx(more_ns)
     (row,) = found.nodes
@@ -72,7 +72,7 @@ def test_the_kernels_of_a_node_are_what_it_took(path: Path) -> None:
 @pytest.mark.parametrize("path", [KERNELS_ALONE, WASM])
 def test_there_is_no_second_table_where_nodes_tell_it_or_nothing_does(path: Path) -> None:
     mine = [process(read_trace(path))] * 3
-    assert gpu_difference((mine, mine), (Origins(), Origins()), None) is None
+    assert gpu_difference((mine, mine), (NodeOrigins(), NodeOrigins()), None) is None
 
 
 def test_kernels_and_copies_of_cuda_stand_beside_the_host(tmp_path: Path) -> None:

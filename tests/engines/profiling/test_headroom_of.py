@@ -55,7 +55,7 @@ def test_what_the_profiler_cost_is_told(
     baseline = Measuring(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
-    baseline.settle(30.0)
+    baseline.find_inputs(30.0)
     profiled = short_profile(baseline, 1e6, None, floors=False)
     assert profiled is not None
     found = profiled.headroom
@@ -82,7 +82,7 @@ def test_what_onnx_runtime_was_not_let_optimise_bounds_nothing(
     baseline = Measuring(
         side, InputOptions(dims=dims), tmp_path, SessionLog(None, ""), lambda _: None, Machine()
     )
-    baseline.settle(30.0)
+    baseline.find_inputs(30.0)
     profiled = short_profile(baseline, 1e9, None, floors=False)
     assert profiled is not None
     found = profiled.headroom

@@ -109,9 +109,9 @@ class Beside(Machine):
     def pause(self, seconds: float) -> None:
         self.at_s += seconds
 
-    def sensors(self) -> platform.Snapshot:
+    def sensors(self) -> platform.SensorSnapshot:
         self.at_s += 1.0
-        return platform.Snapshot(
+        return platform.SensorSnapshot(
             at_ns=int(1e9 * self.at_s), busy_us=int(1e6 * self.others * self.at_s), own_us=0
         )
 

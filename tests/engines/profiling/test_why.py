@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import parser
 
-from ortune.engines.profiling.why import why
+from ortune.engines.profiling.why import explain_difference
 from ortune.errors import MeasurementError
 from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
@@ -30,19 +30,19 @@ def test_no_process_is_begun_in_less_time_than_the_one_before_took(tmp_path: Pat
     onnx.save(parser.parse_model(TEXT), tmp_path / "m.onnx")
     side = resolve(SideText(text=str(tmp_path / "m.onnx")), common=Plan(), scratch=tmp_path)
     baseline = Measuring(side, InputOptions(), tmp_path, SessionLog(None, ""), lambda text: None, Machine())
-    baseline.settle(60)
+    baseline.find_inputs(60)
     said: list[str] = []
     spent_ns = iter([0.0, 0.0, 1e18])  # read before each process
     budget = Budget(total_s=1e9, spent_ns=lambda: next(spent_ns))
     arm = baseline.arm(BASE)
-    found = why(
+    found = explain_difference(
         baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, processes=4, budget=budget
     )  # fmt: skip
     assert len(said) == found.a_processes == found.b_processes == 2
     with pytest.raises(
         MeasurementError, match="profiling both takes 2 s"
     ):  # nor the first, in less than it takes
-        why(
+        explain_difference(
             baseline, (side, side), (arm, arm), (1e5, 1e5), None, said.append, trial_ns=2e9 / PROFILED_TRIALS,
             budget=Budget(total_s=1.0),
         )  # fmt: skip

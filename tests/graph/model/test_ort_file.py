@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ortune.errors import ModelError
-from ortune.graph.model.flatbuffer import Flatbuffer, Table
+from ortune.graph.model.flatbuffer import Flatbuffer, FlatbufferTable
 from ortune.graph.model.graphs import graphs, subgraphs, type_text
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.model.tensors import FileTensor
@@ -180,7 +180,7 @@ def test_shared_tables_do_not_multiply_the_work() -> None:
         walk(Flatbuffer(data, "shared.ort").root())
 
 
-def walk(table: Table) -> int:
+def walk(table: FlatbufferTable) -> int:
     return 1 + sum(map(walk, table.tables(0)))
 
 

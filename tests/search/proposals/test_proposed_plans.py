@@ -12,13 +12,13 @@ from ortune import platform
 from ortune.catalogue import facts
 from ortune.inputs import workload
 from ortune.measuring.scratch import scratch_folder
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.records import Finding, FixSafety, Plan, RewriteSpec
 from ortune.search.proposals.plans import Scope, propose
 
 
 @pytest.fixture(scope="module")
-def side(tmp_path_factory: pytest.TempPathFactory) -> Resolved:
+def side(tmp_path_factory: pytest.TempPathFactory) -> ResolvedSide:
     path = tmp_path_factory.mktemp("model") / "relu.onnx"
     x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in "xy")
     onnx.save(assemble([helper.make_node("Relu", ["x"], ["y"])], [x], [y], opset=13, ir_version=7), path)
@@ -30,7 +30,7 @@ def side(tmp_path_factory: pytest.TempPathFactory) -> Resolved:
     ("sessions", "allow", "shared"), [(4, (), False), (4, ("behaviour",), True), (1, (), False)]
 )
 def test_a_pool_for_all_sessions_is_tried_where_it_is_allowed(
-    side: Resolved, sessions: int, allow: tuple[str, ...], shared: bool
+    side: ResolvedSide, sessions: int, allow: tuple[str, ...], shared: bool
 ) -> None:
     work = msgspec.structs.replace(workload.propose(side.model.ir), sessions=sessions)
     plans, refused = propose(
@@ -46,7 +46,7 @@ def test_a_pool_for_all_sessions_is_tried_where_it_is_allowed(
     assert any(p.plan.settings == {"arena_extend_strategy": "power_of_two"} for p in plans) is (sessions > 1)
 
 
-def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: Resolved) -> None:
+def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: ResolvedSide) -> None:
     def finding(code: str, plan: Plan, safety: FixSafety = "exact") -> Finding:
         return Finding(code=code, name="a-rule", what="", plan=plan, safety=safety)
 
@@ -77,7 +77,7 @@ def test_what_rules_would_change_comes_first_and_within_what_is_allowed(side: Re
         assert any("float16-to-float32" in text for text in waiting) is (not allow)
 
 
-def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(side: Resolved) -> None:
+def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(side: ResolvedSide) -> None:
     """A small budget holds two plans: it may not spend both on less than what it has at hand."""
     fold, outside = (RewriteSpec(name=name) for name in ("constant-folding", "initializers-out-of-inputs"))
     finding = Finding(code="GRA002", name="a-rule", what="", plan=Plan(rewrites=(outside,)), safety="exact")
@@ -99,7 +99,7 @@ def test_all_rewrites_together_come_before_the_one_of_them_that_a_rule_asks_for(
     [(1.5e5, ["mimalloc"], True), (3e7, ["mimalloc"], False), (1.5e5, [], False)],
 )
 def test_a_setting_that_is_likely_to_pay_is_tried_with_the_rewrites_at_once(
-    side: Resolved, latency_ns: float, allocators: list[str], joined: bool
+    side: ResolvedSide, latency_ns: float, allocators: list[str], joined: bool
 ) -> None:
     """An allocator pays where a run is short; the time may end before anything is built on what was found."""
     fold = RewriteSpec(name="constant-folding")

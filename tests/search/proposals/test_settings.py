@@ -132,7 +132,7 @@ def test_wide_graphs_are_run_in_parallel() -> None:
 
 def test_what_paid_on_models_alike_counts_most() -> None:
     allocator: dict[str, Value] = {"allocator": "mimalloc"}
-    short, long, unknown = (priors.moved(0.3, allocator, 2, ns) for ns in (1.5e5, 3e7, None))
+    short, long, unknown = (priors.adjusted(0.3, allocator, 2, ns) for ns in (1.5e5, 3e7, None))
     assert short > 0.35 > unknown > long
     measured = priors.measured()
     models = {model for ratios in measured.effects.values() for model in ratios}

@@ -87,7 +87,7 @@ def document(folder: Path, winner: Plan, rewritten: Path | None) -> Any:
         models=SimpleNamespace(made=lambda plan: rewritten if plan.rewrites else None),
         reference_outputs=lambda: None,
     )
-    code = pasted.without_bundle(base, winner, rewritten)
+    code = pasted.loading_lines(base, winner, rewritten)
     envelope = golden_tune.tuned(winner=winner, code=code)
     return with_bundle(run, envelope, envelope.result, Path(), force=False, again=[])  # type: ignore[arg-type]
 
@@ -142,6 +142,6 @@ def test_a_rewrite_that_changed_nothing_leaves_the_lines_as_they_are(
 
 def test_without_a_bundle_the_lines_do_not_load_the_model_of_before(tmp_path: Path) -> None:
     made = tmp_path / "rewritten" / "small.onnx"
-    lines = pasted.without_bundle(baseline(tmp_path / "small.onnx"), Plan(rewrites=(PLAIN,)), made)
+    lines = pasted.loading_lines(baseline(tmp_path / "small.onnx"), Plan(rewrites=(PLAIN,)), made)
     assert "# the rewritten model (initializers-out-of-inputs)" in lines
     assert "InferenceSession('small-rewritten.onnx'" in lines

@@ -22,7 +22,7 @@ from ortune.records import Envelope
 from ortune.show.verb_modules import module_of
 from ortune.verbs import table_of
 from ortune.verbs._shared.exports import LEADING, Exports, parse
-from ortune.verbs._shared.groups import Exported
+from ortune.verbs._shared.groups import ExportOptions
 from within import program
 
 EXPORTING = {"bench", "check", "compare", "history", "lock", "look", "partition", "quantize", "tune"}
@@ -44,7 +44,9 @@ def exported(verb: str, envelope: Envelope[Any], folder: Path) -> list[dict[str,
 
 
 def test_these_commands_export() -> None:
-    assert {verb for verb in verbs() if issubclass(module_of(verb, "options").Options, Exported)} == EXPORTING
+    assert {
+        verb for verb in verbs() if issubclass(module_of(verb, "options").Options, ExportOptions)
+    } == EXPORTING
 
 
 @pytest.mark.parametrize("verb", sorted(EXPORTING))

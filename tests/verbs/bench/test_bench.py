@@ -178,9 +178,9 @@ def test_what_stands_against_a_shared_pool_is_named() -> None:
 def test_a_shared_pool_is_as_large_as_the_pod() -> None:
     machine = Machine(Options(model="m.onnx", cpus=0.5).feeds.pod)
     try:
-        assert machine.seen.effective_cpus == 1
-        assert Machine().seen.effective_cpus == host().effective_cpus
-        plan = shared(Plan(), pool=True, arena=False, cpus=machine.seen.effective_cpus)
+        assert machine.trial_host.effective_cpus == 1
+        assert Machine().trial_host.effective_cpus == host().effective_cpus
+        plan = shared(Plan(), pool=True, arena=False, cpus=machine.trial_host.effective_cpus)
         assert plan.settings == {"global_thread_pool": 1}
     finally:
         machine.close()

@@ -16,7 +16,7 @@ import ortune
 from edited_models import squeezenet
 from facts import facts
 from onnx_text import assemble, model_of, saved
-from ortune.engines.bisection import looked_at, seen
+from ortune.engines.bisection import observing, value_statistics
 from ortune.errors import InputError, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.verbs.bisect.result import BisectResult
@@ -288,8 +288,8 @@ def test_one_side_alone_is_refused(tmp_path: Path) -> None:
 
 
 def test_values_beyond_memory_are_looked_at_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looked_at, "PART_BYTES", 5 * 8 * 16 * 16 * 4)
-    monkeypatch.setattr(seen, "KEPT", 500)
+    monkeypatch.setattr(observing, "PART_BYTES", 5 * 8 * 16 * 16 * 4)
+    monkeypatch.setattr(value_statistics, "KEPT", 500)
     path = convolutions(tmp_path / "a.onnx")
     model = onnx.load(path)
     weight(model, middle(model, "Conv"))

@@ -76,7 +76,7 @@ def simulated(
         )
 
     monkeypatch.setattr(whole_run, "run", run)
-    monkeypatch.setattr(whole_run.OtherPrograms, "ratio", lambda self: others)
+    monkeypatch.setattr(whole_run.CpuShareMeter, "ratio", lambda self: others)
 
 
 def jitter(number: int) -> float:

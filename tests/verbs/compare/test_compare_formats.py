@@ -286,7 +286,7 @@ def test_two_figures_divide_to_the_claim_where_the_medians_show_another_change(
 def test_two_values_have_the_digits_that_their_factor_needs(
     before: float, ratio: float, told: tuple[str, str]
 ) -> None:
-    assert sides.written(before, before * ratio, duration) == told
+    assert sides.written_pair(before, before * ratio, duration) == told
 
 
 def test_the_document_holds_the_values_that_are_shown() -> None:

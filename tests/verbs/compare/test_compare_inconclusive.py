@@ -105,13 +105,13 @@ def test_an_inconclusive_answer_comes_with_what_would_have_been_seen() -> None:
 )
 def test_a_forecast_is_as_rough_as_it_is_known(seconds: float, said: str) -> None:
     made = golden.comparison(verdict="inconclusive", more_blocks=80, more_s=seconds)
-    assert compare_headline.seen(made).endswith(f" (about {said} more may settle it)")
+    assert compare_headline.detectable_effect(made).endswith(f" (about {said} more may settle it)")
 
 
 def test_nothing_is_forecast_where_nothing_is_known_of_the_time() -> None:
-    assert compare_headline.seen(golden.comparison(verdict="inconclusive", more_blocks=3048)).startswith(
-        "minimum detectable effect"
-    )
+    assert compare_headline.detectable_effect(
+        golden.comparison(verdict="inconclusive", more_blocks=3048)
+    ).startswith("minimum detectable effect")
 
 
 def test_too_few_blocks_have_no_interval_and_say_so() -> None:

@@ -60,12 +60,12 @@ def test_names_of_axes() -> None:
         SourceInput(name="ids", type="int64", shape=(2, 12)),
         SourceInput(name="image", type="float", shape=(1, 3, 8, 9)),
     )
-    assert axes.asked("batch,seq", inputs[:1]) == {"ids": {0: "batch", 1: "seq"}}
-    assert axes.asked("height,width", inputs) == {"image": {2: "height", 3: "width"}}
-    assert axes.asked("image:1=planes", inputs) == {"image": {1: "planes"}}
+    assert axes.requested_axes("batch,seq", inputs[:1]) == {"ids": {0: "batch", 1: "seq"}}
+    assert axes.requested_axes("height,width", inputs) == {"image": {2: "height", 3: "width"}}
+    assert axes.requested_axes("image:1=planes", inputs) == {"image": {1: "planes"}}
     for text in ("colour", "image:7=x", "other:0=x"):
         with pytest.raises(UsageError):
-            axes.asked(text, inputs)
+            axes.requested_axes(text, inputs)
     assert axes.other_sizes(1) == (3, 2) and axes.other_sizes(16) == (33, 8, 18, 17)
 
 

@@ -21,7 +21,7 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.records import Failed, FeedRef, Measured, Plan, TrialRequest
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.tool import ToolProcess
 from within import program
 
@@ -159,7 +159,7 @@ def test_why_no_aware_file_is_made_for_webgpu(here: Path) -> None:
         write_feeds(folder / "feeds", {"x": np.ones((2, 4), np.float32)})
         feed = FeedRef(name="all", path=str(folder / "feeds"))
         request = TrialRequest(model=str(here / file), feeds=(feed,), warmup_runs=1, warmup_ns=0)
-        task = Task(plan=plan, runtime=runtime, request=request, folder=folder, scratch=here)
+        task = TrialTask(plan=plan, runtime=runtime, request=request, folder=folder, scratch=here)
         outcomes += run([task], Machine()) or ()
     good, bad = outcomes
     assert isinstance(good, Measured), good

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import golden
 from ortune.records import Envelope
-from ortune.search.progress import explored
+from ortune.search.progress import exploration_forecast
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
@@ -35,5 +35,9 @@ def test_a_reason_of_one_release_alone_stays_in_its_row() -> None:
 
 
 def test_one_configuration_is_measured_and_several_are() -> None:
-    assert "1 of 20 configurations is" in explored(1, 20, left_ns=9e9, needed_ns=20e9, enough_s=60)
-    assert "2 of 20 configurations are" in explored(2, 20, left_ns=9e9, needed_ns=20e9, enough_s=60)
+    assert "1 of 20 configurations is" in exploration_forecast(
+        1, 20, left_ns=9e9, needed_ns=20e9, enough_s=60
+    )
+    assert "2 of 20 configurations are" in exploration_forecast(
+        2, 20, left_ns=9e9, needed_ns=20e9, enough_s=60
+    )

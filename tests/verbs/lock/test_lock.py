@@ -26,7 +26,7 @@ from ortune.bundle import digests
 from ortune.engines.locks.check import differences
 from ortune.engines.locks.file import encoded, read, write
 from ortune.engines.locks.outputs import output_snapshots
-from ortune.engines.locks.take import placed
+from ortune.engines.locks.take import nodes_by_provider
 from ortune.errors import InputError, OrtuneError, UsageError
 from ortune.records import BundleInfo, Envelope, LockChange, Plan
 from ortune.show import terminal
@@ -293,7 +293,7 @@ def test_placement_is_that_of_the_run(base: Path, tmp_path: Path) -> None:
     nothing = msgspec.structs.replace(was, run=msgspec.structs.replace(was.run, placement={}))
     assert differences(was, nothing).not_compared == ("placement",)
     (tmp_path / "empty").touch()
-    assert placed(tmp_path / "empty") == {}
+    assert nodes_by_provider(tmp_path / "empty") == {}
 
 
 def test_a_lock_that_cannot_be_written_says_so(base: Path, tmp_path: Path) -> None:

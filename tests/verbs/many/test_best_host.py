@@ -78,7 +78,7 @@ def test_price_turns_the_order() -> None:
     prices = Prices(per_h={"a": 1.0, "b": 2.0})
     rows = [with_cost(row("a", slow), prices), with_cost(row("b", fast), prices)]
     (best,) = best_hosts(rows)
-    assert (best.host, best.figure, best.told_apart) == ("a", COST, True)
+    assert (best.host, best.figure, best.is_clear) == ("a", COST, True)
     assert best.ratio == pytest.approx(100 / 160)
     assert said(*rows).startswith("a is cheaper than b by 38 %")
 
@@ -91,5 +91,5 @@ def test_equal_machines_are_told_apart_in_at_most_one_of_twenty() -> None:
         for host in "ab":
             figure = typical([float(v) for v in np.exp(0.1 * rng.standard_t(3, size=12))])
             rows.append(row(host, latency(figure.value, figure.low, figure.high)))
-        claims += best_hosts(rows)[0].told_apart
+        claims += best_hosts(rows)[0].is_clear
     assert claims <= 0.05 * streams

@@ -14,9 +14,9 @@ from ortune.records import DifferenceRow, Envelope
 from ortune.show import difference_section as sections
 from ortune.show.difference_tables import tables as difference_tables
 from ortune.show.difference_words import answer as difference_answer
-from ortune.show.difference_words import became, of_eight_bits
 from ortune.show.difference_words import brief as difference_brief
 from ortune.show.difference_words import headline as difference_headline
+from ortune.show.difference_words import of_eight_bits, operator_change
 from ortune.show.document import Table
 from ortune.verbs.profile import words as profile_words
 from ortune.verbs.tune import why_words as tune_why
@@ -143,9 +143,9 @@ def test_a_difference_that_the_profiler_makes_has_no_reason(
     assert ("/encoder" not in head) == is_hidden
     if is_hidden:
         assert difference_answer(found).startswith("inconclusive: the profiler's overhead hides")
-        assert became(found) == of_eight_bits(found) == ""
-        assert "difference: " in tune_why.won(found)
-        assert not any(isinstance(block, Table) for block in sections.of(found))
+        assert operator_change(found) == of_eight_bits(found) == ""
+        assert "difference: " in tune_why.gain_location(found)
+        assert not any(isinstance(block, Table) for block in sections.tables_and_notes(found))
     if ratios == (68.2, 5.8):
         facts(head, "68.2x", "5.8x", "B takes 16.0 us less")
 
@@ -160,14 +160,18 @@ def test_a_difference_without_an_owner_has_a_sentence_too() -> None:
 
 def test_operators_that_stand_for_the_difference_in_another_s_place_are_counted() -> None:
     found, replace = golden_profile.difference(), msgspec.structs.replace
-    assert became(found) == ""
+    assert operator_change(found) == ""
     row = replace(found.nodes[0], op_type="Conv -> ConvInteger + Mul", difference_ns=1.4e6)
     other = replace(found.nodes[0], op_type="Relu -> Clip", difference_ns=-2e6)
-    told = became(replace(found, nodes=(row, row, other)), "int8.onnx")
+    told = operator_change(replace(found, nodes=(row, row, other)), "int8.onnx")
     facts(told, "2 Conv", "ConvInteger + Mul", "int8.onnx", "+2.80 ms")
-    assert became(replace(found, nodes=(replace(row, difference_ns=1e5), other))) == "", "too little of it"
+    assert operator_change(replace(found, nodes=(replace(row, difference_ns=1e5), other))) == "", (
+        "too little of it"
+    )
     fused = replace(row, op_type="Conv + Relu -> Conv", a_nodes=("conv", "relu"))
-    assert became(replace(found, nodes=(fused,))).startswith("2 nodes (Conv + Relu) became Conv in B")
+    assert operator_change(replace(found, nodes=(fused,))).startswith(
+        "2 nodes (Conv + Relu) became Conv in B"
+    )
 
 
 def test_in_short_only_what_changed_is_told() -> None:
@@ -201,7 +205,7 @@ def test_operators_of_eight_bits_are_told_with_what_they_took_before() -> None:
         "8-bit operators in A: ConvInteger instead of Conv, 4"
     )
     mixed = replace(found.nodes[0], op_type="Conv + Relu -> ConvInteger + Mul", difference_ns=5e6)
-    assert became(replace(both, nodes=(mixed,))) == ""
+    assert operator_change(replace(both, nodes=(mixed,))) == ""
 
 
 @pytest.mark.parametrize(
@@ -214,11 +218,13 @@ def test_nodes_that_differ_are_a_reason_where_whole_runs_do_not(b_wall_ns: float
         low_ns=-2.4e6 if b_wall_ns < 12e6 else 0.1e6,
         high_ns=1.2e6,
     )
-    text = tune_why.won(found)
+    text = tune_why.gain_location(found)
     facts(text, "Why", told, "one node takes less: /layer/MatMul (-1.90 ms)")
     noise = tuple(row for row in found.nodes if row.name == "/layer/Add")
-    facts(tune_why.won(msgspec.structs.replace(found, nodes=noise)), "reason is unknown", told)
+    facts(tune_why.gain_location(msgspec.structs.replace(found, nodes=noise)), "reason is unknown", told)
     more = tuple(msgspec.structs.replace(r, difference_ns=1e6, low_ns=5e5, high_ns=2e6) for r in found.nodes)
     facts(
-        tune_why.won(msgspec.structs.replace(found, nodes=more)), "reason is unknown", "2 nodes that differ"
+        tune_why.gain_location(msgspec.structs.replace(found, nodes=more)),
+        "reason is unknown",
+        "2 nodes that differ",
     )

@@ -14,14 +14,14 @@ from profiled_chain import CHANNELS, LAYERS, SIZE, conv_chain, result_of
 import ortune
 from edited_models import EDITS, numbered, squeezenet
 from ortune.engines.profiling import processes
-from ortune.engines.profiling.processes import Process, profile_once
+from ortune.engines.profiling.processes import ProfiledProcess, profile_once
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.verbs.profile import run as flow
 
 
-def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:
+def counted_ns(process: ProfiledProcess, names: tuple[str, ...]) -> np.ndarray:
     """What these nodes take in each steady run of a process, counted over its JSON: nanoseconds (runs,)."""
     events = json.loads(process.path.read_text())
     runs = sorted((e for e in events if e["name"] == "model_run"), key=lambda e: e["ts"])
@@ -38,11 +38,11 @@ def counted_ns(process: Process, names: tuple[str, ...]) -> np.ndarray:
 def test_a_dearer_node_is_named_first_and_at_the_right_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sides: dict[str, list[Process]] = {}
+    sides: dict[str, list[ProfiledProcess]] = {}
 
     def kept(
         baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
-    ) -> list[Process]:
+    ) -> list[ProfiledProcess]:
         found = profile_once(baseline, replay, turn, arms, runs, [tmp_path / path.name for path in keep])
         for arm, process in zip(arms, found, strict=True):
             sides.setdefault(arm.model.name, []).append(process)

@@ -13,7 +13,7 @@ import pytest
 import direct_count
 import ortune
 import zoo
-from ortune.engines.profiling.processes import Process, profile_once
+from ortune.engines.profiling.processes import ProfiledProcess, profile_once
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
@@ -49,7 +49,7 @@ def test_the_parts_are_what_was_measured_and_what_the_json_says(
 
     def timed(
         baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
-    ) -> list[Process]:
+    ) -> list[ProfiledProcess]:
         found = profile_once(baseline, replay, turn, arms, min(runs, RUNS), keep)
         row = found[0].attribution.by_category[NAMES.index("unexplained")]
         unexplained.extend(np.abs(row) / found[0].attribution.wall_ns)

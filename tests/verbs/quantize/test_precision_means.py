@@ -9,7 +9,7 @@ from onnx import helper
 
 from onnx_text import assemble, model_of
 from ortune.records import Host, Plan, RewriteSpec
-from ortune.verbs.quantize.means import means
+from ortune.verbs.quantize.methods import methods_worth_testing
 
 WITH_VNNI = ("avx2", "avx512_vnni")
 
@@ -47,8 +47,8 @@ def host(*features: str) -> Host:
 
 @pytest.mark.parametrize("features", [WITH_VNNI, ("avx2",)])
 def test_channels_are_equalized_before_static_int8_where_they_differ(features: tuple[str, ...]) -> None:
-    alike, _ = means(convolutions(1.0), Plan(), host(*features))
-    unlike, _ = means(convolutions(256.0), Plan(), host(*features))
+    alike, _ = methods_worth_testing(convolutions(1.0), Plan(), host(*features))
+    unlike, _ = methods_worth_testing(convolutions(256.0), Plan(), host(*features))
     assert set(names(alike)) == {"static-int8"}
     assert names(unlike)[0] == "cross-layer-equalization static-int8"
     # The plain one is still tried, in case the ranges of weights mislead.
@@ -83,7 +83,7 @@ def last(plans: list[Plan]) -> list[str]:
 
 
 def test_on_a_processor_that_saturates_7_bits_come_first_and_each_kind_before_a_second_of_any() -> None:
-    plans, _ = means(products(), Plan(), host("avx2"))
+    plans, _ = methods_worth_testing(products(), Plan(), host("avx2"))
     order = last(plans)
     first = ["dynamic-int8:range=7,scales=channel", "static-int8:range=7", "weight-only-bits"]
     assert order[:3] == first
@@ -96,7 +96,7 @@ def test_on_a_processor_that_saturates_7_bits_come_first_and_each_kind_before_a_
 
 
 def test_weights_of_4_bits_are_tried_with_other_blocks_and_products() -> None:
-    order = last(means(products(), Plan(), host(*WITH_VNNI))[0])
+    order = last(methods_worth_testing(products(), Plan(), host(*WITH_VNNI))[0])
     plain = [order.index(text) for text in ("weight-only-bits", "weight-only-bits:bits=4")]
     for bits in ("", "bits=4,"):
         for last_param in ("products=float32", "block=128"):
@@ -111,20 +111,22 @@ def test_the_single_settings_of_the_quantizers_are_always_among_the_methods(
     for model in (products(), convolutions(256.0)):
         order = {
             words(plan.rewrites[-1])
-            for plan in means(model, Plan(), host(*features))[0]
+            for plan in methods_worth_testing(model, Plan(), host(*features))[0]
             if len(plan.rewrites) == 1
         }
         assert {"static-int8", "static-int8:scales=tensor", "static-int8:activations=s8"} <= order
-    assert "dynamic-int8:scales=channel" in last(means(products(), Plan(), host(*features))[0])
+    assert "dynamic-int8:scales=channel" in last(
+        methods_worth_testing(products(), Plan(), host(*features))[0]
+    )
 
 
 def test_ranges_without_outliers_are_tried_for_products_alone() -> None:
-    order = last(means(products(), Plan(), host(*WITH_VNNI))[0])
+    order = last(methods_worth_testing(products(), Plan(), host(*WITH_VNNI))[0])
     clipped = [text for text in order if "calibration" in text]
     assert clipped == ["static-int8:calibration=percentile,operators=products"]
 
 
 def test_on_a_processor_with_vnni_nothing_is_cut_to_7_bits() -> None:
-    plans, _ = means(products(), Plan(), host(*WITH_VNNI))
+    plans, _ = methods_worth_testing(products(), Plan(), host(*WITH_VNNI))
     assert last(plans)[:2] == ["dynamic-int8:scales=channel", "static-int8"]
     assert not any("range" in text or "u8" in text for text in last(plans))

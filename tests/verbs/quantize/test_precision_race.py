@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from ortune.records import OutputDifference, Plan, RewriteSpec
-from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.precision import QuantizedModel
 from ortune.verbs.quantize.race import contestants
 
 FLOAT_NS = 3e6
 
 
-def quantized(time_ns: float, error: float, *kept: str, means: str = "static-int8", ok: bool = True) -> Model:
+def quantized(
+    time_ns: float, error: float, *kept: str, means: str = "static-int8", ok: bool = True
+) -> QuantizedModel:
     """A whole model with an observed time; with layers in float, one whose time is predicted."""
     plan = Plan(rewrites=(RewriteSpec(name=means, params={"leave": "+".join(kept)} if kept else {}),))
-    return Model(
+    return QuantizedModel(
         plan=plan,
         kept=frozenset(kept),
         outputs=OutputDifference(ok=ok, relative_l2=error),

@@ -381,7 +381,7 @@ def test_a_float_model_that_does_not_end_on_all_held_out_inputs_costs_no_session
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its processes may take no longer than a timed trial: the answer is that of the inputs that were compared."""
-    monkeypatch.setattr(limits.Limits, "of_a_longer", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(limits.TrialTimeouts, "extended_to", lambda *_: contextlib.nullcontext())
     result = slow(tmp_path, monkeypatch, "3m", "--no-bundle")
     assert result.headline.startswith("faster: ")
     facts(result.headline, "NOT FINAL", "16 of 59 held-out inputs")

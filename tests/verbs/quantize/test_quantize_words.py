@@ -48,7 +48,7 @@ def answered(*, exploring: bool) -> QuantizeResult:
 
 
 def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place() -> None:
-    said = progress.explored(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    said = progress.exploration_forecast(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
     result = answered(exploring=True)
     head = quantize_words.headline(result)
     facts(head, "inconclusive", "too small to confirm a model", "keep the float model")
@@ -109,9 +109,9 @@ def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:
 
 
 def test_what_a_budget_holds_is_said_as_the_most_of_it() -> None:
-    said = progress.explored(7, 25, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    said = progress.exploration_forecast(7, 25, left_ns=2e10, needed_ns=2e11, enough_s=270)
     assert "at most 7 of 25 configurations are measured as exploratory (--budget 270s" in said
-    one = progress.explored(1, 1, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    one = progress.exploration_forecast(1, 1, left_ns=2e10, needed_ns=2e11, enough_s=270)
     assert "the one configuration is measured as exploratory" in one
 
 

@@ -25,7 +25,7 @@ from ortune.records import BundleInfo, Envelope
 from ortune.show import markdown
 from ortune.show.stored_kind import stored_kind
 from ortune.store.db import DATABASE, Store
-from ortune.verbs._shared.groups import Budgeted
+from ortune.verbs._shared.groups import BudgetOptions
 from ortune.verbs.report import words as report_words
 from ortune.verbs.report.options import rate
 from within import program
@@ -126,7 +126,7 @@ def test_each_verb_is_told_in_its_own_words(tmp_path: Path, document: Envelope, 
 
 def is_kept(verb: str) -> bool:
     """Whether the sessions of a verb are stored, so that they can be shown again."""
-    return issubclass(importlib.import_module(f"ortune.verbs.{verb}.options").Options, Budgeted)
+    return issubclass(importlib.import_module(f"ortune.verbs.{verb}.options").Options, BudgetOptions)
 
 
 @pytest.mark.parametrize("verb", [verb for verb in verbs() if is_kept(verb)])

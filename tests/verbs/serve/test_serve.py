@@ -27,14 +27,14 @@ from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.browser.site import Request, Site
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.compare.result import CompareResult
 from ortune.verbs.tune.result import TuneResult
 
 
-def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:
+def trial(folder: Path, name: str, limits: Limits | None = None) -> TrialTask:
     """A trial of the net in a page."""
     write_feeds(folder / "feeds", {"x": np.ones((4, 16), np.float32)})
     (folder / name).mkdir()
@@ -43,7 +43,7 @@ def trial(folder: Path, name: str, limits: Limits | None = None) -> Task:
         feeds=(FeedRef(name="all", path=str(folder / "feeds")),),
         warmup_runs=0,
     )
-    return Task(
+    return TrialTask(
         plan=Plan(providers=(ProviderSpec(name="wasm"),)),
         runtime=Runtime(python=""),
         request=request,

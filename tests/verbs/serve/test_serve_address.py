@@ -25,8 +25,8 @@ from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.targets.browser import certificate
 from ortune.targets.browser.remote import Remote
-from ortune.targets.browser.site import Room, Site
-from ortune.verbs._shared import elsewhere
+from ortune.targets.browser.site import Site, SiteRoom
+from ortune.verbs._shared import remote_browser
 from terminals import read_all
 
 
@@ -75,7 +75,7 @@ def test_no_token_is_told_where_a_file_is_missing(tmp_path: Path, monkeypatch: p
     tokens: list[str] = []
     usual = Site.open
 
-    def opened(site: Site, room: Room, token: str = "") -> str:
+    def opened(site: Site, room: SiteRoom, token: str = "") -> str:
         url = usual(site, room, token)
         tokens.append(url.rstrip("/").rpartition("/")[2])
         return url
@@ -133,10 +133,10 @@ def test_a_code_to_scan_is_drawn_in_a_terminal_with_colours_alone(
 
 
 def test_where_a_page_is_to_be_opened_is_said() -> None:
-    here = elsewhere.invitation("http://127.0.0.1:8000/x", "127.0.0.1")
+    here = remote_browser.invitation("http://127.0.0.1:8000/x", "127.0.0.1")
     facts(here, "on this device", "another device: --address ", "http://127.0.0.1:8000/x")
-    facts(elsewhere.invitation("https://192.168.1.20:8000/x", "192.168.1.20"), "on the other device")
-    own = elsewhere.own_address()
+    facts(remote_browser.invitation("https://192.168.1.20:8000/x", "192.168.1.20"), "on the other device")
+    own = remote_browser.own_address()
     assert not own or not ipaddress.ip_address(own).is_loopback
 
 

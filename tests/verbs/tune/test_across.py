@@ -22,7 +22,7 @@ from ortune.measuring.budget import Budget
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import MadeRuntime, Measured, Plan, ProviderSpec, Runtime
 from ortune.runtimes import made
@@ -30,14 +30,14 @@ from ortune.search.plan_edits import is_exact
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.other_runtimes import usable_here
-from ortune.verbs.tune.across import propose_elsewhere
+from ortune.verbs.tune.across import propose_on_targets
 from ortune.verbs.tune.run import Options
 
 MODEL = '<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
 
 
 @pytest.fixture
-def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolved:
+def side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResolvedSide:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     onnx.save(parser.parse_model(MODEL), tmp_path / "m.onnx")
     return resolve(SideText(text=str(tmp_path / "m.onnx")), common=Plan(), scratch=tmp_path)
@@ -73,7 +73,7 @@ def make(name: str, *, emulated: bool = False) -> None:
     (place / made.ABOUT).write_bytes(msgspec.json.encode(about))
 
 
-def test_what_was_installed_is_raced_and_named_and_nothing_is_installed(side: Resolved) -> None:
+def test_what_was_installed_is_raced_and_named_and_nothing_is_installed(side: ResolvedSide) -> None:
     said: list[str] = []
     assert usable_here(side, said.append).elsewhere == {}
     make("openvino")
@@ -86,18 +86,18 @@ def test_what_was_installed_is_raced_and_named_and_nothing_is_installed(side: Re
     on_openvino = msgspec.structs.replace(
         side.plan, providers=(ProviderSpec(name="OpenVINOExecutionProvider"),)
     )
-    moved = Resolved(label="", model=side.model, plan=on_openvino, runtime=side.runtime, runs=side.runs)
+    moved = ResolvedSide(label="", model=side.model, plan=on_openvino, runtime=side.runtime, runs=side.runs)
     assert usable_here(moved, said.append).elsewhere == {}
 
 
-def test_what_is_emulated_is_not_raced(side: Resolved) -> None:
+def test_what_is_emulated_is_not_raced(side: ResolvedSide) -> None:
     make("openvino", emulated=True)
     make("qnn", emulated=True)
     make("webgpu")
     assert [*usable_here(side, print).elsewhere] == ["webgpu"]
 
 
-def test_with_all_each_target_is_compared_or_named_with_its_reason(side: Resolved) -> None:
+def test_with_all_each_target_is_compared_or_named_with_its_reason(side: ResolvedSide) -> None:
     for addition in made.addable():
         make(addition.name)
     make("qnn", emulated=True)
@@ -123,7 +123,7 @@ def test_a_target_that_is_none_is_refused() -> None:
 
 
 def test_a_target_that_fails_in_its_first_run_is_named_and_the_race_goes_on(
-    side: Resolved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    side: ResolvedSide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
     (refused,) = refused_of(side, tmp_path, side.runtime)
@@ -131,7 +131,7 @@ def test_a_target_that_fails_in_its_first_run_is_named_and_the_race_goes_on(
 
 
 def test_a_target_whose_process_is_killed_in_its_first_run_is_named_and_the_race_goes_on(
-    side: Resolved, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    side: ResolvedSide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORTUNE_LOCK", str(tmp_path / "lock"))
     openvino = made_runtimes.require("openvino").runtime  # which looks in a cache of its own
@@ -167,9 +167,9 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
     on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
     facts = facts_of(side.model.ir)
     baseline = Measuring(side, asked, tmp_path, SessionLog(None, ""), lambda _: None, Machine())
-    baseline.settle(120.0)
+    baseline.find_inputs(120.0)
     run_pilot(baseline, "latency", Budget(total_s=60.0))
-    elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    elsewhere = propose_on_targets(baseline, ["openvino"], facts, objective="latency", allow=())
     first = elsewhere.proposed[0].plan
     trial = baseline.executor.trial(baseline.arm("first", plan=first), runs=0, keep_outputs=True)
     assert isinstance(trial, Measured)
@@ -190,14 +190,14 @@ def test_a_default_in_lower_precision_gives_way_to_the_exact_setting_unless_a_to
             assert 0.001 < untested.difference.accepting_tolerance < 0.1
 
 
-def refused_of(side: Resolved, folder: Path, runtime: Runtime) -> tuple[str, ...]:
+def refused_of(side: ResolvedSide, folder: Path, runtime: Runtime) -> tuple[str, ...]:
     """What is said of a target whose first run fails; the baseline goes on measuring."""
     on = msgspec.structs.replace(runtime, name="openvino")
     side = replace(side, elsewhere={"openvino": on})
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
-    baseline.settle(120.0)
+    baseline.find_inputs(120.0)
     facts = facts_of(side.model.ir)
-    elsewhere = propose_elsewhere(baseline, ["openvino"], facts, objective="latency", allow=())
+    elsewhere = propose_on_targets(baseline, ["openvino"], facts, objective="latency", allow=())
     assert not elsewhere.proposed
     assert isinstance(baseline.executor.trial(baseline.arm("default", plan=Plan()), runs=2), Measured)
     return elsewhere.refused

@@ -59,7 +59,7 @@ def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelop
     shown = golden.printed(words.document(msgspec.structs.replace(golden_tune.tuned(), result=result)), 200)
     facts(shown, "OpenVINO", "not chosen: its best configuration measured +20.0 %")
     assert adoption_words.rows(result) == []
-    assert adoption_words.elsewhere(result) == [
+    assert adoption_words.other_providers(result) == [
         (
             "OpenVINO",
             "not chosen: its best configuration measured +20.0 %, the winner -11.5 % (4 blocks, exploratory); slower; "
@@ -70,4 +70,4 @@ def test_a_provider_that_was_not_chosen_is_told_with_its_losses(adopted: Envelop
 
 def test_the_default_on_its_own_provider_has_neither() -> None:
     result = golden_tune.tuned(against_default=confirmed(0.9, 0.885, 0.917)).result
-    assert adoption_words.rows(result) == [] and adoption_words.elsewhere(result) == []
+    assert adoption_words.rows(result) == [] and adoption_words.other_providers(result) == []

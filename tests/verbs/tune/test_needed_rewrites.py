@@ -12,14 +12,14 @@ import zoo
 from ortune import rewrites
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.rewriting import Models
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.rewriting import ModelVariants
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.records import Plan, RewriteSpec
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.verbs.tune.needed_rewrites import needed
 
-Called = tuple[Resolved, tuple[RewriteSpec, ...]]
+Called = tuple[ResolvedSide, tuple[RewriteSpec, ...]]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def left(
     """The rewrites of the row, and those that stay."""
     side, row = called
     baseline = Measuring(side, InputOptions(), folder, SessionLog(None, ""), lambda _: None, Machine())
-    models = Models(side, folder, (), lambda _: None)
+    models = ModelVariants(side, folder, (), lambda _: None)
     return names(row), names(needed(baseline, models, row, everywhere or Plan(), limit_s))
 
 

@@ -31,7 +31,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Plan
 from ortune.show import headline as heads
 from ortune.step import Step
-from ortune.verbs._shared.session import experiment, go_on
+from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs.tune import run as tune
 from ortune.verbs.tune.result import TuneResult
 from simulated_machine import Lab, measuring_on
@@ -268,17 +268,17 @@ def test_resuming_what_is_damaged_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     options = tune.Options(model=small_model(tmp_path / "m.onnx"), store=tmp_path / "store", **more)
     with experiment("tune", options, Watcher()) as opened, opened.measuring("m"):
         side = resolve(SideText(text=str(options.model)), common=Plan(), scratch=tmp_path)
-        go_on(opened, options, [side], None, model="m")
+        begin_or_resume(opened, options, [side], None, model="m")
         opened.log.add("difference", "x" * 100_000)
         with pytest.raises(UsageError, match="cannot be read"):  # such a difference there never was
-            go_on(opened, options, [side], options.resume, model="m")
+            begin_or_resume(opened, options, [side], options.resume, model="m")
         shutil.rmtree(tmp_path / "store" / "blobs")
         with pytest.raises(UsageError, match="cannot be read"):
-            go_on(opened, options, [side], options.resume, model="m")
+            begin_or_resume(opened, options, [side], options.resume, model="m")
         # Another metric makes another session.
         (tmp_path / "evaluate.py").write_text("12")
         with pytest.raises(UsageError, match="no interrupted session"):
-            go_on(opened, options, [side], options.resume, model="m")
+            begin_or_resume(opened, options, [side], options.resume, model="m")
 
 
 def test_a_budget_that_holds_no_plan_tells_what_is_known_and_what_it_would_take(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from onnx_text import model_of
 from ortune import files, monotonic
 from ortune.bundle import app
 from ortune.graph.model.open import open_model
-from ortune.inputs.played import Played
-from ortune.measuring.application import Application, Details, Trial, Variant
+from ortune.inputs.played import ReplayPart
+from ortune.measuring.application import Application, PlayTimes, PlayTrial, Variant
 from ortune.records import (
     AppPlay,
     Arrival,
@@ -100,7 +100,9 @@ class Lab:
         patch.setattr(Machine, "taken_cpus", lambda *_: others)
         monkey_cpus(patch)
 
-    def play(self, played: Played, variant: Variant, outputs: Path | None = None) -> Trial | TrialError:
+    def play(
+        self, played: ReplayPart, variant: Variant, outputs: Path | None = None
+    ) -> PlayTrial | TrialError:
         del played, outputs
         self.n_plays += 1
         if self.n_plays == self.stops_after:
@@ -117,7 +119,7 @@ class Lab:
         play = AppPlay(
             variant=variant.name, wall_ns=wall, in_ort_ns=wall, creating_ns=1, cpu_ns=cpu, peak_bytes=100 * MS
         )
-        return Trial(play=play, details=Details(created_ns={}, called_ns={}))
+        return PlayTrial(play=play, details=PlayTimes(created_ns={}, called_ns={}))
 
 
 class SlowLab(Lab):
@@ -129,7 +131,9 @@ class SlowLab(Lab):
         patch.setattr(monotonic, "now_s", lambda: self.clock_s)
         patch.setattr(monotonic, "now_ns", lambda: round(1e9 * self.clock_s))
 
-    def play(self, played: Played, variant: Variant, outputs: Path | None = None) -> Trial | TrialError:
+    def play(
+        self, played: ReplayPart, variant: Variant, outputs: Path | None = None
+    ) -> PlayTrial | TrialError:
         self.spans_s.append(played.span_ns / 1e9)
         slower = 3 if 2 <= self.n_plays < 16 else 1
         self.clock_s += slower * (0.5 + self.spans_s[-1])
@@ -137,13 +141,13 @@ class SlowLab(Lab):
         if isinstance(trial, TrialError):
             return trial
         wall_ns = round(1e9 * slower * self.spans_s[-1])
-        return Trial(play=msgspec.structs.replace(trial.play, wall_ns=wall_ns), details=trial.details)
+        return PlayTrial(play=msgspec.structs.replace(trial.play, wall_ns=wall_ns), details=trial.details)
 
 
 def monkey_cpus(patch: pytest.MonkeyPatch) -> None:
-    seen = Machine.seen.func  # type: ignore[attr-defined]
+    seen = Machine.trial_host.func  # type: ignore[attr-defined]
     patch.setattr(
-        Machine, "seen", property(lambda self: msgspec.structs.replace(seen(self), effective_cpus=4))
+        Machine, "trial_host", property(lambda self: msgspec.structs.replace(seen(self), effective_cpus=4))
     )
 
 

@@ -36,7 +36,7 @@ from ortune.verbs.report.result import StoredSession
 from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune import page as tune_page
 from ortune.verbs.tune import words as tune_words
-from ortune.verbs.tune.across import late
+from ortune.verbs.tune.across import unreached_targets
 
 
 def test_plans_that_were_seen_and_not_confirmed_are_no_claim_and_one_budget_confirms_them() -> None:
@@ -159,7 +159,7 @@ def test_plans_that_the_budget_or_a_guard_left_out_are_known_by_a_code_not_by_th
     assert {row.plan.id: row.reason for row in rows} == {
         waiting.arm: "budget", ended.arm: "budget", impossible.arm: None, seen.arm: None, larger.arm: "guard",
     }  # fmt: skip
-    assert {row.plan.id for row in tune_facts.left_out(rows)} == {waiting.arm, ended.arm}
+    assert {row.plan.id for row in tune_facts.untried_plans(rows)} == {waiting.arm, ended.arm}
 
 
 def untested(kind: str = "default") -> Envelope:
@@ -183,12 +183,12 @@ def test_a_target_that_was_asked_for_is_named_where_no_time_was_left_for_it() ->
     on = Plan(providers=(ProviderSpec(name="OpenVINOExecutionProvider"),))
     waiting = msgspec.structs.replace(result.candidates[-1], plan=on)
     asked = msgspec.structs.replace(result, candidates=(*result.candidates, waiting))
-    (left,) = late(asked, ["openvino"])
+    (left,) = unreached_targets(asked, ["openvino"])
     assert left == UntestedTarget(target="openvino", reason="no-time", enough_s=360)
     facts(tune_details.untested_target(left), "openvino", "not tested", "no time", "--budget 360s")
     # Before anything was proposed, and where it was refused with a reason, which is told instead.
-    assert late(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (left,)
-    assert late(result, ["openvino"]) == ()
+    assert unreached_targets(msgspec.structs.replace(result, candidates=()), ["openvino"]) == (left,)
+    assert unreached_targets(result, ["openvino"]) == ()
     both = msgspec.structs.replace(asked, not_tried=("int8",), untested_targets=(left,))
     text = tune_words.untested(both)
     facts(text, "not tested", "1 not possible or allowed here (-v lists them)", "openvino", "--budget 360s")

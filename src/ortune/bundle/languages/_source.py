@@ -16,27 +16,27 @@ from ortune.bundle.languages._templates import templates
 from ortune.bundle.machine import PACKAGES
 from ortune.bundle.settings import (
     HUGE_PAGES,
-    Stored,
+    CacheOption,
     arena,
+    as_assignment,
+    cache_folder_in,
     caches,
-    is_bound,
     is_capture,
     is_default,
-    named,
+    names_cpus,
     needs_allocator,
     no_huge_pages,
-    of,
+    of_channel,
     preload,
     process_line,
     providers,
-    stored_in,
     tuned_on,
 )
 from ortune.bundle.shared import as_text, thread_cap
 from ortune.catalogue.captured_graph import captures
 from ortune.catalogue.named import ROWS_PER_RUN
 from ortune.catalogue.provider import Bindings
-from ortune.catalogue.providers import CPU, every, find
+from ortune.catalogue.providers import CPU, all_providers, find
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
@@ -47,7 +47,7 @@ _ROWS = ROWS_PER_RUN.key
 
 def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
     """Return a binding's names of the providers that it supports in one way."""
-    return {p.name: own for p in every() if (own := binding(p.bindings))}
+    return {p.name: own for p in all_providers() if (own := binding(p.bindings))}
 
 
 BY_NAME = spelled(lambda b: b.by_name)
@@ -63,7 +63,7 @@ DEVICE = "device_type"
 """The option that names the kind of device; for a plug-in, the device itself is passed instead."""
 
 
-class Provider(NamedTuple):
+class EmittedProvider(NamedTuple):
     """An execution provider with its options, and the binding's way and name to append it."""
 
     name: str
@@ -145,15 +145,15 @@ class Language:
         """Return the variables of the template."""
         host, applied = info.host, info.applied
         notes = self.notes(info, custom_ops)
-        names = [] if "preload" in self.lacks else [as_text(s.value) for s in of(applied, "preload")]
+        names = [] if "preload" in self.lacks else [as_text(s.value) for s in of_channel(applied, "preload")]
         preloads = [(name, preload(name)) for name in names]
         packages = {name: PACKAGES.get(name, name) for name in names}
         asked = ", ".join(f"{name} (Debian: apt install {package})" for name, package in packages.items())
-        needed = [named(s) for s in applied if needs_allocator(s, applied)]
+        needed = [as_assignment(s) for s in applied if needs_allocator(s, applied)]
         stays = "; the arena stays on" if needed else ""
-        start = [f"{s.key}={_plain(s.value)}" for s in of(applied, "env")]
+        start = [f"{s.key}={_plain(s.value)}" for s in of_channel(applied, "env")]
         start += [f'LD_PRELOAD="{find}"' for _, find in preloads]
-        pinned = [as_text(s.value) for s in of(applied, "session_config") if is_bound(s)]
+        pinned = [as_text(s.value) for s in of_channel(applied, "session_config") if names_cpus(s)]
         return {
             "q": self.quote,
             "texts": lambda values: ", ".join(map(self.quote, values)),
@@ -186,21 +186,21 @@ class Language:
             "without_allocator": f"allocator not loaded: {asked}{stays}" if names else "",
             "need_allocator": needed,
             "no_huge_pages": no_huge_pages(applied),
-            "process": [(s.key, s.value) for s in of(applied, "process") if s.key != HUGE_PAGES],
-            "call_style": next((s.value for s in of(applied, "call_style") if s.key != _ROWS), "run"),
-            "most_rows": next((s.value for s in of(applied, "call_style") if s.key == _ROWS), None),
-            "variables": [self._entry(self.variable, s) for s in of(applied, "env")],
+            "process": [(s.key, s.value) for s in of_channel(applied, "process") if s.key != HUGE_PAGES],
+            "call_style": next((s.value for s in of_channel(applied, "call_style") if s.key != _ROWS), "run"),
+            "most_rows": next((s.value for s in of_channel(applied, "call_style") if s.key == _ROWS), None),
+            "variables": [self._entry(self.variable, s) for s in of_channel(applied, "env")],
             "options": self.statements(info),
             "entries": [
                 (s.key, self.text_of(s.value))
-                for s in of(applied, "session_config")
-                if not is_bound(s) and not self._drops(s)
+                for s in of_channel(applied, "session_config")
+                if not names_cpus(s) and not self._drops(s)
             ],
-            "levels": any(s.key == "graph_optimization_level" for s in of(applied, "session_option")),
+            "levels": any(s.key == "graph_optimization_level" for s in of_channel(applied, "session_option")),
             "custom_ops": [self.custom_ops.format(self.quote(name)) + self.end for name in custom_ops],
             "libraries": list(custom_ops),
-            "run_options": [self._entry(self.run_config, s) for s in of(applied, "run_config")],
-            "pool": "".join(self.number(s.value) for s in of(applied, "global_pool")),
+            "run_options": [self._entry(self.run_config, s) for s in of_channel(applied, "run_config")],
+            "pool": "".join(self.number(s.value) for s in of_channel(applied, "global_pool")),
             "arena": arena(applied),
             "pinned": pinned[0] if pinned else None,
             "specs": providers(info.plan, applied, keeps_buffers=self.keeps_buffers),
@@ -223,7 +223,7 @@ class Language:
             line = self.statement(setting)
             if not line or line in statements:
                 continue
-            if is_bound(setting):
+            if names_cpus(setting):
                 # Useless on another machine, and an error with fewer CPUs.
                 line = self.when.format(self.enough, line)
             elif setting.knob in info.model_settings:
@@ -282,35 +282,39 @@ class Language:
         """Return the binding's way and name to append a provider; None if it is not supported."""
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
-    def _appended(self, info: BundleInfo) -> list[Provider]:
+    def _appended(self, info: BundleInfo) -> list[EmittedProvider]:
         listed = providers(info.plan, info.applied, keeps_buffers=self.keeps_buffers)
-        return [Provider(name, options, *way) for name, options in listed if (way := self._way(name))]
+        return [EmittedProvider(name, options, *way) for name, options in listed if (way := self._way(name))]
 
     def _plugged_in(self, info: BundleInfo) -> list[str]:
         """Return the providers with plug-ins that the code can register."""
         names = [provider.name for provider in self._appended(info)]
         return [name for name in names if self.plugs and find(name).plugin]
 
-    def _options(self, info: BundleInfo, provider: Provider, without: str = "") -> list[tuple[str, str]]:
+    def _options(
+        self, info: BundleInfo, provider: EmittedProvider, without: str = ""
+    ) -> list[tuple[str, str]]:
         """Return a provider's options as literals; the caller may name another folder of compiled models."""
         literals = {key: self.quote(value) for key, value in provider.options.items() if key != without}
         if key := caches(info.plan, info.applied).get(provider.name):
-            name, before, folder, after = stored_in(provider.options, key)
+            name, before, folder, after = cache_folder_in(provider.options, key)
             literals[name] = self.stored.format(self.quote(folder))
             if before:
                 literals[name] = self.within.format(self.quote(before), literals[name], self.quote(after))
         return [(self.quote(key), value) for key, value in literals.items()]
 
-    def _caches(self, info: BundleInfo) -> list[Stored]:
+    def _caches(self, info: BundleInfo) -> list[CacheOption]:
         """Return the folders of compiled models of the providers that the binding appends."""
         keys = caches(info.plan, info.applied)
         plugged_in = self._plugged_in(info)
-        there = [(p, stored_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys]
+        there = [
+            (p, cache_folder_in(p.options, keys[p.name])) for p in self._appended(info) if p.name in keys
+        ]
         return [s for p, s in there if p.name in plugged_in or s.option in self.takes.get(p.name, p.options)]
 
     def notes(self, info: BundleInfo, custom_ops: Sequence[str]) -> list[tuple[str, str]]:
         """Return the parts of the plan that this language cannot set, each with an alternative."""
-        notes = [(named(s), do) for s in info.applied if (do := self._note(s))]
+        notes = [(as_assignment(s), do) for s in info.applied if (do := self._note(s))]
         plugged_in = self._plugged_in(info)
         for name, options in providers(info.plan, info.applied):
             if name == CPU.name:
@@ -349,7 +353,7 @@ class Language:
         elif self._drops(setting):
             return INSTEAD["graph"]
         elif lacked == "session_config":
-            lacked, cannot = "affinities", is_bound(setting) and "affinities" in self.lacks
+            lacked, cannot = "affinities", names_cpus(setting) and "affinities" in self.lacks
         elif lacked == "process":
             return "" if setting.key == HUGE_PAGES and HUGE_PAGES not in self.lacks else process_line(setting)
         elif setting.key == _ROWS:
@@ -366,7 +370,7 @@ def _pairs(options: Sequence[tuple[str, str]], form: str) -> str:
     return ", ".join(form.format(*pair) for pair in options)
 
 
-def _device(provider: Provider) -> str:
+def _device(provider: EmittedProvider) -> str:
     """Return the kind of device for a plug-in; "" for the first that is not a CPU, as in ``worker/plugins.py``."""
     usual = "" if find(provider.name).hardware else CPU.hardware
     return (provider.options.get(DEVICE) or usual).upper()

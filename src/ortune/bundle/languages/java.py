@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ortune.bundle.languages._literals import QUOTES, Quote, utf16
-from ortune.bundle.languages._source import OPTIONS_CLASS, Language, Provider, spelled
+from ortune.bundle.languages._source import OPTIONS_CLASS, EmittedProvider, Language, spelled
 from ortune.bundle.settings import HUGE_PAGES
-from ortune.catalogue.providers import every, find
+from ortune.catalogue.providers import all_providers, find
 
 # Control characters in octal, since Java reads Unicode escapes before quotes.
 CONTROLS = {chr(code): f"\\{code:03o}" for code in (*range(32), 127)}
 
 
-def flags(provider: Provider) -> list[str]:
+def flags(provider: EmittedProvider) -> list[str]:
     """Return the enabled flags of a provider's options in Java: "NNAPIFlags.USE_FP16"."""
     _, kind, start = find(provider.name).bindings.java_flags or ("", "", "")
     return [f"{kind}.{key.removeprefix(start)}" for key, value in provider.options.items() if value == "1"]
@@ -62,7 +62,7 @@ LANGUAGE = Language(
         "device": spelled(lambda b: b.java_device[0] if b.java_device else ""),
         "flags": spelled(lambda b: b.java_flags[0] if b.java_flags else ""),
     },
-    takes={p.name: p.bindings.java_device[1:] for p in every() if p.bindings.java_device},
+    takes={p.name: p.bindings.java_device[1:] for p in all_providers() if p.bindings.java_device},
     more={"flags": flags},
     binds=True,
     plugs=True,

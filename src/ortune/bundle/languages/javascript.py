@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from ortune.bundle.languages._source import Language, spelled
-from ortune.bundle.settings import HUGE_PAGES, measured, of, resolve
+from ortune.bundle.settings import HUGE_PAGES, measured, of_channel, resolve
 from ortune.bundle.shared import as_text
 from ortune.records import Plan
 
@@ -72,15 +72,15 @@ def node_lines(plan: Plan, model: str = "model.onnx") -> str:
         model: Path of the model as the user writes it.
     """
     applied = measured(resolve(plan))
-    start = [f"{s.key}={as_text(s.value)}" for s in of(applied, "env")]
+    start = [f"{s.key}={as_text(s.value)}" for s in of_channel(applied, "env")]
     options = [line for s in applied if (line := LANGUAGE.statement(s))]
-    entries = grouped((s.key, json.dumps(as_text(s.value))) for s in of(applied, "session_config"))
+    entries = grouped((s.key, json.dumps(as_text(s.value))) for s in of_channel(applied, "session_config"))
     if entries:
         groups = ", ".join(f"{json.dumps(name)}: {{ {', '.join(own)} }}" for name, own in entries.items())
         options.append(f"extra: {{ {groups} }}")
     given = f", {{ {', '.join(options)} }}" if options else ""
     lines = [f"// start the process with: {' '.join(start)}"] if start else []
-    lines += [f"// preload {as_text(s.value)}" for s in of(applied, "preload")]
+    lines += [f"// preload {as_text(s.value)}" for s in of_channel(applied, "preload")]
     return "\n".join(
         [
             *lines,

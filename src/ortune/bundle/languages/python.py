@@ -8,12 +8,12 @@ from functools import cache
 from importlib.resources import files
 
 from ortune.bundle.languages._source import Language
-from ortune.bundle.settings import arena, of, stored_in
+from ortune.bundle.settings import arena, cache_folder_in, of_channel
 from ortune.catalogue.providers import CPU, find
 from ortune.records import Applied
 
 
-def once(settings: Iterable[Applied]) -> list[str]:
+def process_statements(settings: Iterable[Applied]) -> list[str]:
     """Return statements for the whole process: the shared allocator and the global thread pool."""
     options = arena(settings)
     allocator = [
@@ -22,7 +22,7 @@ def once(settings: Iterable[Applied]) -> list[str]:
     ]
     pools = [
         f"ort.set_global_thread_pool_sizes({LANGUAGE.number(s.value)}, 1)"
-        for s in of(settings, "global_pool")
+        for s in of_channel(settings, "global_pool")
     ]
     return [*(allocator if options else []), *pools]
 
@@ -40,12 +40,14 @@ def source(room: str, module: str) -> str:
     return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"
 
 
-def folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+def cache_folders(caches: Mapping[str, str], specs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """Return the plan's folders of compiled models, separated by commas."""
-    return ", ".join(stored_in(options, caches[name]).folder for name, options in specs if name in caches)
+    return ", ".join(
+        cache_folder_in(options, caches[name]).folder for name, options in specs if name in caches
+    )
 
 
-def plugged(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
+def any_plugged_in(specs: Iterable[tuple[str, Mapping[str, str]]]) -> bool:
     """Return whether one of the providers has a plug-in wheel for a plain onnxruntime."""
     return any(find(name).plugin for name, _ in specs)
 
@@ -89,11 +91,11 @@ LANGUAGE = Language(
     keeps_buffers=True,
     splits=True,
     more={
-        "once": once,
+        "once": process_statements,
         "as_session_takes": as_session_takes,
         "source": source,
-        "folders": folders,
-        "plugged": plugged,
+        "folders": cache_folders,
+        "plugged": any_plugged_in,
         "cpu_alone": cpu_alone,
         "remedy": remedy,
     },

@@ -6,11 +6,11 @@ from ortune.catalogue.knob import OFTEN, SELDOM, Computed
 TINY = 40
 """Maximum number of nodes with which a run may cost less than calling it."""
 
-_WITH_MEMORY = tuple(p.name for p in providers.that(lambda p: p.memory))
+_WITH_MEMORY = tuple(p.name for p in providers.providers_with(lambda p: p.memory))
 
 COMPUTED: Computed = {
     "only": {
-        "io_binding": tuple(p.name for p in providers.that(lambda p: not p.in_node)),
+        "io_binding": tuple(p.name for p in providers.providers_with(lambda p: not p.in_node)),
         "device_binding": _WITH_MEMORY,
         "device_resident": _WITH_MEMORY,
     },

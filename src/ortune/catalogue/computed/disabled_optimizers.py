@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ortune.catalogue.facts import FUSED_ATTENTION, NORMS, ModelFacts
 from ortune.catalogue.knob import Computed
 from ortune.catalogue.providers import CPU
-from ortune.catalogue.versions import version
+from ortune.catalogue.versions import parse_version
 
 ACTIVATIONS = frozenset({"Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid", "HardSwish"})
 
@@ -33,7 +33,7 @@ class Optimizer:
 
     def setting(self, ort_version: str) -> str:
         """Return the setting's value for this version."""
-        renamed = self.older is not None and version(ort_version) < version(self.older[0])
+        renamed = self.older is not None and parse_version(ort_version) < parse_version(self.older[0])
         return ";".join(self.older[1] if renamed and self.older else self.names)
 
 
@@ -132,7 +132,7 @@ level (NchwcTransformer, NhwcTransformer) are not listed, since the level ``exte
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
     """Return the optimizers that this version has and that may affect this model, with priors."""
-    available = [o for o in OPTIMIZERS if version(ort_version) >= version(o.since)]
+    available = [o for o in OPTIMIZERS if parse_version(ort_version) >= parse_version(o.since)]
     return {o.setting(ort_version): o.prior for o in available if o.present(model)}
 
 

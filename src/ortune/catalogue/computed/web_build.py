@@ -18,7 +18,7 @@ IMPORTS = {
 }
 """Import of a page for each build."""
 
-_IN_PAGES = providers.that(lambda p: p.web_builds)
+_IN_PAGES = providers.providers_with(lambda p: p.web_builds)
 COMPUTED: Computed = {
     "only": {build: tuple(p.name for p in _IN_PAGES if build in p.web_builds) for build in IMPORTS},
 }
@@ -42,7 +42,7 @@ def build_of_file(name: str) -> str:
     return (match["build"] or "wasm") if match else ""
 
 
-def idle_in(knob: Knob, build: str) -> str:
+def why_no_effect(knob: Knob, build: str) -> str:
     """Return why a setting has no effect in a build; "" if it has."""
     if not knob.builds or build in knob.builds:
         return ""

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.seen import ValueStatistics
+from ortune.engines.bisection.value_statistics import ValueStatistics
 from ortune.graph.attributes import int_of
 from ortune.graph.constants import constant_tensor, scalar
 from ortune.graph.nodes import is_op
@@ -20,7 +20,7 @@ MUCH = 0.1
 """Least lost share of an activation's norm to report it when there is no difference to explain."""
 
 
-def clipped(
+def find_clipped(
     nodes: Iterable[ir.Node],
     side: Literal["A", "B"],
     seen: Mapping[str, ValueStatistics],
@@ -38,7 +38,7 @@ def clipped(
     """
     for node in nodes:
         value = node.inputs[0] if is_op(node, "QuantizeLinear") else None
-        limits = None if value is None else range_of(node)
+        limits = None if value is None else represented_range(node)
         if value is None or limits is None:
             continue
         sample = seen.get(str(value.name))
@@ -61,7 +61,7 @@ def clipped(
             )
 
 
-def range_of(node: ir.Node) -> tuple[float, float] | None:
+def represented_range(node: ir.Node) -> tuple[float, float] | None:
     """Return the smallest and largest number that a node represents; None if it has several ranges, or if unknown."""
     scale, zero = scalar(node.inputs[1]), node.inputs[2] if len(node.inputs) > 2 else None
     tensor = constant_tensor(zero)

@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ortune.engines.bisection.grids import INTEGERS, behind_grids, step_of, zero_of
-from ortune.engines.bisection.looked_at import Running
 from ortune.engines.bisection.matching import Pair
-from ortune.engines.bisection.seen import (
+from ortune.engines.bisection.observing import ObservedGraph
+from ortune.engines.bisection.value_statistics import (
     FARTHEST,
     Steps,
     ValueStatistics,
     differing_share,
     in_steps,
-    precision,
     relative_l2,
+    rounding_l2,
     worst_slice,
 )
 from ortune.graph.grids import Grid, grids
@@ -42,7 +42,7 @@ DIFFERING_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class ComparedPairs:
     """Every pair with its comparison.
 
     Attributes:
@@ -57,14 +57,14 @@ class Compared:
 
 
 def compare_pairs(
-    a: Running,
-    b: Running,
+    a: ObservedGraph,
+    b: ObservedGraph,
     pairs: Mapping[str, Pair],
     seen_a: Mapping[str, ValueStatistics],
     seen_b: Mapping[str, ValueStatistics],
     moved: Mapping[str, ValueStatistics],
     exact: Collection[str] = (),
-) -> Compared:
+) -> ComparedPairs:
     """Measure the difference of every pair, and how much of it rounding explains.
 
     Args:
@@ -79,7 +79,7 @@ def compare_pairs(
     makers = {str(v.name): node for node in a.nodes for v in node.outputs}
     scales = grids(a.graph), grids(b.graph)
     behind = behind_grids(a.graph.graph)
-    compared = Compared()
+    compared = ComparedPairs()
     for name, pair in pairs.items():
         mine, theirs, node = seen_a[name], seen_b[pair.b], makers[name]
         alike_in_shape = mine.shape == theirs.shape or pair.sorted
@@ -94,7 +94,7 @@ def compare_pairs(
         own = compared.moves.get(name, 0.0)
         # What the types can hold, and what a move of the inputs by one step of rounding does to this very value: a
         # limit that is the same for all values would be too strict behind a Softmax and too lax behind a Relu.
-        limit = max(precision(mine, theirs), _explained(own, behind_grid=name in behind))
+        limit = max(rounding_l2(mine, theirs), _explained(own, behind_grid=name in behind))
         equal = distance <= limit or (alike_in_shape and _zeros_that_move(mine, theirs, moved.get(name)))
         steps: GridSteps | None = None
         worst: SliceError | None = None

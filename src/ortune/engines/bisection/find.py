@@ -11,14 +11,14 @@ import msgspec
 
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.engines.bisection.differences import compare_pairs
-from ortune.engines.bisection.looked_at import Eyes, Running, nudged
 from ortune.engines.bisection.matching import match
 from ortune.engines.bisection.not_finite import first_of
-from ortune.engines.bisection.partings import ordered, partings, stepped
+from ortune.engines.bisection.observing import ObservedGraph, ValueObserver, nudged
+from ortune.engines.bisection.partings import decisive_first, first_off_grid, partings
 from ortune.graph.mapping import originals
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring.executor import Executor
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -27,11 +27,11 @@ OFF = "disable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class BisectedSide:
     """A side with the feed that shows the largest difference of outputs."""
 
     name: Literal["A", "B"]
-    resolved: Resolved
+    resolved: ResolvedSide
     model: OpenModel
     feed: FeedRef
 
@@ -51,11 +51,11 @@ class Side:
         """Whether its plan enables ONNX Runtime's optimiser."""
         return self.resolved.plan.settings.get(LEVEL.name, LEVEL.default) != OFF
 
-    def as_file(self) -> Running:
+    def as_file(self) -> ObservedGraph:
         """Return the graph as stored in its file, ready to run."""
-        return Running(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
+        return ObservedGraph(graph=self.model.ir, plan=self.plan_off, runtime=self.runtime, feed=self.feed)
 
-    def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> Running:
+    def as_optimised(self, scratch: Path, custom_ops: tuple[str, ...], limits: Limits) -> ObservedGraph:
         """Return the graph that ONNX Runtime optimised, ready to run.
 
         Raises:
@@ -76,7 +76,7 @@ class Side:
         level = str(self.resolved.plan.settings.get(LEVEL.name, LEVEL.default))
         tool("optimize", self.resolved.runs, path, {"level": level})
         optimised = open_model(path)
-        return Running(
+        return ObservedGraph(
             graph=optimised.ir,
             plan=self.plan_off,
             runtime=self.runtime,
@@ -109,8 +109,8 @@ class BisectionFindings:
 
 
 def find(
-    a: Running,
-    b: Running,
+    a: ObservedGraph,
+    b: ObservedGraph,
     joined: Mapping[str, str],
     executor: Executor,
     folder: Path,
@@ -131,18 +131,18 @@ def find(
         line: Callback for progress messages.
         differ: Whether outputs differ by more than rounding, so that a single differing integer of an output counts.
     """
-    eyes = Eyes(executor, folder, line)
-    seen_a, seen_b = eyes.look(a, "A"), eyes.look(b, "B")
-    moved = eyes.look(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
+    eyes = ValueObserver(executor, folder, line)
+    seen_a, seen_b = eyes.observe(a, "A"), eyes.observe(b, "B")
+    moved = eyes.observe(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
     line("comparing the values")
     exact = [str(value.name) for value in a.graph.graph.outputs] if differ else []
     compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved, exact)
-    places, earliest = ordered(partings(a, b, compared, seen_a, seen_b))
+    places, earliest = decisive_first(partings(a, b, compared, seen_a, seen_b))
     first = [first_of(a, seen_a, "A"), first_of(b, seen_b, "B")]
     return BisectionFindings(
         partings=places,
         first=earliest,
-        stepped=stepped(a, b, compared),
+        stepped=first_off_grid(a, b, compared),
         not_finite=tuple(item for item in first if item is not None),
         values=tuple(compared.values.values()),
         n_values_a=len(seen_a),

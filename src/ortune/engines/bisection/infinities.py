@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.looked_at import Running
-from ortune.engines.bisection.seen import KEPT, ValueStatistics
+from ortune.engines.bisection.observing import ObservedGraph
+from ortune.engines.bisection.value_statistics import KEPT, ValueStatistics
 from ortune.graph.constants import stored
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.model.operators import PUBLIC_DOMAINS
@@ -79,7 +79,7 @@ class Infinities:
         values: Statistics of the values that its nodes returned.
     """
 
-    def __init__(self, side: Running, values: Mapping[str, ValueStatistics]) -> None:
+    def __init__(self, side: ObservedGraph, values: Mapping[str, ValueStatistics]) -> None:
         self._side, self._values = side, values
         self._order = {node: i for i, node in enumerate(side.graph.graph)}
         self._known: dict[ir.Value, _Numbers | None] = {}

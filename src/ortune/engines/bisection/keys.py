@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from ortune.engines.bisection.looked_at import Running
+from ortune.engines.bisection.observing import ObservedGraph
 from ortune.graph.attributes import has_parameters
 from ortune.graph.constants import constant_tensor
 from ortune.graph.fingerprints import Fingerprints, digest, tensor_digest
@@ -45,7 +45,7 @@ class Keying:
         inputs: Common names of its inputs in both sides' keys.
     """
 
-    def __init__(self, side: Running, inputs: Mapping[str, str]) -> None:
+    def __init__(self, side: ObservedGraph, inputs: Mapping[str, str]) -> None:
         self._side, self._inputs = side, inputs
         self._tensors: dict[int, str] = {}  # by identity: the graph keeps them alive
 
@@ -62,7 +62,7 @@ class Keying:
                 prints.of[value] = self._tensor(tensor)
                 keys.fixed.add(str(value.name))
         for node in graph:
-            own = None if self._is_untold(node) else prints.node(node)
+            own = None if self._is_ambiguous(node) else prints.node(node)
             if own is not None:
                 prints.outputs(node, own)
             fixed = all(v is None or str(v.name) in keys.fixed for v in node.inputs) and not is_random(node)
@@ -76,7 +76,7 @@ class Keying:
         keys.of.update({str(value.name): key for value, key in prints.of.items() if value is not None})
         return keys
 
-    def _is_untold(self, node: ir.Node) -> bool:
+    def _is_ambiguous(self, node: ir.Node) -> bool:
         """Return whether a node's result depends on more than its operator and attributes."""
         functions = self._side.graph.functions
         return node.op_identifier() in functions or has_parameters(node) or any(subgraphs(node))

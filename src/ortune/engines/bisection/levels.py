@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
-from ortune.engines.bisection.clipping import MUCH, clipped, range_of
-from ortune.engines.bisection.find import OFF, Side, find
-from ortune.engines.bisection.looked_at import Eyes
+from ortune.engines.bisection.clipping import MUCH, find_clipped, represented_range
+from ortune.engines.bisection.find import OFF, BisectedSide, find
 from ortune.engines.bisection.not_finite import first_of
+from ortune.engines.bisection.observing import ValueObserver
 from ortune.errors import Interrupted, OrtuneError
 from ortune.graph.failing_nodes import NamedNode, sources_by_name
 from ortune.graph.mapping import originals
@@ -23,12 +23,12 @@ from ortune.graph.model.open import OpenModel, open_model
 from ortune.graph.nodes import with_operator
 from ortune.inputs import feed_files
 from ortune.measuring.executor import Executor
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import ClippedActivation, FeedRef, GraphNode, NotFinite, Plan
 
 
 def first_decisive(
-    side: Resolved,
+    side: ResolvedSide,
     feed: FeedRef,
     executor: Executor,
     folder: Path,
@@ -54,7 +54,7 @@ def first_decisive(
     if side.plan.settings.get(LEVEL.name, LEVEL.default) == OFF or side.plan.is_web:
         return None
     try:
-        on = Side(name="B", resolved=side, model=_model(side), feed=feed)
+        on = BisectedSide(name="B", resolved=side, model=_model(side), feed=feed)
         off = replace(on, name="A").as_file()
         folder.mkdir(parents=True)
         optimised = on.as_optimised(folder, custom_ops, executor.limits)
@@ -68,7 +68,7 @@ def first_decisive(
 
 
 def first_not_finite(
-    side: Resolved,
+    side: ResolvedSide,
     feed: FeedRef,
     executor: Executor,
     folder: Path,
@@ -88,9 +88,9 @@ def first_not_finite(
         None if every value is finite, or the values cannot be observed.
     """
     try:
-        running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        running = BisectedSide(name="A", resolved=side, model=_model(side), feed=feed).as_file()
         folder.mkdir(parents=True)
-        values = Eyes(executor, folder / "values", line).look(running, side.label)
+        values = ValueObserver(executor, folder / "values", line).observe(running, side.label)
     except Interrupted:
         raise
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
@@ -99,7 +99,7 @@ def first_not_finite(
 
 
 def clipped_activations(
-    side: Resolved,
+    side: ResolvedSide,
     feed: FeedRef,
     executor: Executor,
     folder: Path,
@@ -118,25 +118,25 @@ def clipped_activations(
     Returns:
         The activation with the largest loss first; () if there is none, or the values cannot be observed.
     """
-    quantizing = [node for node in with_operator(side.model.ir, "QuantizeLinear") if range_of(node)]
+    quantizing = [node for node in with_operator(side.model.ir, "QuantizeLinear") if represented_range(node)]
     wanted = {str(node.inputs[0].name) for node in quantizing if node.inputs[0] is not None}
     if not wanted:
         return ()
     try:
-        running = Side(name="A", resolved=side, model=_model(side), feed=feed).as_file()
+        running = BisectedSide(name="A", resolved=side, model=_model(side), feed=feed).as_file()
         folder.mkdir(parents=True)
-        values = Eyes(executor, folder / "values", line).look(running, side.label, wanted)
+        values = ValueObserver(executor, folder / "values", line).observe(running, side.label, wanted)
     except Interrupted:
         raise
     except OrtuneError:  # the answer is of what runs, whether it can be looked into or not
         return ()
-    found = clipped(quantizing, "A", values, feed_files.read_feeds(Path(feed.path)), MUCH)
+    found = find_clipped(quantizing, "A", values, feed_files.read_feeds(Path(feed.path)), MUCH)
     unique = {activation.name: activation for activation in found}
     return tuple(sorted(unique.values(), key=lambda activation: -activation.share))
 
 
 def made_from(
-    side: Resolved,
+    side: ResolvedSide,
     plan: Plan,
     node: NamedNode,
     executor: Executor,
@@ -160,7 +160,7 @@ def made_from(
     model = _model(side)
     try:
         folder.mkdir(parents=True)
-        running = Side(
+        running = BisectedSide(
             name="A", resolved=replace(side, plan=plan), model=model, feed=FeedRef(name="", path="")
         ).as_optimised(folder, custom_ops, executor.limits)
         made = originals(model.ir, running.graph).of.get(node.name, ())
@@ -171,7 +171,7 @@ def made_from(
     return made or sources_by_name(model.ir, node)
 
 
-def _model(side: Resolved) -> OpenModel:
+def _model(side: ResolvedSide) -> OpenModel:
     return side.model if side.runs == side.model.path else open_model(side.runs)
 
 

@@ -13,8 +13,8 @@ from itertools import zip_longest
 import onnx_ir as ir
 
 from ortune.engines.bisection.keys import Keying, Keys
-from ortune.engines.bisection.looked_at import Running
-from ortune.engines.bisection.seen import ValueStatistics, alike, relative_l2
+from ortune.engines.bisection.observing import ObservedGraph
+from ortune.engines.bisection.value_statistics import ValueStatistics, may_be_equal, relative_l2
 from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
 from ortune.graph.fingerprints import COMMUTATIVE
@@ -57,8 +57,8 @@ class Pair:
 
 
 def match(
-    a: Running,
-    b: Running,
+    a: ObservedGraph,
+    b: ObservedGraph,
     seen_a: Mapping[str, ValueStatistics],
     seen_b: Mapping[str, ValueStatistics],
     outputs: Mapping[str, str],
@@ -191,7 +191,7 @@ class _Matching:
         near = [
             other
             for other in self._by_size[mine.size]
-            if other not in self.taken and alike(mine, self.seen_b[other], NEAR)
+            if other not in self.taken and may_be_equal(mine, self.seen_b[other], NEAR)
         ]
         distances = {other: self._distance(name, other) for other in near[:MOST_COMPARED]}
         same = {other: distance for other, distance in distances.items() if distance is not None}
@@ -219,7 +219,7 @@ class _Matching:
             for other in self._by_size[mine.size]
             if other not in self.taken
             and self.fits(name, other)
-            and alike(mine, self.seen_b[other], NEAR_ENOUGH)
+            and may_be_equal(mine, self.seen_b[other], NEAR_ENOUGH)
         }
         if not distances or len(distances) > MOST_COMPARED:
             return False
@@ -241,15 +241,15 @@ class _Matching:
         if mine.whole:
             distance = relative_l2(mine, theirs, any_order=True)
             return distance if distance <= SORTED_NEAR else None
-        return FIGURES_NEAR if alike(mine, theirs, FIGURES_NEAR) else None
+        return FIGURES_NEAR if may_be_equal(mine, theirs, FIGURES_NEAR) else None
 
 
-def _makers(side: Running) -> dict[str, str]:
+def _makers(side: ObservedGraph) -> dict[str, str]:
     """Return the operator that computes each value."""
     return {str(v.name): node.op_type for node in side.nodes for v in node.outputs}
 
 
-def _carried_from(side: Running) -> dict[str, str]:
+def _carried_from(side: ObservedGraph) -> dict[str, str]:
     """Return, for each value that is a type conversion, the name of its source."""
     roots: dict[str, str] = {}
     for node in side.nodes:
@@ -266,8 +266,8 @@ def _flat(value: ValueStatistics) -> bool:
 
 
 def _by_structure(
-    a: Running,
-    b: Running,
+    a: ObservedGraph,
+    b: ObservedGraph,
     matching: _Matching,
     joined: Mapping[str, str],
     keys: tuple[Keys, Keys],

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from ortune.engines.bisection.looked_at import Running, described
 from ortune.engines.bisection.matching import CARRIERS, NEAR, paired_before
-from ortune.engines.bisection.seen import ValueStatistics, relative_l2
+from ortune.engines.bisection.observing import ObservedGraph, described
+from ortune.engines.bisection.value_statistics import ValueStatistics, relative_l2
 from ortune.records import GraphNode, ValuePair
 
 GROWTH = 8.0
@@ -39,11 +39,11 @@ def narrowed(
     # B first: where B still makes A's value on the way, what is between that and its own result is the whole
     # difference; and the other way round.
     behind = _behind(others, seen_b, seen_a[pair.a], pair.limit)
-    behind = behind or _spoiling(others, seen_b, [(seen_a[p.a], p.limit) for p in inputs], apart)
+    behind = behind or _first_inexact(others, seen_b, [(seen_a[p.a], p.limit) for p in inputs], apart)
     if behind:
         return [], behind
     behind = _behind(ours, seen_a, seen_b[pair.b], pair.limit)
-    behind = behind or _spoiling(ours, seen_a, [(seen_b[p.b], p.limit) for p in inputs], apart)
+    behind = behind or _first_inexact(ours, seen_a, [(seen_b[p.b], p.limit) for p in inputs], apart)
     return (behind, []) if behind else (ours, others)
 
 
@@ -59,7 +59,7 @@ def _behind(
     return []
 
 
-def _spoiling(
+def _first_inexact(
     nodes: list[ir.Node],
     values: Mapping[str, ValueStatistics],
     inputs: Sequence[tuple[ValueStatistics, float]],
@@ -82,7 +82,9 @@ def _distances(node: ir.Node, values: Mapping[str, ValueStatistics], wanted: Val
     return [relative_l2(wanted, data) for data in results if data is not None and data.shape == wanted.shape]
 
 
-def node_of(ours: Sequence[ir.Node], others: Sequence[ir.Node], a: Running, b: Running) -> GraphNode:
+def node_of(
+    ours: Sequence[ir.Node], others: Sequence[ir.Node], a: ObservedGraph, b: ObservedGraph
+) -> GraphNode:
     """Return the node to report: A's node that does the work, or B's if A has none."""
     if not ours:
         return described(max(others, key=work_of), b)

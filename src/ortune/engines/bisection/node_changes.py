@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.seen import FARTHEST
+from ortune.engines.bisection.value_statistics import FARTHEST
 from ortune.graph.attributes import texts
 from ortune.graph.constants import stored
 from ortune.graph.nodes import operator

@@ -9,8 +9,8 @@ import msgspec
 import onnx_ir as ir
 
 from ortune.engines.bisection.infinities import Infinities
-from ortune.engines.bisection.looked_at import Running, described
-from ortune.engines.bisection.seen import ValueStatistics
+from ortune.engines.bisection.observing import ObservedGraph, described
+from ortune.engines.bisection.value_statistics import ValueStatistics
 from ortune.graph.constants import stored
 from ortune.graph.model.graphs import subgraphs
 from ortune.graph.model.tensors import not_finite
@@ -30,7 +30,7 @@ class _Given:
     fed: bool = False
 
 
-def first_of(side: Running, values: Mapping[str, ValueStatistics], letter: str) -> NotFinite | None:
+def first_of(side: ObservedGraph, values: Mapping[str, ValueStatistics], letter: str) -> NotFinite | None:
     """Return where the non-finite values of a side begin; None if all are finite.
 
     NaN of an output is traced back through values with NaN to the first node that makes it of others. If those contain

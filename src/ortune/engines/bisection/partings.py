@@ -7,13 +7,13 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from ortune.engines.bisection.clipping import EXPLAINS, clipped
-from ortune.engines.bisection.differences import SHOWN, Compared, explained_by_rounding
-from ortune.engines.bisection.looked_at import Running, described
+from ortune.engines.bisection.clipping import EXPLAINS, find_clipped
+from ortune.engines.bisection.differences import SHOWN, ComparedPairs, explained_by_rounding
 from ortune.engines.bisection.matching import CARRIERS, paired_before
 from ortune.engines.bisection.narrowing import GROWTH, narrowed, node_of, work_of
 from ortune.engines.bisection.node_changes import node_changes
-from ortune.engines.bisection.seen import FARTHEST, ValueStatistics
+from ortune.engines.bisection.observing import ObservedGraph, described
+from ortune.engines.bisection.value_statistics import FARTHEST, ValueStatistics
 from ortune.engines.bisection.weights import faults
 from ortune.graph.grids import quantizes
 from ortune.graph.model.graphs import op_set
@@ -42,9 +42,9 @@ def _worst(pair: ValuePair) -> float:
 
 
 def partings(
-    a: Running,
-    b: Running,
-    compared: Compared,
+    a: ObservedGraph,
+    b: ObservedGraph,
+    compared: ComparedPairs,
     seen_a: Mapping[str, ValueStatistics],
     seen_b: Mapping[str, ValueStatistics],
 ) -> tuple[Parting, ...]:
@@ -68,15 +68,15 @@ def partings(
         goes_in = tuple(inputs.values())
         # The side that quantizes more often on the way rounds more often, and decides how many steps are rounding.
         several = max(map(_quantizations, ([node, *before], [theirs, *before_b])))
-        if not _parts(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):
+        if not _diverges(pair, node, goes_in, compared, faulty=bool(weights), quantizations=several):
             continue
-        if _heals([v for v in node.outputs if str(v.name) == pair.a], values):
+        if _is_reconverged([v for v in node.outputs if str(v.name) == pair.a], values):
             continue  # a step on another way to the same values
         after, before_it = _worst(pair), max(map(_worst, goes_in), default=0.0)
         whole = min(_whole(pair), 1.0)
         out_of_range = (
-            *clipped([node, *before], "A", seen_a, feeds[0], EXPLAINS * whole),
-            *clipped([theirs, *before_b], "B", seen_b, feeds[1], EXPLAINS * whole),
+            *find_clipped([node, *before], "A", seen_a, feeds[0], EXPLAINS * whole),
+            *find_clipped([theirs, *before_b], "B", seen_b, feeds[1], EXPLAINS * whole),
         )
         ours = sorted({node, *before}, key=places[0].__getitem__)
         others = sorted({theirs, *before_b}, key=places[1].__getitem__)
@@ -101,11 +101,11 @@ def partings(
     return tuple(places_apart)
 
 
-def _parts(
+def _diverges(
     pair: ValuePair,
     node: ir.Node,
     inputs: Sequence[ValuePair],
-    compared: Compared,
+    compared: ComparedPairs,
     *,
     faulty: bool,
     quantizations: int,
@@ -142,7 +142,7 @@ def _quantizations(nodes: Sequence[ir.Node]) -> int:
     return sum(map(quantizes, nodes))
 
 
-def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
+def decisive_first(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | None]:
     """Return the places with the decisive one first, and the first place if it is another one.
 
     It is the first that is nearly as far apart as the farthest; of these one with a weight at fault or clipped values.
@@ -161,7 +161,7 @@ def ordered(places: Sequence[Parting]) -> tuple[tuple[Parting, ...], Parting | N
     return (decisive, *rest), (places[0] if decisive is not places[0] else None)
 
 
-def stepped(a: Running, b: Running, compared: Compared) -> GridDifference | None:
+def first_off_grid(a: ObservedGraph, b: ObservedGraph, compared: ComparedPairs) -> GridDifference | None:
     """Return the first node from which values on one grid differ, with the largest difference; None without any."""
     values = compared.values
     apart = [pair for pair in values.values() if pair.steps is not None and pair.steps.most]
@@ -192,7 +192,7 @@ def _weights(ours: Sequence[ir.Node], others: Sequence[ir.Node]) -> tuple[Weight
     return tuple(fault for fault in (*mine, *theirs) if what(fault) not in both)
 
 
-def _heals(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
+def _is_reconverged(results: Sequence[ir.Value], values: Mapping[str, ValuePair]) -> bool:
     """Return whether all values computed next are equal, so the two graphs only compute them differently."""
     waiting, visited, met = list(results), set[ir.Value](), False
     while waiting:

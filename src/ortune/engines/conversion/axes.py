@@ -27,7 +27,7 @@ _WRITTEN = {
 _IMAGE = {"height": -2, "width": -1}
 
 
-def asked(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
+def requested_axes(text: str, inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
     """Return the axes that ``--dynamic batch,seq`` selects, by input.
 
     ``batch`` is the first axis of every input, ``seq`` and similar names the second, ``height`` and ``width`` the last
@@ -97,7 +97,7 @@ def open_in_source(inputs: Sequence[SourceInput]) -> dict[str, dict[int, str]]:
     }
 
 
-def places(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
+def dynamic_dimensions(model: ir.Model) -> dict[str, list[tuple[str, int]]]:
     """Return every dynamic dimension of a model's inputs by name, with its places."""
     open_places: dict[str, list[tuple[str, int]]] = {}
     for value in feedable(model):
@@ -114,7 +114,7 @@ def _unnamed(value: str, axis: int) -> str:
     return f"{value}_{axis}" if axis else "batch"
 
 
-def fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
+def unexpectedly_fixed(model: ir.Model, expected: Axes) -> dict[str, list[tuple[str, int, int]]]:
     """Return axes that should be dynamic but are fixed in the model: by name, with input, axis, size."""
     shapes = {str(value.name): value.shape for value in feedable(model)}
     fixed_axes: dict[str, list[tuple[str, int, int]]] = {}
@@ -134,7 +134,7 @@ def other_sizes(size: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(other for other in wanted if other >= 1 and other != size))
 
 
-def at(
+def shapes_with_size(
     base: Mapping[str, Sequence[int]], where: Sequence[tuple[str, int]], size: int
 ) -> dict[str, tuple[int, ...]]:
     """Return the shapes with one dynamic size changed everywhere."""

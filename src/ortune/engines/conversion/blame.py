@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from ortune.engines.bisection.find import Side, find
+from ortune.engines.bisection.find import BisectedSide, find
 from ortune.errors import OrtuneError
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import pairing
 from ortune.records import FeedRef, NotFinite, Parting
 
 
 def node_at_fault(
-    right: Resolved,
-    wrong: Resolved,
+    right: ResolvedSide,
+    wrong: ResolvedSide,
     feed: FeedRef,
     baseline: Measuring,
     folder: Path,
@@ -38,8 +38,8 @@ def node_at_fault(
         outputs = pairing.pair_outputs(ours, theirs)
         joined = dict(inputs) | {mine: its for its, mine in outputs.items()}
         divergence = find(
-            Side(name="A", resolved=right, model=right.model, feed=ref).as_file(),
-            Side(name="B", resolved=wrong, model=wrong.model, feed=feed).as_file(),
+            BisectedSide(name="A", resolved=right, model=right.model, feed=ref).as_file(),
+            BisectedSide(name="B", resolved=wrong, model=wrong.model, feed=feed).as_file(),
             joined,
             baseline.executor,
             folder / "values",

@@ -15,7 +15,7 @@ from ortune.engines.conversion.opening import OpenedSource
 from ortune.engines.conversion.pairing import NotPaired, pair_inputs
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import (
     CheckedCase,
     ConversionFault,
@@ -60,7 +60,7 @@ class Checked:
         return self.fault is None
 
 
-class Check:
+class ConversionCheck:
     """Compares ONNX models with one source.
 
     Args:
@@ -81,7 +81,7 @@ class Check:
         self.example = source.example
         self._runs = GroupRuns(opened, source.process, folder, feeds.tolerance)
 
-    def of(self, side: Resolved, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
+    def check(self, side: ResolvedSide, inputs: Mapping[str, str], expected: axes.Axes) -> Checked:
         """Run a model and its source on the same inputs.
 
         Args:
@@ -135,7 +135,7 @@ class Check:
             notes=tuple(self._runs.notes),
         )
 
-    def _base_shapes(self, side: Resolved, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    def _base_shapes(self, side: ResolvedSide, pairs: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the model's inputs from the source; the user's shapes have precedence."""
         theirs = {source.name: source for source in self.source.inputs}
         shapes = {}
@@ -187,7 +187,7 @@ class Check:
 
     def _axes(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         pairs: Mapping[str, str],
         base: Mapping[str, tuple[int, ...]],
         wanted: axes.Axes,
@@ -196,7 +196,7 @@ class Check:
         """Return every dynamic dimension checked at other sizes, and the first fault that this shows."""
         dynamic: list[DynamicAxis] = []
         fault: ConversionFault | None = None
-        for name, where in axes.fixed(side.model.ir, wanted).items():
+        for name, where in axes.unexpectedly_fixed(side.model.ir, wanted).items():
             sizes = sorted({size for _, _, size in where})
             spots = tuple(f"{value} axis {axis}" for value, axis, _ in where)
             what = f"{name} is fixed at {', '.join(map(str, sizes))} in {', '.join(spots)}"
@@ -204,7 +204,7 @@ class Check:
                 DynamicAxis(name=name, places=spots, status="fixed", sizes=tuple(sizes), what=what)
             )
             fault = fault or ConversionFault(kind="frozen-size", what=what)
-        for name, places in axes.places(side.model.ir).items():
+        for name, places in axes.dynamic_dimensions(side.model.ir).items():
             axis, group = self._axis(side, pairs, base, name, places, cases)
             dynamic.append(axis)
             if group is not None:
@@ -213,7 +213,7 @@ class Check:
 
     def _axis(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         pairs: Mapping[str, str],
         base: Mapping[str, tuple[int, ...]],
         name: str,
@@ -230,7 +230,7 @@ class Check:
             if len(sizes) == MOST_SIZES:
                 break
             try:
-                options = self._invented(axes.at(base, spots, size))
+                options = self._invented(axes.shapes_with_size(base, spots, size))
                 group = self._runs.run(
                     side, pairs, options, ((f"{name}={size}", 0, "usual"),), sizes={name: size}
                 )

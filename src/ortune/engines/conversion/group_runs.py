@@ -19,7 +19,7 @@ from ortune.measuring.feeding import write_case_feeds
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.pairing import rename_outputs
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import CheckedCase, Failed, FeedRef, Measured, OutputDifference, RunSource, SourceRan
@@ -79,7 +79,7 @@ class GroupRuns:
 
     def run(
         self,
-        side: Resolved,
+        side: ResolvedSide,
         pairs: Mapping[str, str],
         options: InputOptions,
         kinds: Sequence[MadeUp],
@@ -87,7 +87,7 @@ class GroupRuns:
     ) -> CaseGroup:
         """Run one group of inputs through the source, and through the model at both levels."""
         folder = self.folder()
-        baseline = self.opened.base(side, feeds=options, scratch=folder, say=lambda _: None)
+        baseline = self.opened.base_measuring(side, feeds=options, scratch=folder, say=lambda _: None)
         baseline.comparer.random = random_outputs(side.model.ir)
         first_kind = kinds[0][0] if kinds else "inputs"
         refs, trouble = self._refs(baseline, kinds, folder, at_sizes=sizes is not None)
@@ -113,7 +113,7 @@ class GroupRuns:
         """Return the inputs, and the error if the model does not run on them, else ""."""
         trouble = ""
         try:
-            baseline.settle(LIMIT_S, RUN_S)
+            baseline.find_inputs(LIMIT_S, RUN_S)
         except OrtuneError as error:
             trouble = error.what
             if not at_sizes:
@@ -128,7 +128,7 @@ class GroupRuns:
         return refs, trouble
 
     def _source_runs(
-        self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: Resolved, *, strict: bool
+        self, ref: FeedRef, pairs: Mapping[str, str], folder: Path, side: ResolvedSide, *, strict: bool
     ) -> bool:
         """Compute the source's outputs; return False, with a note, if it rejects the inputs."""
         try:
@@ -182,7 +182,7 @@ class GroupRuns:
         # input does; where they do not and each alone would, the worst one stands for them.
         whole = output_check.difference(baseline, outcome, tolerance=tolerance, reference=lambda: source)
         differences = {
-            ref.name: baseline.comparer.compared(source, Path(outcome.outputs_path), (ref,), tolerance)
+            ref.name: baseline.comparer.difference(source, Path(outcome.outputs_path), (ref,), tolerance)
             for ref in baseline.refs
         }
         if whole.ok:

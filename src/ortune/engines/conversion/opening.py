@@ -34,7 +34,7 @@ def python_of(kind: SourceKind, named: str | None, option: str, watch: Watcher) 
     """
     if named is None:
         with watch.clock.stopped():
-            return made.require(kind.converter.name, watch.say).runtime.python
+            return made.require_installed(kind.converter.name, watch.say).runtime.python
     python = runtimes.interpreter(named)
     if not python:
         raise RuntimeNotFound("there is no Python interpreter", where=f"{option} {named}")

@@ -17,7 +17,7 @@ from ortune.engines.conversion.pairing import NotPaired, pair_inputs
 from ortune.errors import InputError
 from ortune.graph.model.open import OpenModel, stamp
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Plan, Runtime, SourceOpened, SourceSide
 
 
@@ -38,8 +38,8 @@ class SourceModel(OpenModel):
 
 
 def sides_of(
-    kind: SourceKind, python: str, opened: Experiment, onnx: Resolved, plan: Plan, *, trusted: bool
-) -> tuple[list[Resolved], str]:
+    kind: SourceKind, python: str, opened: Experiment, onnx: ResolvedSide, plan: Plan, *, trusted: bool
+) -> tuple[list[ResolvedSide], str]:
     """Return a source as sides run by its framework, one for each way, the usual one first.
 
     Args:
@@ -83,7 +83,7 @@ def sides_of(
         runtime = Runtime(python=python, name=kind.converter.name, source=side)
         model = _model(kind, source, onnx.model)
         sides.append(
-            Resolved(
+            ResolvedSide(
                 label=kind.text, model=model, plan=plan, runtime=runtime, runs=Path(kind.text), onnx=onnx
             )
         )

@@ -24,7 +24,7 @@ from ortune.measuring import failures, feeding
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.input_options import InputOptions
 from ortune.measuring.reported import reported_file
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.measuring.watcher import Watcher
 from ortune.records import (
     Applied,
@@ -43,7 +43,7 @@ from ortune.records import (
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.runner import run
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.trace.ort_profile import read_profile
 
@@ -63,8 +63,8 @@ _EXTERNAL = "session.optimized_model_external_initializers"
 _DATA = "as-run.data"
 
 
-def take(
-    side: Resolved,
+def take_snapshot(
+    side: ResolvedSide,
     inputs: InputOptions,
     scratch: Path,
     watch: Watcher,
@@ -125,7 +125,7 @@ def take(
             feeds=_digest(refs),
             inputs=Path(work.inputs_path).name,
             random=random,
-            placement=placed(profile) if side.plan.providers else {CPU.name: levels[level].nodes},
+            placement=nodes_by_provider(profile) if side.plan.providers else {CPU.name: levels[level].nodes},
             outputs=output_snapshots(folder, random=bool(random)),
         ),
         levels={name: graph for name, graph in levels.items() if name not in BOUND_LEVELS},
@@ -138,7 +138,7 @@ def take(
 
 
 def _fed(
-    side: Resolved, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
+    side: ResolvedSide, model: OpenModel, work: Workload, scratch: Path, watch: Watcher, machine: Machine
 ) -> tuple[Workload, tuple[FeedRef, ...], Measured]:
     """Run the model once on suitable inputs; return their workload and files, and the run."""
 
@@ -150,7 +150,7 @@ def _fed(
     if not isinstance(outcome, Measured):
         executor = Executor({}, work, scratch, SessionLog(None, ""), machine)
         executor.limits = _LIMITS
-        work = feeding.settle_workload(executor, arm, model.ir, work, scratch, watch.say).work
+        work = feeding.find_running_workload(executor, arm, model.ir, work, scratch, watch.say).work
         refs = feeding.write_case_feeds(model.ir, work, scratch / "settled")
         outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):
@@ -163,7 +163,7 @@ def _fed(
 
 
 def _run(
-    side: Resolved, work: Workload, refs: tuple[FeedRef, ...], scratch: Path, machine: Machine
+    side: ResolvedSide, work: Workload, refs: tuple[FeedRef, ...], scratch: Path, machine: Machine
 ) -> Outcome:
     """Run the model once under the profiler, in a session that saves its optimised graph.
 
@@ -188,7 +188,7 @@ def _run(
         outputs_path=str(folder / "outputs"),
         profile_path=str(folder / "profile"),
     )
-    task = Task(
+    task = TrialTask(
         plan=side.plan, runtime=side.runtime, request=request, folder=folder, scratch=scratch, limits=_LIMITS
     )
     outcomes = run([task], machine)
@@ -197,7 +197,7 @@ def _run(
     return outcomes[0]
 
 
-def placed(profile: Path) -> dict[str, int]:
+def nodes_by_provider(profile: Path) -> dict[str, int]:
     """Return the number of nodes by execution provider, as every build records it; {} if the profile has none."""
     try:
         trace = read_profile(profile)
@@ -207,7 +207,7 @@ def placed(profile: Path) -> dict[str, int]:
 
 
 def _levels(
-    side: Resolved,
+    side: ResolvedSide,
     model: OpenModel,
     inputs: InputOptions,
     shapes: Mapping[str, tuple[int, ...]],

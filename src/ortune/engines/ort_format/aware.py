@@ -20,7 +20,7 @@ from ortune.graph.model.operators import STANDARD
 from ortune.graph.model.save import save_model
 from ortune.graph.ort_files import KEPT_FOR
 from ortune.records import AwareFile
-from ortune.rewrites import Tool, mend, stamp_model
+from ortune.rewrites import Tool, repair_saved, stamp_model
 
 Takes = Callable[[ir.Model], Collection[ir.Node]]
 """Returns the nodes of a model's main graph that a provider supports."""
@@ -38,7 +38,7 @@ def basic_model(source: OpenModel, folder: Path, tool: Tool, platform: str) -> i
     # Only ORT format holds the types of the values between nodes.
     tool("ort-format", source.path, typed, {**params, "style": "fixed"})
     model = open_model(plain).ir
-    mend(source.ir, model)
+    repair_saved(source.ir, model)
     with_types(model, open_model(typed).ir)
     return model
 

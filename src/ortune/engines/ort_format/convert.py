@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ortune import rewrites
 from ortune.engines.ort_format.aware import Takes, aware_model, basic_model
-from ortune.engines.ort_format.places import Choice
+from ortune.engines.ort_format.places import FileChoice
 from ortune.errors import ModelError
 from ortune.graph.levels import LEVELS, compare_levels
 from ortune.graph.model.open import OpenModel, open_model
@@ -41,7 +41,7 @@ class Converted:
 
 def convert(
     source: OpenModel,
-    choice: Choice,
+    choice: FileChoice,
     folder: Path,
     tool: Tool,
     *,

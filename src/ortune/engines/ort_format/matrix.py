@@ -14,7 +14,7 @@ from ortune import files, temporary
 from ortune.catalogue.providers import COREML, CPU, NNAPI, QNN, XNNPACK
 from ortune.engines.ort_format.aware import Takes
 from ortune.engines.ort_format.convert import Converted, convert
-from ortune.engines.ort_format.places import PLACES, Choice, Place, choose
+from ortune.engines.ort_format.places import PLACES, DevicePlace, FileChoice, choose
 from ortune.errors import ModelError, UsageError
 from ortune.graph.model.open import OpenModel
 from ortune.graph.model.save import require_free
@@ -66,7 +66,7 @@ def deliver(folder: Path, place: Path) -> None:
     folder.rename(place)
 
 
-def require_phone(place: Place) -> None:
+def require_phone(place: DevicePlace) -> None:
     """Raise UsageError for a place without a bench.
 
     Raises:
@@ -82,7 +82,7 @@ def require_phone(place: Place) -> None:
 
 def make(
     source: OpenModel,
-    place: Place,
+    place: DevicePlace,
     folder: Path,
     scratch: Path,
     tool: Tool,
@@ -107,7 +107,7 @@ def make(
         OrtuneError: The model cannot be converted.
     """
     cpu = PLACES["cpu-arm64"]
-    choices: list[tuple[str, str, Choice, Takes | None]] = [
+    choices: list[tuple[str, str, FileChoice, Takes | None]] = [
         (CPU.target, CPU.target, choose(cpu), None),
         (f"{place.name}-basic", place.target, choose(place), None),
         (f"{place.name}-aware", place.target, choose(place, aware=True), takes),
@@ -128,7 +128,7 @@ def make(
     return pairs, left_out
 
 
-def _entry(converted: Converted, folder: Path, name: str, provider: str, choice: Choice) -> MatrixEntry:
+def _entry(converted: Converted, folder: Path, name: str, provider: str, choice: FileChoice) -> MatrixEntry:
     assert converted.path is not None
     place = converted.path.replace(folder / f"{name}.ort")
     sha256 = hashlib.sha256(place.read_bytes()).hexdigest()
@@ -164,7 +164,7 @@ def inputs_of(values: Sequence[StoredValue], folder: Path) -> tuple[MatrixInput,
 
 def matrix_of(
     source: OpenModel,
-    place: Place,
+    place: DevicePlace,
     entries: Sequence[MatrixEntry],
     inputs: Sequence[MatrixInput],
     folder: Path,

@@ -16,7 +16,7 @@ NEEDED = ("operators", "types")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class DevicePlace:
     """A place where a file can run.
 
     Attributes:
@@ -43,31 +43,31 @@ class Place:
 
 
 _PLACES = (
-    Place(name="cpu-arm64", target=CPU.target, platform="arm"),
-    Place(name="cpu-amd64", target=CPU.target, platform="amd64"),
-    Place(
+    DevicePlace(name="cpu-arm64", target=CPU.target, platform="arm"),
+    DevicePlace(name="cpu-amd64", target=CPU.target, platform="amd64"),
+    DevicePlace(
         name=NNAPI.target,
         target=NNAPI.target,
         platform="arm",
         note="Android deprecated NNAPI in version 15: also measure the CPU and QNN",
     ),
-    Place(name=COREML.target, target=COREML.target, platform="arm"),
-    Place(name=XNNPACK.target, target=XNNPACK.target, platform="arm"),
-    Place(name=QNN.target, target=QNN.target, platform="arm"),
-    Place(
+    DevicePlace(name=COREML.target, target=COREML.target, platform="arm"),
+    DevicePlace(name=XNNPACK.target, target=XNNPACK.target, platform="arm"),
+    DevicePlace(name=QNN.target, target=QNN.target, platform="arm"),
+    DevicePlace(
         name=WEB_WEBGPU.target,
         target=WEB_WEBGPU.target,
         platform="any",
         note="an .ort gets no copies between CPU and GPU, so nodes on the CPU fail or return wrong results: "
         "ship the .onnx unless every node runs on the GPU",
     ),
-    Place(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),
+    DevicePlace(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),
 )
 PLACES = {place.name: place for place in _PLACES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class FileChoice:
     """Level, style and place of a file.
 
     Attributes:
@@ -79,7 +79,7 @@ class Choice:
         against: Why the choice is wrong for the place, if it was forced; else "".
     """
 
-    place: Place
+    place: DevicePlace
     level: str
     style: str
     platform: Platform
@@ -87,7 +87,7 @@ class Choice:
     against: str = ""
 
 
-def find(name: str) -> Place:
+def find(name: str) -> DevicePlace:
     """Return a place by its name.
 
     Raises:
@@ -99,14 +99,14 @@ def find(name: str) -> Place:
 
 
 def choose(
-    place: Place,
+    place: DevicePlace,
     *,
     level: str = "",
     style: str = "",
     needed: str = "",
     aware: bool = False,
     force: bool = False,
-) -> Choice:
+) -> FileChoice:
     """Return the choice that fits a place, unless options override it.
 
     Args:
@@ -130,7 +130,7 @@ def choose(
                 f"{text!r} is not a value of {option}", where=option, do=f"allowed: {', '.join(words)}"
             )
     later = style == "runtime" and place.provider.standard_operators
-    choice = Choice(
+    choice = FileChoice(
         place=place,
         level=level or ("extended" if aware else "all" if place.takes_fusions or later else "basic"),
         style=style or "fixed",
@@ -150,7 +150,7 @@ def choose(
     return replace(choice, against=why)
 
 
-def _require_aware(choice: Choice) -> None:
+def _require_aware(choice: FileChoice) -> None:
     if choice.place.takes_fusions:
         do = "omit --aware: level all optimises every node"
         raise UsageError(f"{choice.place.name} has no provider to keep nodes for", where="--aware", do=do)
@@ -163,7 +163,7 @@ def _require_aware(choice: Choice) -> None:
         raise UsageError(what, where="--aware", do="use --level extended or all, and --style fixed")
 
 
-def _wrong(choice: Choice) -> str:
+def _wrong(choice: FileChoice) -> str:
     """Return why a choice is wrong for its place; "" if it is not."""
     place = choice.place
     if choice.level == "basic" or place.takes_fusions:

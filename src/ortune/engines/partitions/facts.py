@@ -38,7 +38,7 @@ class NodeFacts:
         self.unit, self.node, self.values = unit, unit.target, values
         self._opset = opset
 
-    def beside(self, unit: Unit) -> NodeFacts:
+    def of_unit(self, unit: Unit) -> NodeFacts:
         """Return the facts of another node of the same graph."""
         return NodeFacts(unit, self.values, self._opset)
 

@@ -22,7 +22,7 @@ _SHARE = 0.005
 """Share of the work that a rewrite must add if it does not reduce the regions."""
 
 
-class Inferred(Protocol):
+class InferenceCache(Protocol):
     """Cached inference on a model in any state, since each pass over a graph is expensive and shared by providers."""
 
     def shares(self, model: ir.Model) -> Work:
@@ -39,7 +39,7 @@ class Inferred(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Improved:
+class ImprovedModel:
     """A model after rewrites.
 
     Attributes:
@@ -63,7 +63,7 @@ class Candidates:
     """
 
     def __init__(
-        self, model: ir.Model, workload: Workload, target: str, inferred: Inferred, known: Proposals
+        self, model: ir.Model, workload: Workload, target: str, inferred: InferenceCache, known: Proposals
     ) -> None:
         with rewrites.remembering():
             called = rewrites.proposals(model, (), workload=workload, target=target, known=known)
@@ -84,7 +84,7 @@ def rewritten(model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
     return copy
 
 
-class Improving:
+class CandidateEffects:
     """The effect of the candidates on one provider's partition.
 
     Args:
@@ -103,7 +103,7 @@ class Improving:
         before: PartitionState,
         model: ir.Model,
         release: str,
-        inferred: Inferred,
+        inferred: InferenceCache,
     ) -> None:
         self._found, self._before, self._model = parts, before, model
         self._release, self._inferred = release, inferred
@@ -128,7 +128,7 @@ class Improving:
         _, regions, spec = min(choices, key=lambda choice: choice[:2])
         return spec, regions
 
-    def together(self) -> Improved | None:
+    def together(self) -> ImprovedModel | None:
         """Return the rewrites that help, added one by one; None if none helps."""
         kept: tuple[RewriteSpec, ...] = ()
         now = self._before
@@ -139,7 +139,7 @@ class Improving:
             after = self._after(copy, (*kept, spec))[1] if copy is not None else alone
             if (copy is not None or not kept) and _better(after, now):
                 kept, now = (*kept, spec), after
-        return Improved(specs=kept, state=now) if kept else None
+        return ImprovedModel(specs=kept, state=now) if kept else None
 
 
 def _count(parts: Partition, left: LeftOperator) -> int:

@@ -18,7 +18,7 @@ from ortune.records import NodeReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class ProviderRegion:
     """Nodes that are assigned to a provider together.
 
     Attributes:
@@ -46,7 +46,7 @@ class Partition:
 
     format: Format
     release: str
-    regions: tuple[Region, ...]
+    regions: tuple[ProviderRegion, ...]
     left: Mapping[ir.Node, NodeReason]
     values: Values
     wiring: Wiring
@@ -91,7 +91,7 @@ def partition(model: ir.Model, format_: Format, release: str = "", values: Value
     for group in groups:
         nodes = tuple(node for unit in group for node in unit.nodes)
         inputs, outputs = boundary(nodes)
-        regions.append(Region(nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs)))
+        regions.append(ProviderRegion(nodes=nodes, inputs=tuple(inputs), outputs=tuple(outputs)))
     return Partition(
         format=format_,
         release=format_.table.release(release),

@@ -31,7 +31,7 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     left: tuple[int, ...]
 
 
-class Answers(msgspec.Struct, frozen=True, kw_only=True):
+class ProbedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's answers.
 
     Attributes:
@@ -47,14 +47,14 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def answers(name: str) -> Answers:
+def probed_answers(name: str) -> ProbedAnswers:
     """Return the recorded answers for a target."""
-    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Answers)
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=ProbedAnswers)
 
 
 def check_qnn(node: NodeFacts) -> Check:
     """Yield the result of each check of QNN's HTP for a node."""
-    yield from check_answers(node, answers(QNN.target))
+    yield from check_answers(node, probed_answers(QNN.target))
     if node.quantized and node.node.op_type in _WEIGHTED:
         yield from _weights(node)
 
@@ -75,10 +75,10 @@ def _weights(node: NodeFacts) -> Check:
 
 def check_webgpu(node: NodeFacts) -> Check:
     """Yield the result of each check of WebGPU's kernels for a node."""
-    yield from check_answers(node, answers(WEBGPU.target))
+    yield from check_answers(node, probed_answers(WEBGPU.target))
 
 
-def check_answers(node: NodeFacts, provider_answers: Answers) -> Check:
+def check_answers(node: NodeFacts, provider_answers: ProbedAnswers) -> Check:
     """Yield the result of each check of a node against a provider's answers."""
     if node.count:
         yield from node.shapes_known(fixed=provider_answers.fixed_sizes)

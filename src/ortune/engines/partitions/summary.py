@@ -30,7 +30,7 @@ GOOD, SOME = 0.75, 0.5
 """Shares of the work above which a provider in few regions is surely or perhaps worth its copies."""
 
 
-def work_of(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
+def work_shares(model: ir.Model, shapes: Mapping[str, Dims]) -> dict[ir.Node, float]:
     """Return the share of each node of the main graph in the model's operations, or in its bytes if it has none.
 
     Args:
@@ -103,12 +103,12 @@ def regions(partition: Partition, work: Work) -> tuple[PartitionRegion, ...]:
     return tuple(rows)
 
 
-def left(partition: Partition) -> tuple[LeftOperator, ...]:
+def nodes_on_cpu(partition: Partition) -> tuple[LeftOperator, ...]:
     """Return the nodes left on the CPU, by operator and reason, the most frequent first."""
     return _grouped(partition.left, partition)
 
 
-def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
+def most_splitting_operator(partition: Partition, work: Work) -> tuple[LeftOperator, int] | None:
     """Return the operator that splits the model most, and the number of regions if it were supported.
 
     None if no single operator would reduce the regions, or add a tenth of the work to the one region.
@@ -119,7 +119,7 @@ def splitting(partition: Partition, work: Work) -> tuple[LeftOperator, int] | No
         if unit.target in partition.left
     }
     choices = []
-    for kind in left(partition):
+    for kind in nodes_on_cpu(partition):
         # Unknown sizes are not the fault of an operator.
         if kind.reason.code in ("dynamic-shape", "unknown-shape", "alone"):
             continue

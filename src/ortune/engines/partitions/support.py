@@ -10,7 +10,7 @@ from ortune.catalogue.providers import COREML, NNAPI, QNN, WEBGPU, XNNPACK
 from ortune.catalogue.providers import COREML_NETWORK as NETWORK
 from ortune.engines.partitions import coreml, nnapi, probed, xnnpack
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
-from ortune.engines.partitions.tables import Table, operators, table
+from ortune.engines.partitions.tables import OperatorTable, operators, table
 from ortune.errors import UsageError
 from ortune.graph.model.graphs import subgraphs
 from ortune.records import NodeReason
@@ -37,7 +37,7 @@ class Format:
     not_alone: frozenset[str] = frozenset()
 
     @property
-    def table(self) -> Table:
+    def table(self) -> OperatorTable:
         """The table of operators that the provider supports."""
         return table(self.name)
 

@@ -11,7 +11,7 @@ import msgspec
 FOLDER = Path(__file__).with_name("tables")
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorTable(msgspec.Struct, frozen=True, kw_only=True):
     """The operators of a provider.
 
     Attributes:
@@ -38,9 +38,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def table(name: str) -> Table:
+def table(name: str) -> OperatorTable:
     """Return the table with that name."""
-    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Table)
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=OperatorTable)
 
 
 @cache

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from ortune.catalogue.providers import XNNPACK
 from ortune.engines.partitions.facts import Check, NodeFacts, reason
-from ortune.engines.partitions.probed import answers, check_answers
+from ortune.engines.partitions.probed import check_answers, probed_answers
 from ortune.engines.partitions.units import Unit
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
@@ -31,7 +31,7 @@ def check(node: NodeFacts) -> Check:
     if op in _ACTIVATIONS:
         yield from _taken_up(node)
         return
-    yield from check_answers(node, answers(XNNPACK.target))
+    yield from check_answers(node, probed_answers(XNNPACK.target))
     if op in _IN_IMAGES:
         open_sizes = None in node.shape(0)[1:]
         yield reason("dynamic-shape", "input 0") if open_sizes else None
@@ -46,12 +46,12 @@ def _taken_up(node: NodeFacts) -> Check:
     if value is None or before is None or node.quantized:
         yield reason("neighbour", "does not follow a node that fuses it")
         return
-    kinds = answers(XNNPACK.target).forms.get(node.operator, {})
+    kinds = probed_answers(XNNPACK.target).forms.get(node.operator, {})
     ranks = kinds.get(f"float behind {operator(before)}")
     alone = len(tuple(value.uses())) == 1 and not value.is_graph_output()
     fits = ranks is not None and bool(ranks.taken) and alone
     yield None if fits else reason("neighbour", "does not follow a node that fuses it")
-    facts = node.beside(Unit(target=before, nodes=(before,)))
+    facts = node.of_unit(Unit(target=before, nodes=(before,)))
     taken = next((why for why in check(facts) if why is not None), None) is None
     yield None if taken else reason("neighbour", "the preceding node is not supported")
     yield node.fixed(1, 2)

@@ -9,7 +9,7 @@ import msgspec
 
 from ortune import targets
 from ortune.errors import OrtuneError
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import CompiledGraph, CompiledLayer, FeedRef, Placement
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -27,7 +27,7 @@ class _Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compiled_graph(
-    side: Resolved,
+    side: ResolvedSide,
     placement: Sequence[Placement],
     feeds: Sequence[FeedRef],
     custom_ops: tuple[str, ...],

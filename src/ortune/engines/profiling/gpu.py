@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ortune import targets
 from ortune.catalogue.providers import WEB_WEBGPU
-from ortune.engines.profiling.kernels import kernels_a_run, of_kernels
-from ortune.engines.profiling.nodes import Origins
-from ortune.engines.profiling.processes import LEAST_OF_TURN, Process, profile, profiled_arm
+from ortune.engines.profiling.kernels import kernels_a_run, with_kernel_times
+from ortune.engines.profiling.nodes import NodeOrigins
+from ortune.engines.profiling.processes import LEAST_OF_TURN, ProfiledProcess, profile, profiled_arm
 from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import OrtuneError
 from ortune.measuring.executor import Arm
@@ -44,8 +44,8 @@ def kernels_by_side(
 
 
 def gpu_difference(
-    sides: tuple[Sequence[Process], Sequence[Process]],
-    graph_origins: Sequence[Origins],
+    sides: tuple[Sequence[ProfiledProcess], Sequence[ProfiledProcess]],
+    graph_origins: Sequence[NodeOrigins],
     counterparts: Mapping[str, str] | None,
 ) -> GpuDifference | None:
     """Compare GPU kernels of both sides, B minus A; None if a side has no kernels with known nodes.
@@ -60,7 +60,7 @@ def gpu_difference(
     if None in counts or any(trace.device_only or not len(trace.kernels.row) for trace in every):
         return None
     a, b = (
-        side_times("", [(p.trace, of_kernels(p.trace, p.attribution)) for p in mine], origins)
+        side_times("", [(p.trace, with_kernel_times(p.trace, p.attribution)) for p in mine], origins)
         for mine, origins in zip(sides, graph_origins, strict=True)
     )
     rows = difference_of(a, b, counterparts=counterparts)

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from ortune import monotonic
-from ortune.engines.profiling.nodes import Origins, origins
+from ortune.engines.profiling.nodes import NodeOrigins, find_origins
 from ortune.engines.profiling.peaks import known_peak
 from ortune.engines.profiling.processes import NOT_HELD, TIMED_NS, base_arm, profile, runs_within
 from ortune.engines.profiling.result import result_of
@@ -80,11 +80,11 @@ def one_profile(
         (process,) = profile(baseline, [base_arm(baseline)], runs, [keep])
         left_s = 1e-9 * (most_ns - read_ns) - (monotonic.now_s() - began_s)
         peak = known_peak(side.runtime, baseline.scratch, store, baseline.machine, left_s) if floors else None
-        graph = Origins()
+        graph = NodeOrigins()
         if named or peak is not None:
             folder = baseline.scratch / "headroom"
             folder.mkdir(exist_ok=True)
-            graph = origins(side, baseline.work, folder, process.trace, process.graph)
+            graph = find_origins(side, baseline.work, folder, process.trace, process.graph)
     finally:
         keep.unlink(missing_ok=True)
     return result_of(

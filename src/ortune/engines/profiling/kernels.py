@@ -30,7 +30,7 @@ def kernels_a_run(trace: Trace) -> int | None:
     return int(np.count_nonzero(trace.run[rows] == trace.n_runs - 1))
 
 
-def of_kernels(trace: Trace, attribution: Attribution) -> Attribution:
+def with_kernel_times(trace: Trace, attribution: Attribution) -> Attribution:
     """Replace host times by the device time of each node's kernels."""
     kernels = trace.kernels
     owned = kernels.row >= 0
@@ -47,7 +47,7 @@ def node_times(trace: Trace, attribution: Attribution) -> Floats | None:
     kernels = trace.kernels
     if trace.device_only or not (kernels.row >= 0).any():
         return None
-    return mean(of_kernels(trace, attribution).by_node)
+    return mean(with_kernel_times(trace, attribution).by_node)
 
 
 def transfers(trace: Trace, attribution: Attribution) -> tuple[Transfer, ...]:

@@ -15,7 +15,7 @@ from ortune.records import Case, MemoryProfile
 from ortune.trace.memory import BEFORE, Lifetime, Resident, liveness, memory
 from ortune.trace.table import NO_PARENT, Trace
 from ortune.trace.tensors import n_bytes, tensors
-from ortune.trace.traffic import Step
+from ortune.trace.traffic import ExecutedNode
 
 _IN_PLACE = op_set(
     "Add Sub Mul Div Sum Relu LeakyRelu Elu Sigmoid HardSigmoid Tanh Clip Abs Neg Floor Ceil Reciprocal Sqrt Exp Log"
@@ -39,7 +39,7 @@ class Lifetimes:
     nodes: tuple[str, ...] = ()
     values: tuple[Lifetime, ...] = ()
     n_unknown: int = 0
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ExecutedNode, ...] = ()
 
 
 @dataclass(slots=True)
@@ -78,13 +78,13 @@ def lifetimes(graph: ir.Graph, case: Case, keys: Mapping[str, str], trace: Trace
         source = values_of.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
         if node.op_type in VIEWS and source is not None and outputs_here:
             values_of[outputs_here[0]] = source
-            steps.append(Step(node=name))
+            steps.append(ExecutedNode(node=name))
             continue
         sizes = _sizes(outputs.get((name, node.op_type), ""), outputs_here)
         for value, size in zip(outputs_here, sizes, strict=True):
             values_of[value] = _Value(name, size, step, step)
         wrote = [values_of[value] for value in outputs_here]
-        steps.append(Step(node=name, reads=_sized(read), writes=_sized(wrote)))
+        steps.append(ExecutedNode(node=name, reads=_sized(read), writes=_sized(wrote)))
     for value in graph.outputs:
         if value in values_of:
             values_of[value].last = len(named)

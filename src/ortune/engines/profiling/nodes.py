@@ -12,7 +12,7 @@ import numpy as np
 
 from ortune import targets
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.engines.profiling.kernels import node_times
 from ortune.engines.profiling.memory import Lifetimes, lifetimes
 from ortune.errors import ModelError, OrtuneError
@@ -36,14 +36,14 @@ from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 from ortune.trace.attribution import Attribution, mean
 from ortune.trace.layers import layer_of
-from ortune.trace.naming import Place, assigned, numbered_kinds, stem
+from ortune.trace.naming import NodeSurroundings, assigned, numbered_kinds, stem
 from ortune.trace.table import NO_PARENT, Trace, numbers_of
 from ortune.trace.tensors import all_bytes, tensors
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-    from ortune.measuring.sides import Resolved
+    from ortune.measuring.sides import ResolvedSide
 
 _LIMIT_S = 300.0
 IN_WASM = "extended"
@@ -54,7 +54,7 @@ _LEADS = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Origins:
+class NodeOrigins:
     """Facts about the optimised graph that the trace does not contain.
 
     Attributes:
@@ -81,14 +81,14 @@ class Origins:
     weights_bytes: int | None = None
     reads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
-    places: tuple[Place, ...] = ()
+    places: tuple[NodeSurroundings, ...] = ()
     unmapped: tuple[str, ...] = ()
     trouble: str = ""
 
 
-def origins(
-    side: Resolved, work: Workload, scratch: Path, trace: Trace, graph: Path | None = None
-) -> Origins:
+def find_origins(
+    side: ResolvedSide, work: Workload, scratch: Path, trace: Trace, graph: Path | None = None
+) -> NodeOrigins:
     """Find each node's origin and work in the optimised graph, which ONNX Runtime saves if necessary.
 
     Args:
@@ -106,14 +106,14 @@ def origins(
         return _node_origins(side.model.ir, ran, work, trace)
     except OrtuneError as error:
         if "compiled nodes" in error.what:
-            provider = short(side.plan.provider_names[0])
-            return Origins(
+            provider = short_name(side.plan.provider_names[0])
+            return NodeOrigins(
                 trouble=f"{provider} compiles its subgraph into one node, so its operators are not timed individually"
             )
-        return Origins(trouble=f"optimised nodes could not be mapped to your nodes: {error.what}")
+        return NodeOrigins(trouble=f"optimised nodes could not be mapped to your nodes: {error.what}")
 
 
-def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
+def counterparts_of(a: ResolvedSide, b: ResolvedSide) -> dict[str, str] | None:
     """Return A's nodes by B's nodes; None if the models are identical, or one is an ORT model."""
     both = a.model.info, b.model.info
     if both[0].sha256 == both[1].sha256 or any(info.format == "ort" for info in both):
@@ -121,7 +121,7 @@ def counterparts_of(a: Resolved, b: Resolved) -> dict[str, str] | None:
     return counterparts(a.model.ir, b.model.ir)
 
 
-def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
+def optimised(side: ResolvedSide, custom_ops: tuple[str, ...], scratch: Path) -> ir.Model:
     """Return the optimised graph of a side's model, made by ONNX Runtime.
 
     Raises:
@@ -147,7 +147,7 @@ def optimised(side: Resolved, custom_ops: tuple[str, ...], scratch: Path) -> ir.
     return open_model(folder / f"{level}.onnx").ir
 
 
-def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> Origins:
+def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace: Trace) -> NodeOrigins:
     # A profile does not contain the input shape of a run, so only the first shape was profiled.
     case, values = work.cases[0], workload.whole_numbers(original, work)[0]
     shapes = {choice.name: choice.shape for choice in case.inputs}
@@ -163,7 +163,7 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
         before = costs(original, shapes, values, sizes=_executed_shapes(ran))
         own = own_shapes(mapping, optimised.graph, before.nodes)
         counted = costs(optimised, shapes, values, ran=ran, sizes=own)
-    return Origins(
+    return NodeOrigins(
         of=mapping.of,
         leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
         purpose=mapping.inserted,
@@ -248,7 +248,7 @@ def _leading(of: Mapping[str, tuple[str, ...]], flops: Mapping[str, float]) -> d
     return leading
 
 
-def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
+def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[NodeSurroundings, ...]:
     """Rename inserted and copied nodes of the saved graph as in the profile.
 
     Returns:
@@ -267,12 +267,12 @@ def _as_in_trace(graph: ir.Graph, trace: Trace) -> tuple[Place, ...]:
     return places
 
 
-def _place(node: ir.Node, stable: set[ir.Node]) -> Place:
+def _place(node: ir.Node, stable: set[ir.Node]) -> NodeSurroundings:
     reads = [
         producer for value in node.inputs if value is not None and (producer := value.producer()) is not None
     ]
     feeds = [use.node for value in node.outputs for use in value.uses()]
-    return Place(
+    return NodeSurroundings(
         kind=(stem(own_name(node)), node.op_type),
         before=_nearest(reads, stable, lambda near: near.predecessors()),
         after=_nearest(feeds, stable, lambda near: near.successors()),
@@ -298,7 +298,7 @@ def _nearest(
     return tuple(names)
 
 
-def profiled_nodes(trace: Trace, attribution: Attribution, origins: Origins) -> tuple[ProfiledNode, ...]:
+def profiled_nodes(trace: Trace, attribution: Attribution, origins: NodeOrigins) -> tuple[ProfiledNode, ...]:
     """Return the record of every node in the mean steady run, most expensive first."""
     times, waits, late = mean(attribution.by_node), mean(attribution.wait), mean(attribution.imbalance)
     total = float(times.sum())

@@ -9,12 +9,12 @@ import onnx_ir as ir
 
 from ortune.engines.profiling.nodes import optimised
 from ortune.graph.model.graphs import graphs
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import OperatorCount
 
 
 def differing_operators(
-    a: Resolved, b: Resolved, custom_ops: tuple[str, ...], scratch: Path
+    a: ResolvedSide, b: ResolvedSide, custom_ops: tuple[str, ...], scratch: Path
 ) -> tuple[OperatorCount, ...]:
     """Return the operators whose number differs between the optimised graphs of two sides, the largest change first.
 

@@ -233,10 +233,13 @@ def thread_counts(cpus: int) -> tuple[int, ...]:
 
 def _agree(earlier: MachinePeak, peak: MachinePeak) -> bool:
     """Return whether a second measurement found no more than the first."""
+    rates = (
+        (earlier.flops_per_s, peak.flops_per_s),
+        (earlier.int8_ops_per_s, peak.int8_ops_per_s),
+        (earlier.bytes_per_s, peak.bytes_per_s),
+    )
     return earlier.ort_version == peak.ort_version and all(
-        rate <= _RISEN * getattr(earlier, kind).get(threads, 0.0)
-        for kind in ("flops_per_s", "int8_ops_per_s", "bytes_per_s")
-        for threads, rate in getattr(peak, kind).items()
+        rate <= _RISEN * before.get(threads, 0.0) for before, now in rates for threads, rate in now.items()
     )
 
 
@@ -260,10 +263,9 @@ def _disturbed(rates: Mapping[int, _Rates], threads: int) -> bool:
         return False
     # Example: 4 threads should reach 0.7 x 4 / 2 = 1.4 times the rate of 2.
     expected = _SCALES * threads / fewer
-    return any(
-        max(getattr(rates[threads], kind).values()) < expected * max(getattr(rates[fewer], kind).values())
-        for kind in ("float32", "int8")
-    )
+    many, few = rates[threads], rates[fewer]
+    products = ((many.float32, few.float32), (many.int8, few.int8))
+    return any(max(more.values()) < expected * max(less.values()) for more, less in products)
 
 
 def _asked(threads: int, n_counts: int, machine: Machine, seconds: float) -> _PeakRequest:

@@ -21,7 +21,7 @@ from ortune.measuring.replay import Replay
 from ortune.measuring.reported import reported_file
 from ortune.records import FeedRef, GpuRun, Measured, Outcome, Sensors
 from ortune.search.blocks import BASE
-from ortune.search.figures import compared, figure
+from ortune.search.figures import figure, trial_log_ratio
 from ortune.targets.turns import Turns
 from ortune.trace.attribution import Attribution, attribute
 from ortune.trace.memory import Resident
@@ -45,7 +45,7 @@ MOST_EVENTS = 400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProfiledProcess:
     """One profiled process.
 
     Attributes:
@@ -158,7 +158,9 @@ def affordable(
     return n, runs
 
 
-def profile(baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]) -> list[Process]:
+def profile(
+    baseline: Measuring, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
+) -> list[ProfiledProcess]:
     """Run each arm with and without the profiler, alive together and taking turns; return the profiled processes.
 
     Other load on the machine then affects all of them equally.
@@ -191,7 +193,7 @@ class ProcessRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def profile_once(
     baseline: Measuring, replay: Replay, turn: int, arms: Sequence[Arm], runs: int, keep: Sequence[Path]
-) -> list[Process]:
+) -> list[ProfiledProcess]:
     """Run the processes of ``profile``, or restore them from the journal of an interrupted session.
 
     Raises:
@@ -210,7 +212,7 @@ def profile_once(
                 outcome=outcome,
                 plain=plain,
                 trace=baseline.log.attach(path),
-                graph=baseline.log.attach(graph) if (graph := _graph_beside(path)).exists() else "",
+                graph=baseline.log.attach(graph) if (graph := _graph_path(path)).exists() else "",
                 ended_ns=replay.clock(),
             )
             for outcome, plain, path in measured
@@ -219,12 +221,12 @@ def profile_once(
     records = replay.once(f"processes-{turn}", list[ProcessRecord], run)
     processes = []
     for arm, record, path in zip(arms, records, keep, strict=True):
-        replay.reached(record.ended_ns)
+        replay.set_clock(record.ended_ns)
         if not path.exists():
             try:
                 path.write_bytes(baseline.log.attachment(record.trace))
                 if record.graph:
-                    _graph_beside(path).write_bytes(baseline.log.attachment(record.graph))
+                    _graph_path(path).write_bytes(baseline.log.attachment(record.graph))
             except (OSError, zlib.error) as error:
                 raise StoreError(
                     f"the trace of an interrupted session cannot be read: {error}",
@@ -254,35 +256,35 @@ def _moved(baseline: Measuring, arm: Arm, outcome: Outcome, keep: Path) -> Measu
         )
     shutil.move(reported_file(outcome.done.profile, baseline.scratch), keep)
     if outcome.done.graph:
-        shutil.move(reported_file(outcome.done.graph, baseline.scratch), _graph_beside(keep))
+        shutil.move(reported_file(outcome.done.graph, baseline.scratch), _graph_path(keep))
     return outcome
 
 
-def _graph_beside(trace: Path) -> Path:
+def _graph_path(trace: Path) -> Path:
     """Return the path of the saved graph, next to the trace; the file exists only if the process saved one."""
     return trace.with_suffix(".onnx")
 
 
-def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Process:
+def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> ProfiledProcess:
     """Return a profiled process from its outcome, the outcome without the profiler, and its trace.
 
     Raises:
         MeasurementError: It recorded no run.
     """
-    graph, trace = _graph_beside(path), read_trace(path)
+    graph, trace = _graph_path(path), read_trace(path)
     if not trace.n_runs:
         raise MeasurementError("its profile contains no run", where=str(arm.model), code="profile")
     warmup = warmup_runs(trace.run_ns)
     # The later of both, since runs that the worker did not time have no wall time.
     first = min(max(1 + outcome.done.cases[0].warmup_runs, warmup), trace.n_runs - 1)
-    return Process(
+    return ProfiledProcess(
         path=path,
         trace=trace,
         warmup=warmup,
-        attribution=attribute(trace, range(first, trace.n_runs), walls(outcome, trace, first)),
+        attribution=attribute(trace, range(first, trace.n_runs), wall_times(outcome, trace, first)),
         latency_ns=figure(outcome, "median") or float(np.median(trace.run_ns)),
-        slowdown=beside_plain(outcome, plain),
-        state=seen(outcome),
+        slowdown=profiled_to_plain_ratio(outcome, plain),
+        state=machine_load(outcome),
         resident=(
             Resident(peak_bytes=outcome.done.peak_bytes, base_bytes=outcome.done.base_bytes)
             if outcome.done.peak_bytes is not None and outcome.done.base_bytes is not None
@@ -294,7 +296,7 @@ def _read(arm: Arm, outcome: Measured, plain: Outcome | None, path: Path) -> Pro
     )
 
 
-def walls(outcome: Measured, trace: Trace, first: int) -> Floats | None:
+def wall_times(outcome: Measured, trace: Trace, first: int) -> Floats | None:
     """Return the wall time around ``run()`` of each run in a trace from one on; None if some of them were not timed.
 
     It includes time that is not in the trace: passing inputs, and converting outputs to Python objects.
@@ -313,18 +315,18 @@ def _gpu_run(outcome: Measured, plain: Outcome | None) -> GpuRun | None:
     return plain.done.gpu_run if isinstance(plain, Measured) else None
 
 
-def seen(outcome: Measured) -> MachineLoad:
+def machine_load(outcome: Measured) -> MachineLoad:
     """Return the load of the machine during a trial."""
     return MachineLoad(sensors=outcome.sensors, elapsed_ns=outcome.sensors.elapsed_ns or outcome.elapsed_ns)
 
 
-def beside_plain(outcome: Measured, plain: Outcome | None) -> float | None:
+def profiled_to_plain_ratio(outcome: Measured, plain: Outcome | None) -> float | None:
     """Return the ratio of profiled to plain runs that took turns; None if unknown."""
-    ratio = compared(outcome, plain, "paired") if isinstance(plain, Measured) else None
+    ratio = trial_log_ratio(outcome, plain, "paired") if isinstance(plain, Measured) else None
     return None if ratio is None else float(np.exp(ratio))
 
 
-def slowdown(processes: Sequence[Process]) -> float | None:
+def slowdown(processes: Sequence[ProfiledProcess]) -> float | None:
     """Return the median slowdown under the profiler over all processes of one side; None if unknown."""
     ratios = [p.slowdown for p in processes if p.slowdown is not None]
     return float(np.median(ratios)) if ratios else None

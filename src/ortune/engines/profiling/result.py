@@ -12,7 +12,7 @@ import numpy as np
 
 from ortune import rewrites
 from ortune.catalogue.in_page import threads_in_page
-from ortune.catalogue.knobs import too_old
+from ortune.catalogue.knobs import why_too_old
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
@@ -20,9 +20,9 @@ from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
 from ortune.catalogue.providers import ON_CPU
 from ortune.engines.profiling.kernels import transfers
 from ortune.engines.profiling.memory import memory_of
-from ortune.engines.profiling.nodes import Origins, profiled_nodes, whole_numbers
+from ortune.engines.profiling.nodes import NodeOrigins, profiled_nodes, whole_numbers
 from ortune.engines.profiling.processes import MachineLoad
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import (
     GpuRun,
     MachinePeak,
@@ -76,9 +76,9 @@ def result_of(
     trace: Trace,
     attribution: Attribution,
     warmup: int,
-    origins: Origins,
+    origins: NodeOrigins,
     peak: MachinePeak | None = None,
-    side: Resolved | None = None,
+    side: ResolvedSide | None = None,
     *,
     slowdown: float | None = None,
     cpus: int = 0,
@@ -177,7 +177,7 @@ def result_of(
     )
 
 
-def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: Origins) -> SideTimes:
+def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origins: NodeOrigins) -> SideTimes:
     """Return one side of a difference: each node's mean per process, or per part of the runs of a single process."""
     samples = [_samples(attribution, alone=len(processes) == 1) for _, attribution in processes]
     size = samples[0].wall.size
@@ -251,19 +251,19 @@ def difference_of(
     )
 
 
-def _conditions(side: Resolved | None, cpus: int) -> Conditions:
+def _conditions(side: ResolvedSide | None, cpus: int) -> Conditions:
     """Return the conditions of headroom that follow from plan and model."""
     if side is None:
         return Conditions()
     return Conditions(threads=_threads(side, cpus), cpus=cpus, unbounded=_unbounded(side))
 
 
-def _threads(side: Resolved, cpus: int) -> int:
+def _threads(side: ResolvedSide, cpus: int) -> int:
     """Return the number of computing threads, from the session, the process, the environment variable, or a page."""
     if side.plan.is_web:
         return threads_in_page(side.plan.settings, cpus)
     asked = [side.plan.settings.get(knob.name) for knob in (THREADS, POOL, VARIABLE)]
-    if not too_old(VARIABLE, side.runtime.ort_version):
+    if not why_too_old(VARIABLE, side.runtime.ort_version):
         text = os.environ.get(VARIABLE.key, "")
         asked.append(int(text) if text.isdecimal() else None)
     # The session's own setting precedes the process's; more threads than CPUs add no arithmetic.
@@ -271,7 +271,7 @@ def _threads(side: Resolved, cpus: int) -> int:
     return min(threads, cpus)
 
 
-def _unbounded(side: Resolved) -> str:
+def _unbounded(side: ResolvedSide) -> str:
     """Return the reason that ONNX Runtime could not optimise all nodes; "" if there is none."""
     if side.plan.settings.get(LEVEL.name) == "disable":
         return "graph optimisation is off"
@@ -280,7 +280,7 @@ def _unbounded(side: Resolved) -> str:
     return next((reason for _, reason in rewrites.find(_OUT).proposes(side.model.ir, None)), "")
 
 
-def _other_version(peak: MachinePeak | None, side: Resolved | None) -> str:
+def _other_version(peak: MachinePeak | None, side: ResolvedSide | None) -> str:
     """Return a phrase with the other ONNX Runtime version of the peak; "" if it was the side's."""
     if peak is None or side is None or peak.ort_version in ("", side.runtime.ort_version):
         return ""

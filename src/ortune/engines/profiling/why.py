@@ -9,14 +9,14 @@ import msgspec
 from ortune import monotonic
 from ortune.durations import in_words
 from ortune.engines.profiling.gpu import gpu_difference
-from ortune.engines.profiling.nodes import Origins, counterparts_of, origins
-from ortune.engines.profiling.processes import Process, profile, profiled_arm, runs_for, slowdown
+from ortune.engines.profiling.nodes import NodeOrigins, counterparts_of, find_origins
+from ortune.engines.profiling.processes import ProfiledProcess, profile, profiled_arm, runs_for, slowdown
 from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import MeasurementError
 from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import ProfileDifference
 from ortune.search.phases import PROFILED_TRIALS
 
@@ -24,9 +24,9 @@ PROCESSES = 5  # with three, chance could hide a node that takes three times as 
 TIMED_NS = 300_000_000
 
 
-def why(
+def explain_difference(
     baseline: Measuring,
-    sides: tuple[Resolved, Resolved],
+    sides: tuple[ResolvedSide, ResolvedSide],
     arms: tuple[Arm, Arm],
     latencies_ns: tuple[float, float],
     plain_ns: float | None,
@@ -53,7 +53,7 @@ def why(
         MeasurementError: The time left is too short for a process.
         OrtuneError: A side fails under the profiler.
     """
-    processes_of: tuple[list[Process], list[Process]] = ([], [])
+    processes_of: tuple[list[ProfiledProcess], list[ProfiledProcess]] = ([], [])
     runs = min(
         runs_for(ns, side.model.info.n_nodes, TIMED_NS) for ns, side in zip(latencies_ns, sides, strict=True)
     )
@@ -85,9 +85,9 @@ def why(
 
 
 def difference_between(
-    sides: Sequence[Resolved],
-    processes: Sequence[Sequence[Process]],
-    graphs: Sequence[Origins],
+    sides: Sequence[ResolvedSide],
+    processes: Sequence[Sequence[ProfiledProcess]],
+    graphs: Sequence[NodeOrigins],
     plain_ns: float | None = None,
 ) -> ProfileDifference:
     """Return the difference of two sides' times, B minus A; sides with the same label are named by their plans.
@@ -111,7 +111,7 @@ def difference_between(
     return difference_of(a, b, slowdowns, plain_ns, counterparts_of(sides[0], sides[1]))
 
 
-def _origins(baseline: Measuring, side: Resolved, process: Process) -> Origins:
+def _origins(baseline: Measuring, side: ResolvedSide, process: ProfiledProcess) -> NodeOrigins:
     folder = baseline.scratch / "why"
     folder.mkdir(exist_ok=True)
-    return origins(side, baseline.work, folder, process.trace, process.graph)
+    return find_origins(side, baseline.work, folder, process.trace, process.graph)

@@ -72,7 +72,7 @@ class QuantizedOutputs:
         if key not in differences:
             differences[key] = difference = make()
             self._baseline.log.add("difference", {"key": key, "difference": difference})
-            self._replay.pass_on()
+            self._replay.record_other_work()
         return differences[key]
 
     def _ran(self, plan: Plan, model: Model, tolerance: Tolerance | None) -> OutputDifference:
@@ -84,8 +84,8 @@ class QuantizedOutputs:
         outcome = self._run(arm)
         if not isinstance(outcome, Measured):
             return _none(outcome.what)
-        place, left_out = Path(outcome.outputs_path), output_check.left_out(baseline, plan.rewrites)
-        difference = baseline.comparer.compared(reference, place, self._refs, tolerance, left_out)
+        place, left_out = Path(outcome.outputs_path), output_check.removed_outputs(baseline, plan.rewrites)
+        difference = baseline.comparer.difference(reference, place, self._refs, tolerance, left_out)
         shutil.rmtree(place, ignore_errors=True)
         return difference
 
@@ -94,7 +94,7 @@ class QuantizedOutputs:
         baseline, n_inputs = self._baseline, len(self._refs)
         pilot = baseline.pilot
         each_ns = max(pilot.input_ns, self.reference_ns / n_inputs)
-        with baseline.limits.of_a_longer(pilot.start_ns + n_inputs * each_ns):
+        with baseline.limits.extended_to(pilot.start_ns + n_inputs * each_ns):
             return baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
 
     def _emulated(
@@ -117,8 +117,8 @@ class QuantizedOutputs:
         except OrtuneError as error:
             return _none(error.what)
         else:
-            left_out = output_check.left_out(baseline, plan.rewrites)
-            return baseline.comparer.compared(self.reference, place, refs, tolerance, left_out)
+            left_out = output_check.removed_outputs(baseline, plan.rewrites)
+            return baseline.comparer.difference(self.reference, place, refs, tolerance, left_out)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 

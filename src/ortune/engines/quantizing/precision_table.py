@@ -14,7 +14,7 @@ CLASSES = (0.001, 0.01, 0.05)
 """Upper limits of the error classes, as relative L2 differences."""
 
 
-def within(difference: OutputDifference) -> float | None:
+def error_class(difference: OutputDifference) -> float | None:
     """Return the limit of the strictest class that contains a difference; None if there is none."""
     if not difference.comparable:
         return None
@@ -59,7 +59,7 @@ def _not_quantized(raced: Iterable[Candidate]) -> list[PrecisionRow]:
     rows = []
     for c in raced:
         if lowers_precision(c.plan) and c.outputs is not None and c.outputs.ok:
-            row = PrecisionRow(plan=c.plan, within_ratio=within(c.outputs), outputs=c.outputs)
+            row = PrecisionRow(plan=c.plan, within_ratio=error_class(c.outputs), outputs=c.outputs)
             rows.append(_raced(row, c))
     return rows
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from ortune import rewrites, targets
 from ortune.engines.quantizing.outputs import QuantizedOutputs
-from ortune.engines.quantizing.precision_table import within
+from ortune.engines.quantizing.precision_table import error_class
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import InputError
 from ortune.graph.dot_products import saturates
@@ -56,7 +56,7 @@ NOT_SLOWER = 1.05  # a single observation above this ratio rejects a model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inputs:
+class QuantizationInputs:
     """Inputs to calibrate quantized models on, and inputs to measure their error.
 
     Attributes:
@@ -85,7 +85,7 @@ def unsaturated(spec: RewriteSpec, model: ir.Model, host: Host) -> RewriteSpec:
     return rewrites.canonical(RewriteSpec(name=spec.name, params={**spec.params, "range": "7"}))
 
 
-def gather(baseline: Measuring) -> Inputs:
+def write_inputs(baseline: Measuring) -> QuantizationInputs:
     """Write the inputs for calibration and for the error: the user's if given, else generated ones.
 
     Raises:
@@ -124,7 +124,7 @@ def gather(baseline: Measuring) -> Inputs:
         source="" if source is None else str(source),
         labelled=labelled,
     )
-    return Inputs(
+    return QuantizationInputs(
         calibrating=tuple(taught),
         held_out=tuple(held_out),
         checking=tuple(checking),
@@ -170,7 +170,7 @@ def is_quantising(plan: Plan) -> bool:
 class Quantising:
     """The quantized models of one tuning."""
 
-    def __init__(self, run: Tuning, inputs: Inputs) -> None:
+    def __init__(self, run: Tuning, inputs: QuantizationInputs) -> None:
         self._run, self._inputs = run, inputs
         # A share of the time left now, by journalled times, so a resumed session decides the same.
         self._budget = run.whole_budget.share(QUANTIZE_SHARE)
@@ -223,7 +223,7 @@ class Quantising:
         static = next((row.plan for row in own if row.plan.rewrites[-1].name == STATIC), None)
         for params in targets.of(base).provider.static_int8 if static is not None else ():
             assert static is not None
-            files.append(changed(static, **rewrites.parse(f"{STATIC}:{params}").params))
+            files.append(with_parameters(static, **rewrites.parse(f"{STATIC}:{params}").params))
         files += [file for file in of_tools if file not in files]
         kept: list[PlanProposal] = []
         for file in files:
@@ -250,7 +250,7 @@ class Quantising:
         model, failed = self._run.plan_runs.model_of(
             plan, max(left_s, patience_s(baseline.pilot.trial_ns, 0))
         )
-        self._run.pass_on()
+        self._run.record_other_work()
         if model is None:
             return PrecisionRow(plan=plan, within_ratio=None, why=failed), self._without(plan, failed)
         size = model_bytes(model)
@@ -265,7 +265,7 @@ class Quantising:
         ratio = _ratio(baseline.pilot.first, outcome)
         row = PrecisionRow(
             plan=plan,
-            within_ratio=within(difference),
+            within_ratio=error_class(difference),
             calibrated=rewrites.find(plan.rewrites[-1].name).calibrated,
             ratio=ratio,
             size_bytes=size,
@@ -297,12 +297,12 @@ class Quantising:
         if "ends" not in left_in_float(spec):
             return [
                 (
-                    changed(plan, leave="+".join([*left_in_float(spec), "ends"])),
+                    with_parameters(plan, leave="+".join([*left_in_float(spec), "ends"])),
                     "without the first and last MatMul, Gemm or Conv",
                 )
             ]
         if spec.name == STATIC and "calibration" not in spec.params:
-            return [(changed(plan, calibration="percentile"), "ranges without outliers (percentile)")]
+            return [(with_parameters(plan, calibration="percentile"), "ranges without outliers (percentile)")]
         return []
 
 
@@ -323,7 +323,7 @@ def named_operator(model: ir.Model, said: str, but: Sequence[str] = ()) -> str:
 def without_operator(plan: Plan, kind: str) -> Plan | None:
     """Return the plan with another operator in float; None if the maximum is excluded already."""
     left = left_in_float(plan.rewrites[-1])
-    return changed(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
+    return with_parameters(plan, leave="+".join([*left, kind])) if len(left) < MOST_LEFT_OUT else None
 
 
 def widest_first(plans: Sequence[Plan]) -> list[Plan]:
@@ -355,7 +355,7 @@ def left_in_float(spec: RewriteSpec) -> list[str]:
     return [word for word in spec.params.get("leave", "").split("+") if word]
 
 
-def changed(plan: Plan, **params: str) -> Plan:
+def with_parameters(plan: Plan, **params: str) -> Plan:
     """Return the plan with changed parameters of its last rewrite."""
     spec = plan.rewrites[-1]
     other = RewriteSpec(name=spec.name, params=rewrites.find(spec.name).canonical({**spec.params, **params}))

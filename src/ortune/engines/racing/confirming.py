@@ -39,7 +39,7 @@ def confirm_winner(run: Tuning, others: Sequence[Entry] = ()) -> None:
 
 
 def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
-    run.pass_on()
+    run.record_other_work()
     began, left_ns = run.now_ns, run.budget.left_ns
     search, race = run.search, run.search.race
     # What the race had to leave is the confirmation's now.
@@ -49,7 +49,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     if winner is None:
         return
     fit = trial_counts.other_plans(left_ns / run.baseline.pilot.trial_ns, race.references)
-    rest = _rest(run, winner) if fit else None
+    rest = _without_load_settings(run, winner) if fit else None
     other = _other_package(run, winner) if fit else None
     beside = [*(entry for entry in (rest, other) if entry is not None), *others]
     search.others = [entry for entry in beside if entry.live and entry is not winner][:fit]
@@ -63,9 +63,9 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     # A ninth block that has begun may end after the budget: with eight there is no claim, and all were in
     # vain.
     beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.whole_budget.total_s
-    run.stage(
+    run.run_stage(
         confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
-        lambda block: run.ended(block, f"confirming on {n} fresh blocks: {name}"),
+        lambda block: run.record_block(block, f"confirming on {n} fresh blocks: {name}"),
     )
     if rest is not None:
         winner = _shippable(search, winner, rest)
@@ -74,24 +74,26 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     # Processes that took turns shared caches and a power budget; the user's runs alone.
     if winner.live:
         first = len(race.blocks) + len(search.confirmation)
-        run.stage(
-            confirm.alone(race, winner, first, per_trial, search.alone),
-            lambda block: run.ended(block, "repeating with one process at a time"),
+        run.run_stage(
+            confirm.confirm_alone(race, winner, first, per_trial, search.alone),
+            lambda block: run.record_block(block, "repeating with one process at a time"),
         )
     if winner.live and not search.alone and not run.watch.stop():
-        search.starts = run.baseline.starts(run.baseline.executor.arms[winner.arm])[0]
+        search.starts = run.baseline.start_alone(run.baseline.executor.arms[winner.arm])[0]
     counted = sum(not b.dropped for b in search.confirmation)
     run.stopped = run.stopped or (run.watch.stop() and counted < wanted)
     run.spent["confirm"] = run.now_ns - began
 
 
-def _rest(run: Tuning, winner: Entry) -> Entry | None:
+def _without_load_settings(run: Tuning, winner: Entry) -> Entry | None:
     """Return the winner without settings that only help next to other programs; None on a quiet machine."""
     search = run.search
     if search.host is None or BUSY in search.race.allowed:
         return None
     base = search.current if search.race.with_current and search.current is not None else search.default
-    plan = without_load.rest_of(winner.plan, base, [*search.calibration, *search.race.blocks], search.host)
+    plan = without_load.without_load_settings(
+        winner.plan, base, [*search.calibration, *search.race.blocks], search.host
+    )
     if plan is None or plan == search.default:
         return None
     rest = search.race.add(Entry(plan=plan, origin=f"without load: {winner.plan.describe()}"))
@@ -124,7 +126,7 @@ def _shippable(search: Search, winner: Entry, rest: Entry) -> Entry:
 
 def _confirmation_blocks(run: Tuning, left_ns: float) -> int:
     """Return the number of blocks that can confirm the race's gain; trials are shortened to the budget."""
-    n = max(run.search.blocks_to_tell(), trial_counts.USUAL_CONFIRM)
+    n = max(run.search.blocks_to_confirm(), trial_counts.USUAL_CONFIRM)
     references = run.search.race.references + len(run.search.others)
     # Blocks before rounds: what a change brings differs from one state of the machine to the next, and only
     # further blocks meet another (a gain of 5.5 % at one clock was 0.5 % at the other).
@@ -138,7 +140,7 @@ def _see_outputs(run: Tuning, winner: Entry) -> None:
     """Check the outputs of a plan that ablation created, since it has not run yet."""
     if winner.outputs is not None:
         return
-    run.plan_runs.ready([winner.arm])
+    run.plan_runs.create_models([winner.arm])
     if not winner.live:
         return
     outcomes = run.plan_runs([winner.arm], lambda: False)

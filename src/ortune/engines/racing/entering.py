@@ -9,8 +9,8 @@ from ortune.records import Plan
 from ortune.search import trial_counts
 from ortune.search.halving import CURRENT, Entry, expected
 from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
-from ortune.search.plan_edits import changed, merge
-from ortune.search.progress import explored, forecast
+from ortune.search.plan_edits import merge, with_change
+from ortune.search.progress import exploration_forecast, forecast
 from ortune.search.proposals.plans import PlanProposal
 from ortune.search.proposals.settings import FIRST
 
@@ -26,9 +26,9 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
     """
     run.search.required, run.refused = required, tuple(refused)
     run.entries = _entries(run, proposed)
-    run.pass_on()
+    run.record_other_work()
     left_ns = run.budget.left_ns
-    run.spent["before"] = run.replay.decided()
+    run.spent["before"] = run.replay.decision_time_ns()
     race, wanted = run.search.race, len(run.entries)
     # Expected log ratios are negative: at most that of FIRST means a prior of FIRST or more.
     first = sum(e.expected <= expected(FIRST) for e in run.entries)
@@ -46,7 +46,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
             left_ns / trial_ns - run.only_timed_trials, wanted=wanted, references=race.references
         ),
     )
-    run.replay.whole()
+    run.replay.mark_no_block()
     if split is None:
         return _explores(run, left_ns, wanted)
     if split.plans < wanted:
@@ -76,14 +76,16 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
     plans = trial_counts.explored_plans(left_ns / trial_ns, wanted=wanted, references=race.references)
     if not plans:
         others = {entry.plan.provider_names[0] for entry in run.entries} - {run.side.plan.provider_names[0]}
-        run.refuse(plans=max(1, len(others)))  # the plain plans of other targets come first
+        run.report_no_race(plans=max(1, len(others)))  # the plain plans of other targets come first
         return False
     if left_ns > LONG_EXPLORATION_NS:
-        run.refuse()
+        run.report_no_race()
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
     needed_ns = run.needed_trials(1) * trial_ns
-    run.forecast = explored(plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s)
+    run.forecast = exploration_forecast(
+        plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s
+    )
     run.watch.say(run.forecast)
     run.without_controls(EXPLORED_SCALE)
     race.first_trial_ns = trial_ns
@@ -97,7 +99,7 @@ def _add(run: Tuning, entries: Sequence[Entry]) -> None:
     """Enter plans after creating their models, and the default that is only timed."""
     only_timed = run.search.race.timed_only
     for entry in [*([only_timed] if only_timed is not None else []), *entries]:
-        run.plan_runs.ready([run.search.race.add(entry).arm])
+        run.plan_runs.create_models([run.search.race.add(entry).arm])
 
 
 def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
@@ -107,7 +109,7 @@ def _entries(run: Tuning, proposed: Sequence[PlanProposal]) -> list[Entry]:
         plan = merge(run.search.required, run.search.current)
         entries[plan.id] = Entry(plan=plan, origin="what runs today", expected=expected(1.0))
     for proposal in proposed:
-        merged = changed(proposal.plan, run.search.required, run.search.required)
+        merged = with_change(proposal.plan, run.search.required, run.search.required)
         if merged is None:
             run.refused += (f"{proposal.plan.describe()}: conflicts with the requested settings",)
         # What only repeats the requested settings is no plan of its own, but where they are tried alone ("as

@@ -12,7 +12,7 @@ from ortune.records import Plan
 from ortune.runtimes import made
 
 
-def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
+def loading_lines(baseline: Measuring, plan: Plan, rewritten: Path | None) -> str:
     """Return the lines for a plan without a bundle.
 
     Args:
@@ -24,10 +24,10 @@ def without_bundle(baseline: Measuring, plan: Plan, rewritten: Path | None) -> s
     if rewritten in (None, model):
         return _lines(baseline, plan, model.name)
     # No file is called so: these lines must not load the model of before.
-    return of_rewritten(baseline, plan, f"{model.stem}-rewritten.onnx")
+    return rewritten_loading_lines(baseline, plan, f"{model.stem}-rewritten.onnx")
 
 
-def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
+def rewritten_loading_lines(baseline: Measuring, plan: Plan, model: str) -> str:
     """Return the lines for a rewritten model at a path, with a comment that names the rewrites."""
     names = ", ".join(spec.name for spec in plan.rewrites)
     lines = _lines(baseline, plan, model)
@@ -37,7 +37,7 @@ def of_rewritten(baseline: Measuring, plan: Plan, model: str) -> str:
 
 
 def _lines(baseline: Measuring, plan: Plan, model: str) -> str:
-    """Return the lines that load the winner, in the language of its runtime."""
+    """Return the lines of code that load the winner, in the language of its runtime."""
     if plan.is_web:
         return javascript_lines(plan, model)
     if plan.is_node:

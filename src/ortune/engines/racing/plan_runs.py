@@ -13,7 +13,7 @@ from ortune.measuring.budget import Budget
 from ortune.measuring.limits import patience_s
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import NO_MODEL, Replay
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.outputs.tolerance import Tolerance
 from ortune.records import Block, Failed, Measured, Outcome, OutputDifference, Plan
 from ortune.rewrites import find as find_rewrite
@@ -51,7 +51,7 @@ class PlanRuns:
         self,
         baseline: Measuring,
         search: Search,
-        models: Models,
+        models: ModelVariants,
         replay: Replay,
         *,
         budget: Callable[[], Budget],
@@ -77,7 +77,7 @@ class PlanRuns:
         """Expected time of a trial: the pilot's, or the race's if that is longer."""
         return max(self.baseline.pilot.trial_ns, self.search.race.trial_ns)
 
-    def ready(self, arms: Sequence[str]) -> bool:
+    def create_models(self, arms: Sequence[str]) -> bool:
         """Create the models of plans that did not run yet; return False if there were any, which took time."""
         missing = [arm for arm in arms if arm not in self.baseline.executor.arms]
         for arm in missing:
@@ -88,7 +88,7 @@ class PlanRuns:
             else:
                 self.baseline.executor.arms[arm] = self.baseline.arm(arm, plan=entry.plan, model=model)
             if entry.plan.rewrites:
-                self.replay.pass_on()
+                self.replay.record_other_work()
         return not missing
 
     def check_outputs(self, block: Block) -> None:
@@ -112,7 +112,7 @@ class PlanRuns:
         )
         # Dozens of plans with large outputs would fill a disk.
         shutil.rmtree(trial.outputs_path, ignore_errors=True)
-        self.replay.pass_on()
+        self.replay.record_other_work()
         return difference
 
     def model_of(self, plan: Plan, limit_s: float | None = None) -> tuple[Path | None, str]:

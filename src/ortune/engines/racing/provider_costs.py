@@ -24,10 +24,10 @@ def provider_costs(
     """
     race, statistic = run.search.race, run.search.judgement.statistic
     best: dict[str, Entry] = {}
-    for entry in sorted((e for e in race.entries.values() if e.trials), key=lambda e: e.middle):
+    for entry in sorted((e for e in race.entries.values() if e.trials), key=lambda e: e.median_log_ratio):
         best.setdefault(entry.plan.provider_names[0], entry)
     best.pop(run.search.default.provider_names[0], None)
-    of_default = measured(race.seen, BASE)
+    of_default = measured(race.all_blocks, BASE)
     costs = []
     for name, entry in best.items():
         if winner is not None and shipped.provider_names[0] == name:

@@ -15,7 +15,7 @@ from ortune.measuring.driver import drive
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Replay
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.measuring.watcher import Watcher
 from ortune.objectives import Objective
 from ortune.records import Block, Calibration, Plan, PrecisionRow, UntestedTarget
@@ -26,7 +26,7 @@ from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencie
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.phases import LEAST_CHECKS_S, PROFILED_TRIALS, RACE_TIMES, WHY_SHARE
-from ortune.search.progress import explored, nothing_held, race_status, ranking, repeat_status
+from ortune.search.progress import budget_too_short, exploration_forecast, race_status, ranking, repeat_status
 from ortune.search.reasons import ENDED
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
@@ -71,7 +71,7 @@ class Tuning:
         current: Plan | None,
         answer_s: float = 0.0,
         worth_adopting: float = 0.0,
-        models: Models | None = None,
+        models: ModelVariants | None = None,
     ) -> None:
         """Prepare a tuning; nothing runs yet.
 
@@ -96,7 +96,7 @@ class Tuning:
         self.checks_s = 0
         self.log, self.side = baseline.log, baseline.side
         custom_ops = tuple(baseline.options.custom_ops)
-        self.models = models or Models(self.side, baseline.scratch, custom_ops, watch.line)
+        self.models = models or ModelVariants(self.side, baseline.scratch, custom_ops, watch.line)
         self.rng = random.Random(f"tune-{baseline.options.seed}")
         self.search = Search(
             default=baseline.side.plan,
@@ -132,7 +132,7 @@ class Tuning:
 
     # --- before the race
 
-    def keep_for_why(self, objective: Objective) -> None:
+    def reserve_for_explanation(self, objective: Objective) -> None:
         """Reserve time for the processes that explain the winner's gain, without reducing what the search needs."""
         each_s = 1e-9 * PROFILED_TRIALS * self.baseline.pilot.first.elapsed_ns
         if objective in TIMES:
@@ -155,14 +155,14 @@ class Tuning:
         running = self.budget.running
         return Pace(lambda: running.left_s, LEAST_CHECKS_S, EVERY_RULE)
 
-    def skip(self, pace: Pace, share: float = 1.0) -> None:
+    def record_skipped(self, pace: Pace, share: float = 1.0) -> None:
         """Record what was skipped for lack of time, and the budget that would suffice given its share of it."""
         if pace.left_out:
             self.skipped += pace.left_out
             needed_s = pace.needed_s(self.whole_budget.total_s, share)
             self.checks_s = max(self.checks_s, self.whole_budget.enough_s(needed_s))
 
-    def holds(self, trial_ns: float) -> bool:
+    def holds_block(self, trial_ns: float) -> bool:
         """Return whether a block of one plan fits in the remaining time."""
         trials, references = self.budget.trials(trial_ns), self.search.race.references
         return trial_counts.explored_plans(trials, wanted=1, references=references) > 0
@@ -204,11 +204,11 @@ class Tuning:
         needed_s = self.budget.needed_s(self.needed_trials(plans) + more_trials, trial_ns, before_s=before_s)
         return max(self.budget.enough_s(needed_s), self.checks_s)
 
-    def refuse(self, why: str = "", *, plans: int = 1) -> None:
+    def report_no_race(self, why: str = "", *, plans: int = 1) -> None:
         """Report that no other plan fits in the budget, with one that suffices; or why nothing is raced."""
         trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
-        self.forecast = why or nothing_held(trial_ns, self.whole_budget.total_s, self.enough_s)
+        self.forecast = why or budget_too_short(trial_ns, self.whole_budget.total_s, self.enough_s)
         self.watch.say(self.forecast)
         self.without_controls(0.0)
 
@@ -218,9 +218,9 @@ class Tuning:
         race.statistic, race.scale = STATISTICS[race.objective] or LATENCIES[0], scale
         self.search.judgement = controls.unjudged(STATISTICS[race.objective], scale)
 
-    def pass_on(self) -> None:
+    def record_other_work(self) -> None:
         """Record the end of a step that is not a trial, so later budget decisions include its time."""
-        self.replay.pass_on()
+        self.replay.record_other_work()
 
     @property
     def budget(self) -> Budget:
@@ -242,12 +242,12 @@ class Tuning:
         first_turns = FirstTurns(race=race, room=room)
 
         def on_block(block: Block) -> None:
-            first_turns.see(block)
-            self.ended(block, f"calibrating, block {block.index + 1} of nine")
+            first_turns.count_turns(block)
+            self.record_block(block, f"calibrating, block {block.index + 1} of nine")
 
         def again() -> bool:
             plans = sum(entry.live for entry in race.entries.values())
-            dropped, beyond_ns = first_turns.again(self.plan_runs.typical_ns)
+            dropped, beyond_ns = first_turns.restart(self.plan_runs.typical_ns)
             if beyond_ns:
                 self.exploring = True
                 again_trials = trial_counts.calibration_trials(race.references)
@@ -257,7 +257,7 @@ class Tuning:
 
         references = [BASE, CURRENT][: race.references]
         steps = race.calibrate(references, STATISTICS[race.objective], also=first_turns, again=again)
-        search.judgement = self.stage(steps, on_block)
+        search.judgement = self.run_stage(steps, on_block)
         blocks = race.calibration
         search.calibration = [without_latencies(block) for block in blocks]
         search.controls = list(search.judgement.controls)
@@ -277,7 +277,7 @@ class Tuning:
         # The first turns count in the race, by the statistic that the calibration has chosen by now.
         race.earlier = search.calibration
         for block in search.calibration:
-            race.rate(block)
+            race.record_ratios(block)
 
     def _cut_short(self) -> None:
         """Continue without a claim, because trials take longer than expected and the controls did not fit."""
@@ -286,7 +286,7 @@ class Tuning:
         self.enough_s = self.budget_for_s(1, trial_ns)
         needed_ns = self.needed_trials(1) * trial_ns
         plans = sum(entry.live for entry in race.entries.values())
-        self.forecast = explored(
+        self.forecast = exploration_forecast(
             plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
         )
         self.watch.say(self.forecast)
@@ -296,12 +296,12 @@ class Tuning:
     def race(self, cpus: int) -> None:
         """Screen plans, combine those that helped, explore values near the leader's, and drop what does not pay."""
         began, search, race = self.now_ns, self.search, self.search.race
-        self.stage(search.find_winner(self.waiting, cpus), self._raced)
+        self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
         if search.winner is None and self.waiting and not self.watch.stop():
             # Nothing is there to be confirmed, so what was kept for it holds further plans and theirs.
             least = trial_counts.least_confirm_trials(race.references)
             race.kept_ns = min(race.kept_ns, least * self.baseline.pilot.trial_ns)
-            self.stage(search.find_winner(self.waiting, cpus), self._raced)
+            self.run_stage(search.find_winner(self.waiting, cpus), self._raced)
         if race.with_current and self.search.required == self.side.plan:
             search.consider_default()
         if search.winner is None and any(e.status == "not-tried" and e.ratios for e in race.entries.values()):
@@ -313,14 +313,14 @@ class Tuning:
     def rank(self, n_blocks: int) -> None:
         """Run so many blocks of all plans, if more than the fastest must be ranked."""
         began = self.now_ns
-        self.stage(self.search.rank(n_blocks), self._raced)
+        self.run_stage(self.search.rank(n_blocks), self._raced)
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
     def explore(self) -> None:
         """Run as many blocks as fit in the time, mostly of the leading plans; without controls nothing is claimed."""
         began = self.now_ns
-        self.stage(self.search.screen(self.waiting, followed=False), self._raced)
+        self.run_stage(self.search.screen(self.waiting, followed=False), self._raced)
         self.spent["race"] += self.now_ns - began
         self.stopped = self.watch.stop()
 
@@ -334,7 +334,7 @@ class Tuning:
         """Budget of the race, and then of the confirmation, by the running clock."""
         return self.budget.reserve(1e-9 * self.search.race.kept_ns).running
 
-    def stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
+    def run_stage(self, steps: Steps[T], on_block: Callable[[Block], None]) -> T:
         """Run the blocks of a stage and return its result."""
         # The driver runs a schedule, which returns nothing: what the stage returns is kept here.
         results: list[T] = []
@@ -355,7 +355,7 @@ class Tuning:
             # Decisions depend on what is stored with the trials alone, so that they can be taken again.
             budget=self.budget,
             stop=self.watch.stop,
-            ready=self.plan_runs.ready,
+            ready=self.plan_runs.create_models,
             on_block=ran,
         )
         return results[0]
@@ -385,9 +385,9 @@ class Tuning:
         )
 
     def _raced(self, block: Block) -> None:
-        self.ended(block, race_status(self.search.race), ranking(self.search.race))
+        self.record_block(block, race_status(self.search.race), ranking(self.search.race))
 
-    def ended(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
+    def record_block(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
         """Record a new block in the journal, and report the progress and the leaders."""
         self.replay.block(block)
         self.watch.progress(what, self.now_ns / 1e9, self.whole_budget.total_s, leaders)

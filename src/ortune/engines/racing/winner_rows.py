@@ -16,7 +16,7 @@ from ortune.rules.measurement import rows_depend_on_neighbours
 from ortune.rules.quantization import range_over_the_batch
 
 
-def question_winner(run: Tuning) -> None:
+def check_winner_rows(run: Tuning) -> None:
     """Check whether a row of a batch changes the outputs of others under the winner: an alert if a batch is fed.
 
     Only needed if the winner computes quantization ranges at run time and the base does not: rows of a batch then share
@@ -37,7 +37,7 @@ def question_winner(run: Tuning) -> None:
             baseline, baseline.arm("winner", plan=winner.plan, model=path), model.ir, lambda _: True, left_ns
         ),
     )
-    run.pass_on()
+    run.record_other_work()
     facts = replace(baseline.facts(), model=model, plan=winner.plan, row_check=found)
     place = baseline.alerts if row_check.has_batch(model.ir, baseline.work) else baseline.findings
     # What the graph says counts where nothing could be measured.

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ortune.graph.attributes import graph_of, int_of, ints_of
 from ortune.graph.cost.call import MOST_WORK, Uncounted
-from ortune.graph.cost.growth import Growth
+from ortune.graph.cost.growth import LoopGrowth
 from ortune.graph.cost.known import Counter
 from ortune.graph.model.graphs import name_of, op_set, own_name, subgraphs
 from ortune.graph.model.operators import STANDARD
@@ -80,8 +80,8 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
     trips, note = _trips(counter, node, body)
     # The condition, then the carried values, then the stacked outputs.
     after = body.outputs[1 : 1 + len(before)]
-    growth = Growth(counter, body, before, after)
-    mean = growth.mean(below, trips) if growth.there and trips else None
+    growth = LoopGrowth(counter, body, before, after)
+    mean = growth.mean(below, trips) if growth.changes_size and trips else None
     grown = _carry(counter, node.outputs, before, after)
     if mean is not None and trips:
         nodes = mean

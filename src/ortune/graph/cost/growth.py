@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 _FIGURES = ("flops", "macs", "bytes_read", "bytes_written", "weight_bytes")
 
 
-class Growth:
+class LoopGrowth:
     """Linear growth of a loop's carried values from one iteration to the next."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Growth:
         ]
 
     @property
-    def there(self) -> bool:
+    def changes_size(self) -> bool:
         """Whether any carried value changes its size, with all sizes known."""
         return all(step is not None for step in self._steps) and any(any(s or ()) for s in self._steps)
 

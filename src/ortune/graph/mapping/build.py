@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ortune.graph.mapping import names
 from ortune.graph.mapping.carried_values import NOTHING, CarriedValues
 from ortune.graph.mapping.model_view import Body, ModelView, Step, Value
-from ortune.graph.mapping.origins import VIEWS, Origins, heaviest_first, ordered
+from ortune.graph.mapping.origins import VIEWS, OriginSearch, heaviest_first, ordered
 from ortune.graph.mapping.result import Mapping
 from ortune.graph.mapping.segments import Segments
 
@@ -22,7 +22,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     old, new = ModelView(original), ModelView(optimised)
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
-    origins = Origins(new, carried, segments)
+    origins = OriginSearch(new, carried, segments)
     keys: dict[Step, str] = {}
     for step in new.steps:  # parents come before the steps of their subgraphs
         around = keys[step.body.parent] if step.body.parent is not None else ""
@@ -118,7 +118,7 @@ def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
     return {name: reads for name, reads in spared.items() if reads}
 
 
-def _near(step: Step, origins: Origins) -> str:
+def _near(step: Step, origins: OriginSearch) -> str:
     """Return the original node that an inserted step serves: a reader of its output, else the producer of its input."""
     into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
     for forward in (into, not into):
@@ -146,7 +146,12 @@ class _Ending:
     """Reasons why original steps have no counterpart."""
 
     def __init__(
-        self, old: ModelView, carried: CarriedValues, segments: Segments, origins: Origins, mapped: set[Step]
+        self,
+        old: ModelView,
+        carried: CarriedValues,
+        segments: Segments,
+        origins: OriginSearch,
+        mapped: set[Step],
     ) -> None:
         self._carried, self._segments, self._origins, self._mapped = carried, segments, origins, mapped
         self._needed: set[Step] = set()

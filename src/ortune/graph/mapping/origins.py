@@ -33,7 +33,7 @@ _MOST_TOGETHER = 1000
 """Maximum number of steps without a known value between them for which the order is considered."""
 
 
-class Origins:
+class OriginSearch:
     """The original steps that each step of the optimized graph replaces.
 
     A step with a known output replaces all steps between that value and other known ones. A step without one is a

@@ -27,9 +27,9 @@ class Flatbuffer:
         # Writers share vtables and strings but never tables, and a table takes at least four bytes.
         self._tables_left = self.size // 4 + 1
 
-    def root(self) -> Table:
+    def root(self) -> FlatbufferTable:
         """Return the root table."""
-        return Table(self, self.follow(0), 0)
+        return FlatbufferTable(self, self.follow(0), 0)
 
     def number(self, code: str, at: int) -> int:
         """Return a little-endian integer, given its ``struct`` code."""
@@ -70,7 +70,7 @@ class Flatbuffer:
         )
 
 
-class Table:
+class FlatbufferTable:
     """A table; slots count from 0 in schema order, and an absent field has its default."""
 
     __slots__ = ("_depth", "_file", "_position", "_vtable", "_vtable_bytes")
@@ -155,15 +155,15 @@ class Table:
         """Return a vector of floats; empty if absent."""
         return struct.unpack(*self._packed(slot, "f", 4))
 
-    def table(self, slot: int) -> Table | None:
+    def table(self, slot: int) -> FlatbufferTable | None:
         """Return a table that this one refers to; None if absent."""
         at = self._target(slot)
-        return None if at is None else Table(self._file, at, self._depth + 1)
+        return None if at is None else FlatbufferTable(self._file, at, self._depth + 1)
 
-    def tables(self, slot: int) -> Iterator[Table]:
+    def tables(self, slot: int) -> Iterator[FlatbufferTable]:
         """Yield the tables of a vector; none if absent."""
         for at in self._targets(slot):
-            yield Table(self._file, at, self._depth + 1)
+            yield FlatbufferTable(self._file, at, self._depth + 1)
 
     def damaged(self, what: str) -> ModelError:
         """Return the error for invalid contents of this table."""

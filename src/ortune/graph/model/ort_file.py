@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from ortune.errors import ModelError
 from ortune.graph.model import wire
-from ortune.graph.model.flatbuffer import Flatbuffer, Table
+from ortune.graph.model.flatbuffer import Flatbuffer, FlatbufferTable
 from ortune.graph.model.from_proto import to_ir
 from ortune.graph.model.tensors import WeightFiles
 
@@ -64,7 +64,7 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     return model, files
 
 
-def _saved(graph: Table) -> dict[str, int]:
+def _saved(graph: FlatbufferTable) -> dict[str, int]:
     """Return the number of nodes that the main graph's stored optimizations create when applied, by operator."""
     container, counts = graph.table(8), Counter[str]()
     for optimiser in container.tables(0) if container is not None else ():
@@ -77,7 +77,7 @@ def _saved(graph: Table) -> dict[str, int]:
     return dict(counts)
 
 
-def _model(table: Table, graph: Table) -> onnx.ModelProto:
+def _model(table: FlatbufferTable, graph: FlatbufferTable) -> onnx.ModelProto:
     proto = onnx.ModelProto(
         ir_version=table.int64(0),
         producer_name=table.string(2),
@@ -95,7 +95,7 @@ def _model(table: Table, graph: Table) -> onnx.ModelProto:
     return proto
 
 
-def _graph(table: Table, graph: onnx.GraphProto) -> None:
+def _graph(table: FlatbufferTable, graph: onnx.GraphProto) -> None:
     infos = {info.name: info for info in map(_value_info, table.tables(1))}
     inputs, outputs = table.strings(5), table.strings(6)
     for names, target in ((inputs, graph.input), (outputs, graph.output)):
@@ -115,7 +115,7 @@ def _graph(table: Table, graph: onnx.GraphProto) -> None:
         _node(node, graph.node.add())
 
 
-def _node(table: Table, node: onnx.NodeProto) -> None:
+def _node(table: FlatbufferTable, node: onnx.NodeProto) -> None:
     node.name, node.doc_string, node.domain = table.string(0), table.string(1), table.string(2)
     node.op_type = table.string(5)
     provider = table.string(7)
@@ -127,7 +127,7 @@ def _node(table: Table, node: onnx.NodeProto) -> None:
         _attribute(attribute, node.attribute.add())
 
 
-def _attribute(table: Table, attribute: onnx.AttributeProto) -> None:
+def _attribute(table: FlatbufferTable, attribute: onnx.AttributeProto) -> None:
     attribute.name, attribute.doc_string = table.string(0), table.string(1)
     # The type numbers are those of AttributeProto.
     kind = table.int32(2)
@@ -156,14 +156,14 @@ def _attribute(table: Table, attribute: onnx.AttributeProto) -> None:
         _graph(graph, attribute.graphs.add())
 
 
-def _needed(table: Table, slot: int) -> Table:
+def _needed(table: FlatbufferTable, slot: int) -> FlatbufferTable:
     inner = table.table(slot)
     if inner is None:
         raise table.damaged(f"attribute {table.string(0)!r} has no value")
     return inner
 
 
-def _tensor(table: Table, tensor: onnx.TensorProto) -> None:
+def _tensor(table: FlatbufferTable, tensor: onnx.TensorProto) -> None:
     tensor.name, tensor.doc_string = table.string(0), table.string(1)
     tensor.dims.extend(table.int64s(2))
     tensor.data_type = table.int32(3)
@@ -181,7 +181,7 @@ def _tensor(table: Table, tensor: onnx.TensorProto) -> None:
         tensor.external_data.add(key=key, value=value)
 
 
-def _value_info(table: Table) -> onnx.ValueInfoProto:
+def _value_info(table: FlatbufferTable) -> onnx.ValueInfoProto:
     info = onnx.ValueInfoProto(name=table.string(0), doc_string=table.string(1))
     kind = table.table(2)
     if kind is not None:
@@ -189,7 +189,7 @@ def _value_info(table: Table) -> onnx.ValueInfoProto:
     return info
 
 
-def _type(table: Table, kind: onnx.TypeProto) -> None:
+def _type(table: FlatbufferTable, kind: onnx.TypeProto) -> None:
     denotation = table.string(0)
     if denotation:
         kind.denotation = denotation
@@ -214,7 +214,7 @@ def _type(table: Table, kind: onnx.TypeProto) -> None:
             _type(element, kind.map_type.value_type)
 
 
-def _shape(table: Table, shape: onnx.TensorShapeProto) -> None:
+def _shape(table: FlatbufferTable, shape: onnx.TensorShapeProto) -> None:
     shape.SetInParent()
     for dimension in table.tables(0):
         target = shape.dim.add(denotation=dimension.string(1))

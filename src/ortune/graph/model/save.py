@@ -107,7 +107,7 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
                 raise ModelError("The output is a symbolic link.", where=str(target), do="Use --output.")
         _require_unread([target for target in targets if files.exists(target)], place)
         for part, target in zip(parts, targets, strict=True):
-            files.put(part, target, typed=typed)
+            files.move_into_place(part, target, typed=typed)
 
 
 def _require_unread(targets: Sequence[Path], place: Path) -> None:

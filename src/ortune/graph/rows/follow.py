@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from ortune.graph.model.graphs import op_set
 from ortune.graph.rows import meeting, moving
-from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, Step
+from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, RowStep
 from ortune.graph.shapes.known import Values
 
 SHARED_RANGE = op_set("DynamicQuantizeLinear DynamicQuantizeMatMul DynamicQuantizeLSTM")
@@ -43,11 +43,11 @@ def after(
             for attribute in node.attributes.values()
         )
         # Loops and branches may change the meaning of an axis; a function does not.
-        return [replace(rows, axis=None, lost=rows.there) for rows in inside] if bodies else inside
+        return [replace(rows, axis=None, lost=rows.depends_on_rows) for rows in inside] if bodies else inside
     data = [
         Rows() if position in _NO_DATA.get(node.op_type, ()) else rows for position, rows in enumerate(inputs)
     ]
-    there, varies = any(rows.there for rows in data), any(rows.varies for rows in data)
+    there, varies = any(rows.depends_on_rows for rows in data), any(rows.varies for rows in data)
     mixed = frozenset(mixer for rows in data for mixer in rows.mixed)
     if node.op_type in _FORGETS or not (varies or there):
         return [Rows() for _ in node.outputs]
@@ -57,7 +57,7 @@ def after(
     spread = any(rows.spread for rows in data) and node.op_type not in _WITH_SPREAD_ROWS
     if there and node.op_type in _HANDLERS and not spread:
         try:
-            found = _HANDLERS[node.op_type](Step(node=node, inputs=data, values=values, symbols=symbols))
+            found = _HANDLERS[node.op_type](RowStep(node=node, inputs=data, values=values, symbols=symbols))
         except (LookupError, TypeError, ValueError):  # ONNX Runtime reports contradictory operands
             found = GONE
     each = found if isinstance(found, list) else [found] * len(node.outputs)
@@ -76,7 +76,7 @@ def after(
 
 def _floating(node: ir.Node, data: list[Rows], values: Values) -> bool:
     """Return whether all inputs with rows are floating-point; a maximum of integer lengths is not a row's result."""
-    types = [values.of(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.there]
+    types = [values.of(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.depends_on_rows]
     return all(dtype is not None and dtype.is_floating_point() for dtype in types)
 
 

@@ -8,10 +8,10 @@ from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.constants import constant
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of
-from ortune.graph.rows.state import GONE, Handler, RowAxis, Step
+from ortune.graph.rows.state import GONE, Handler, RowAxis, RowStep
 
 
-def _over(step: Step, axes: list[int], *, keeps: bool = True) -> RowAxis:
+def _over(step: RowStep, axes: list[int], *, keeps: bool = True) -> RowAxis:
     """Return the row axis after normalizing or reducing over some axes."""
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
@@ -23,33 +23,33 @@ def _over(step: Step, axes: list[int], *, keeps: bool = True) -> RowAxis:
     return RowAxis(axis if keeps else axis - sum(a < axis for a in over), spread=spread)
 
 
-def _softmax(step: Step) -> RowAxis:
+def _softmax(step: RowStep) -> RowAxis:
     rank, old = step.rank(), (step.node.version or 13) < 13
     axis = int_of(step.node, "axis", 1 if old else -1)
     # Before opset 13, all axes from the given one on were normalized together.
     return GONE if rank is None else _over(step, list(range(axis % rank, rank)) if old else [axis])
 
 
-def _from_axis(step: Step) -> RowAxis:
+def _from_axis(step: RowStep) -> RowAxis:
     rank = step.rank()
     axis = int_of(step.node, "axis", -1)
     return GONE if rank is None else _over(step, list(range(axis % rank, rank)))
 
 
-def _one_axis(step: Step) -> RowAxis:
+def _one_axis(step: RowStep) -> RowAxis:
     return _over(step, [int_of(step.node, "axis", -1)])
 
 
-def _moments(step: Step) -> RowAxis:
+def _moments(step: RowStep) -> RowAxis:
     return _over(step, ints_of(step.node, "axes") or [0, 2, 3])
 
 
-def _cumsum(step: Step) -> RowAxis:
+def _cumsum(step: RowStep) -> RowAxis:
     axis = constant(input_of(step.node, 1))
     return GONE if axis is None else _over(step, [int(axis.reshape(-1)[0])])
 
 
-def _reduce(step: Step) -> RowAxis:
+def _reduce(step: RowStep) -> RowAxis:
     rank = step.rank()
     axes = step.axes(1)
     if rank is None or axes == []:
@@ -63,12 +63,12 @@ def _reduce(step: Step) -> RowAxis:
     return replace(found, axis=None) if found.meets else found
 
 
-def _arg(step: Step) -> RowAxis:
+def _arg(step: RowStep) -> RowAxis:
     found = _over(step, [int_of(step.node, "axis", 0)], keeps=bool(int_of(step.node, "keepdims", 1)))
     return GONE if found.meets else found
 
 
-def _top_k(step: Step) -> RowAxis:
+def _top_k(step: RowStep) -> RowAxis:
     found = _one_axis(step)
     return GONE if found.meets else found
 
@@ -76,7 +76,7 @@ def _top_k(step: Step) -> RowAxis:
 def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
     """Return the handler of a matrix product of inputs ``a`` and ``b``; ``turned`` names the transpose attributes."""
 
-    def found(step: Step) -> RowAxis:
+    def found(step: RowStep) -> RowAxis:
         rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0
         if min(rank_a, rank_b) < 2:
             return GONE
@@ -88,7 +88,7 @@ def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
             (first, rank_a, rank_a - (2 if flips[0] else 1)),
             (second, rank_b, rank_b - (1 if flips[1] else 2)),
         ):
-            if not rows.there:
+            if not rows.depends_on_rows:
                 continue
             if rows.axis is None:
                 return GONE
@@ -101,7 +101,7 @@ def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
     return found
 
 
-def _convolution(step: Step) -> RowAxis:
+def _convolution(step: RowStep) -> RowAxis:
     if step.axis() == 0:
         return RowAxis(0)
     weight = step.values.sizes(input_of(step.node, 3 if step.node.op_type == "QLinearConv" else 1))
@@ -112,7 +112,7 @@ def _convolution(step: Step) -> RowAxis:
     return RowAxis(axis, meets=axis > 1 and weight[axis] != 1)
 
 
-def _recurrent(step: Step) -> RowAxis | list[RowAxis]:
+def _recurrent(step: RowStep) -> RowAxis | list[RowAxis]:
     axis, first = step.axis(), int_of(step.node, "layout", 0) == 1
     if axis not in (0, 1):
         return GONE

@@ -6,24 +6,24 @@ from ortune.graph.attributes import int_of, ints_of
 from ortune.graph.kinds import BROADCASTING, UNARY
 from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import input_of
-from ortune.graph.rows.state import GONE, Handler, RowAxis, Step
+from ortune.graph.rows.state import GONE, Handler, RowAxis, RowStep
 from ortune.graph.shapes.known import Dims
 
 
-def _same(step: Step) -> RowAxis:
+def _same(step: RowStep) -> RowAxis:
     axis = step.axis()
     return GONE if axis is None else RowAxis(axis, spread=step.rows().spread)
 
 
-def _first_alone(step: Step) -> RowAxis:
+def _first_alone(step: RowStep) -> RowAxis:
     """Keep the first axis, which is the batch by the operator's definition; rows on any other axis are lost."""
     return RowAxis(0) if step.axis() == 0 else GONE
 
 
-def _broadcast(step: Step) -> RowAxis:
+def _broadcast(step: RowStep) -> RowAxis:
     rank_out, axes = step.rank_out(), set[int]()
     for position, rows in enumerate(step.inputs):
-        if not rows.there:
+        if not rows.depends_on_rows:
             continue
         rank = step.rank(position)
         if rows.axis is None or rank is None or rank_out is None:
@@ -34,7 +34,7 @@ def _broadcast(step: Step) -> RowAxis:
     return RowAxis(axes.pop(), spread=spread) if len(axes) == 1 else GONE
 
 
-def _transpose(step: Step) -> RowAxis:
+def _transpose(step: RowStep) -> RowAxis:
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
         return GONE
@@ -42,7 +42,7 @@ def _transpose(step: Step) -> RowAxis:
     return RowAxis(perm.index(axis))
 
 
-def _reshape(step: Step) -> RowAxis:
+def _reshape(step: RowStep) -> RowAxis:
     axis, dims = step.axis(), step.values.dims(input_of(step.node, 0))
     to = step.values.contents(input_of(step.node, 1))
     if axis is None or dims is None or to is None:
@@ -60,8 +60,8 @@ def _reshape(step: Step) -> RowAxis:
     return RowAxis(axis) if before and here else GONE
 
 
-def _from_first(step: Step, to: Dims, size: int | str | None) -> RowAxis:
-    """Return the row axis after a Reshape of leading rows, if the first size is ``size``, the batch size, or -1."""
+def _from_first(step: RowStep, to: Dims, size: int | str | None) -> RowAxis:
+    """Return the row axis after a Reshape of a value with its rows first; ``size`` is the number of rows, if known."""
     lead = next((i for i, new in enumerate(to) if new != 1), None)
     if lead is None:
         return GONE
@@ -75,14 +75,14 @@ def _from_first(step: Step, to: Dims, size: int | str | None) -> RowAxis:
     return RowAxis(to.index(-1), spread=True) if isinstance(first, int) and first > 1 and -1 in to else GONE
 
 
-def _flatten(step: Step) -> RowAxis:
+def _flatten(step: RowStep) -> RowAxis:
     axis, cut = step.axis(), int_of(step.node, "axis", 1)
     if axis != 0 or cut < 0:
         return GONE
     return RowAxis(0 if cut else 1)
 
 
-def _unsqueeze(step: Step) -> RowAxis:
+def _unsqueeze(step: RowStep) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank_out(), step.axes(1)
     if axis is None or rank is None or not axes:
         return GONE
@@ -90,7 +90,7 @@ def _unsqueeze(step: Step) -> RowAxis:
     return RowAxis([i for i in range(rank) if i not in new][axis])
 
 
-def _squeeze(step: Step) -> RowAxis:
+def _squeeze(step: RowStep) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank(), step.axes(1)
     if axis is None or rank is None or not axes:
         return GONE
@@ -98,33 +98,33 @@ def _squeeze(step: Step) -> RowAxis:
     return GONE if axis in gone else RowAxis(axis - sum(a < axis for a in gone))
 
 
-def _gather(step: Step) -> RowAxis:
+def _gather(step: RowStep) -> RowAxis:
     at = int_of(step.node, "axis", 0)
     rank, rank_of_indices = step.rank(0), step.rank(1)
     if rank is None or rank_of_indices is None:
         return GONE
     at %= rank
     data, indices = step.rows(0), step.rows(1)
-    if data.there and indices.there:
+    if data.depends_on_rows and indices.depends_on_rows:
         return GONE
-    if indices.there:
+    if indices.depends_on_rows:
         return GONE if indices.axis is None else RowAxis(at + indices.axis)
     if data.axis is None or data.axis == at:
         return GONE
     return RowAxis(data.axis if data.axis < at else data.axis + rank_of_indices - 1)
 
 
-def _along(step: Step) -> RowAxis:
+def _along(step: RowStep) -> RowAxis:
     """Return the unchanged row axis of a Concat or Split along another axis."""
-    axes = {rows.axis for rows in step.inputs if rows.there}
+    axes = {rows.axis for rows in step.inputs if rows.depends_on_rows}
     if len(axes) != 1 or None in axes:
         return GONE
-    rank = next(step.rank(i) for i, rows in enumerate(step.inputs) if rows.there)
+    rank = next(step.rank(i) for i, rows in enumerate(step.inputs) if rows.depends_on_rows)
     axis = axes.pop()
     return GONE if rank is None or int_of(step.node, "axis", 0) % rank == axis else RowAxis(axis)
 
 
-def _slice(step: Step) -> RowAxis:
+def _slice(step: RowStep) -> RowAxis:
     axis, rank, axes = step.axis(), step.rank(), step.axes(3)
     if axis is None or rank is None or axes == []:
         return GONE
@@ -132,12 +132,12 @@ def _slice(step: Step) -> RowAxis:
     return GONE if axis in cut else RowAxis(axis)
 
 
-def _expand(step: Step) -> RowAxis:
+def _expand(step: RowStep) -> RowAxis:
     axis, rank, rank_out = step.axis(), step.rank(), step.rank_out()
     return GONE if axis is None or rank is None or rank_out is None else RowAxis(axis + rank_out - rank)
 
 
-def _shared_range(step: Step) -> RowAxis | list[RowAxis]:
+def _shared_range(step: RowStep) -> RowAxis | list[RowAxis]:
     """Return the row axes of the quantized values, the scale and the zero point, which all rows share."""
     axis = step.axis()
     return [GONE if axis is None else RowAxis(axis), RowAxis(), RowAxis()]

@@ -33,13 +33,13 @@ class Rows:
     mixed: frozenset[ir.Node] = frozenset()
 
     @property
-    def there(self) -> bool:
+    def depends_on_rows(self) -> bool:
         """Whether the value depends on rows."""
         return self.axis is not None or self.lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class RowStep:
     """A node with the row states of its inputs.
 
     Attributes:
@@ -98,4 +98,4 @@ class RowAxis:
 
 
 GONE = RowAxis(LOST)
-Handler = Callable[[Step], "RowAxis | list[RowAxis]"]
+Handler = Callable[[RowStep], "RowAxis | list[RowAxis]"]

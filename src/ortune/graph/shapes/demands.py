@@ -38,7 +38,7 @@ def study(
         if walk.clash:
             break
     return SizeFacts(
-        solution={s: walk.settle(e) for s, e in walk.bound.items() if s not in solved},
+        solution={s: walk.substitute(e) for s, e in walk.bound.items() if s not in solved},
         rows=walk.rows,
         limits=tuple(walk.limits),
         held=walk.held,

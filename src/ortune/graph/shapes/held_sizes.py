@@ -64,7 +64,7 @@ def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
 
 def _held(walk: Walk, symbol: str) -> HeldSize | None:
     expression = walk.bound.get(symbol)
-    size = None if expression is None else walk.settle(expression).value
+    size = None if expression is None else walk.substitute(expression).value
     if expression is None or size is None:
         return None
     # The constraint of a dimension that equals another one is recorded under the other one.

@@ -47,13 +47,16 @@ def shape_values(
     deciding = {symbol for symbol, _ in _terms(walk)}
     # For an undetermined symbol, all sizes but one are set to 1.
     free = [
-        s for name in open_ for s in open_[name] if s in deciding and walk.settle(Size.of(s)).value is None
+        s
+        for name in open_
+        for s in open_[name]
+        if s in deciding and walk.substitute(Size.of(s)).value is None
     ]
     if free:
         walk = _walked(model, shapes, wanted, open_, sizes, dict.fromkeys(free[1:], 1))
     values: dict[str, tuple[int, ...]] = {}
     for name, symbols in open_.items():
-        solved = [walk.settle(Size.of(symbol)).value for symbol in symbols]
+        solved = [walk.substitute(Size.of(symbol)).value for symbol in symbols]
         if deciding.intersection(symbols) and not walk.clash and all(n is not None and n > 0 for n in solved):
             values[name] = tuple(n for n in solved if n is not None)
     return values

@@ -63,7 +63,7 @@ class Walk:
     node: ir.Node | None = None
     soft: bool = False
 
-    def settle(self, size: Size) -> Size:
+    def substitute(self, size: Size) -> Size:
         """Return a size with every solved symbol replaced."""
         while size.terms and self.bound:
             solved = [(s, f) for s, f in size.terms if s in self.bound]
@@ -77,7 +77,7 @@ class Walk:
         """Add the constraint that two dimensions are equal, and return the more specific one."""
         if a is None or b is None:
             return a if b is None else b
-        a, b = self.settle(a), self.settle(b)
+        a, b = self.substitute(a), self.substitute(b)
         difference = Size() if a == b else a.plus(b, -1)  # most are equal
         if not difference.terms and not difference.add:
             return a
@@ -102,7 +102,7 @@ class Walk:
         self.bound[symbol] = value
         if value.value is not None and self.node is not None:
             self.held[symbol] = self.node
-        return self.settle(a)
+        return self.substitute(a)
 
     def fail(self, what: str) -> None:
         """Record a constraint that cannot hold; only the first is kept, and none inside branches and loops."""
@@ -125,7 +125,7 @@ class Walk:
                 d if own is None and d is not None and d.value is not None else own
                 for own, d in zip(shape, declared, strict=True)
             )
-        return None if shape is None else tuple(None if d is None else self.settle(d) for d in shape)
+        return None if shape is None else tuple(None if d is None else self.substitute(d) for d in shape)
 
     def declared(self, value: ir.Value) -> Shape | None:
         """Return the declared shape; symbols count only if an input declares them too."""
@@ -141,7 +141,7 @@ class Walk:
         if value is None:
             return None
         if value in self.contents:
-            return tuple(None if d is None else self.settle(d) for d in self.contents[value])
+            return tuple(None if d is None else self.substitute(d) for d in self.contents[value])
         tensor = stored(value) if self.defaults else constant_tensor(value)
         if tensor is None or tensor.dtype.numpy().kind not in "iub" or tensor.size > _MAX_CONTENT:
             return None
@@ -180,7 +180,7 @@ class Walk:
             name = self.sources[indices]
             self.rows[name] = min(rows, self.rows.get(name, rows))
         elif indices in self.uppers and not self.soft:
-            self.limits.append((self.settle(self.uppers[indices]), rows))
+            self.limits.append((self.substitute(self.uppers[indices]), rows))
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:

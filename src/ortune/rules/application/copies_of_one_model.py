@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ortune.records import Finding
-from ortune.rules._recordings import alike, frames_of, place, stack
+from ortune.rules._recordings import frames_of, group_equal, place, stack
 from ortune.rules.facts import Facts
 
 CODE = "APP002"
@@ -27,7 +27,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     recording = facts.recording
     if recording is None:
         return
-    for every in alike(recording):
+    for every in group_equal(recording):
         group = every.without(every.for_few_calls())
         called = [session for session in group.sessions if session.n_calls]
         live = replace(group, sessions=called).live()

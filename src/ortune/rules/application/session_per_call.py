@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._recordings import alike, frames_of, place, stack
+from ortune.rules._recordings import frames_of, group_equal, place, stack
 from ortune.rules._words import percent
 from ortune.rules.facts import Facts
 
@@ -28,7 +28,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     recording = facts.recording
     if recording is None:
         return
-    for group in (few for every in alike(recording) for few in every.for_few_calls()):
+    for group in (few for every in group_equal(recording) for few in every.for_few_calls()):
         frames = frames_of(recording, group.sessions[-1])
         share = min(1.0, group.creation_ns / max(recording.elapsed_ns, 1))
         calls = "1 call" if group.n_calls == 1 else f"{group.n_calls} calls"

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
-from ortune.catalogue.versions import too_old
+from ortune.catalogue.versions import why_too_old
 from ortune.records import Finding, Plan
 from ortune.rules.facts import Facts
 
@@ -25,7 +25,7 @@ CODE = "ENV005"
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if OMP_NUM_THREADS is set without effect."""
     value = facts.environment.get("OMP_NUM_THREADS")
-    by_variable = facts.environment.get(VARIABLE.key) and not too_old(VARIABLE, facts.ort_version)
+    by_variable = facts.environment.get(VARIABLE.key) and not why_too_old(VARIABLE, facts.ort_version)
     if not value or by_variable or THREADS.name in facts.plan.settings or facts.provider.in_page:
         return
     cores = f", {facts.host.cores} here" if facts.host else ""

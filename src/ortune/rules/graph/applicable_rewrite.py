@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ortune import rewrites
 from ortune.graph.model.graphs import name_of
 from ortune.records import Finding
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules.facts import Facts
 
 CODE = "GRA027"
@@ -54,4 +54,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             finding = Finding(
                 code=CODE, severity="note", what=reason, where=tuple(dict.fromkeys(map(name_of, changed)))
             )
-            yield sure_of(rewrite, finding, facts, spec.params)
+            yield with_fix(rewrite, finding, facts, spec.params)

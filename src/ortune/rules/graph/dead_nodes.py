@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from ortune.graph.model.graphs import graphs
 from ortune.records import Finding
 from ortune.rewrites.dead_nodes import REWRITE, dead_nodes
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
@@ -55,4 +55,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, running)),
             fix="remove these nodes from the model",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from ortune.records import Finding
 from ortune.rewrites.one_hot_to_gather import PATTERN, REWRITE
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -51,4 +51,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"a one-hot encoding is multiplied by a matrix, where a row lookup is enough: {counted(ends)}",
             where=tuple(map(name_of, ends)),
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

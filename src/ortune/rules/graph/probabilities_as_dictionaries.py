@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from ortune.records import Finding
 from ortune.rewrites.zipmap_to_tensor import REWRITE, zip_maps
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
@@ -49,4 +49,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, nodes)),
             fix="export the model without ZipMap",
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ortune.records import Finding
 from ortune.rewrites.cascaded_nodes import REWRITE, joined_and_split
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import counted_names
 from ortune.rules.facts import Facts
 
@@ -42,4 +42,4 @@ def find(facts: Facts) -> Iterator[Finding]:
         verb = "copies" if len(merged) == 1 else "copy"
         what = f"{counted_names(merged)} {verb} pieces that another node just copied"
         finding = Finding(code=CODE, severity="note", what=what, where=tuple(name for name, _ in merged))
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

@@ -23,8 +23,8 @@ from ortune.graph.nodes import is_op, only_user, with_operator
 from ortune.graph.ort_fusions import folds_behind
 from ortune.records import Finding
 from ortune.rewrites import PRODUCTS
-from ortune.rewrites.affine_into_weights import REWRITE, after
-from ortune.rules._fixes import mended_by
+from ortune.rewrites.affine_into_weights import REWRITE, scale_after
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -53,7 +53,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None:
         return
     norms = with_operator(facts.model.ir, "BatchNormalization")
-    folded = {after(node): node for node in with_operator(facts.model.ir, *PRODUCTS)} if norms else {}
+    folded = {scale_after(node): node for node in with_operator(facts.model.ir, *PRODUCTS)} if norms else {}
     matches = [
         node
         for node in norms
@@ -66,7 +66,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, matches)),
             fix="fold BatchNormalization into the weights at export",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:

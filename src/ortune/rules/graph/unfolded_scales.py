@@ -21,8 +21,8 @@ import onnx_ir as ir
 from ortune.graph.nodes import is_op, with_operator
 from ortune.records import Finding
 from ortune.rewrites import PRODUCTS, gelu, hard_swish
-from ortune.rewrites.affine_into_weights import REWRITE, beside
-from ortune.rules._fixes import sure_of
+from ortune.rewrites.affine_into_weights import REWRITE, absorbable
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -56,7 +56,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     scales = [
         scale
         for product in products
-        for scale in beside(product)
+        for scale in absorbable(product)
         if scale not in others and not _normalises(scale, product)
     ]
     if scales:
@@ -65,7 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{counted(scales)} could be folded into adjacent weights",
             where=tuple(dict.fromkeys(map(name_of, scales))),
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)
 
 
 def _normalises(scale: ir.Node, product: ir.Node) -> bool:

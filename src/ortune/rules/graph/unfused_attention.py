@@ -19,7 +19,7 @@ from ortune.graph.attention import between_products
 from ortune.graph.nodes import with_operator
 from ortune.records import Finding
 from ortune.rewrites.attention import PATTERN, REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import NAMED, counted, listed, name_of
 from ortune.rules.facts import Facts
 
@@ -62,4 +62,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence="; ".join([*parts, *PATTERN.find(facts.model.ir)[1][:NAMED]]),
             fix="run python -m onnxruntime.transformers.optimizer --input model.onnx --output fused.onnx",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)

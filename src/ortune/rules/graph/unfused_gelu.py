@@ -19,7 +19,7 @@ from ortune.graph.nodes import holds, with_operator
 from ortune.graph.ort_fusions import gelu_ending
 from ortune.records import Finding
 from ortune.rewrites.gelu import PATTERN, REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
@@ -73,4 +73,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence="; ".join(dict.fromkeys(why.values())),
             fix="export with opset 20 or later, where Gelu is one operator",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)

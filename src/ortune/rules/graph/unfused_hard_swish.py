@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ortune.records import Finding
 from ortune.rewrites.hard_swish import PATTERN, REWRITE
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
@@ -52,4 +52,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"{len(ends)} HardSwish or HardSigmoid {are(len(ends))} not fused: {counted(ends)}",
             where=tuple(map(name_of, ends)),
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

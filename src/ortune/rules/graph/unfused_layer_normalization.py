@@ -23,9 +23,9 @@ from ortune.graph.model.open import OpenModel
 from ortune.graph.nodes import holds, with_operator
 from ortune.graph.ort_fusions import layer_normalization_ending
 from ortune.records import Finding
-from ortune.rewrites import Look
-from ortune.rewrites.layer_normalization import REWRITE, may_begin, written_otherwise
-from ortune.rules._fixes import mended_by
+from ortune.rewrites import PatternFacts
+from ortune.rewrites.layer_normalization import REWRITE, may_begin, unfused_operators
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import are, counted, name_of
 from ortune.rules.facts import Facts
 
@@ -82,7 +82,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             evidence=reasons,
             fix="export with opset 17 or later, where LayerNormalization is one operator",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
@@ -92,10 +92,10 @@ def _reasons(model: OpenModel) -> dict[ir.Node, str]:
     unfused = [normalization for end in ends if (normalization := layer_normalization_ending(end, opset))]
     why = {normalization.node: normalization.why for normalization in unfused if normalization.why}
     recognised = {node for normalization in unfused for node in normalization.nodes}
-    look = Look(model.ir)
+    look = PatternFacts(model.ir)
     means = (node for node in with_operator(model.ir, "ReduceMean", "ReduceSum") if node not in recognised)
     for mean in itertools.islice(filter(may_begin, means), _LOOKED_AT):
-        otherwise = written_otherwise(mean, look)
+        otherwise = unfused_operators(mean, look)
         if otherwise is not None:
             end, missing = otherwise
             why[end] = f"the pattern lacks {', '.join(missing)}"

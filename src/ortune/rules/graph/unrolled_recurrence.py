@@ -23,9 +23,9 @@ import onnx_ir as ir
 from ortune.graph.model.graphs import graphs, name_of, op_set
 from ortune.graph.nodes import scopes_of
 from ortune.records import Finding
-from ortune.rewrites import Look, Recurrence
-from ortune.rewrites.unrolled_recurrence import REWRITE, written_out
-from ortune.rules._fixes import sure_of
+from ortune.rewrites import PatternFacts, Recurrence
+from ortune.rewrites.unrolled_recurrence import REWRITE, replaceable_recurrences
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import short
 from ortune.rules.facts import Facts
 
@@ -71,11 +71,11 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding on recognized unrolled recurrences, else one per graph on the weights that are reused most."""
     if facts.model is None:
         return
-    look, cells = Look(facts.model.ir), list[Recurrence]()
+    look, cells = PatternFacts(facts.model.ir), list[Recurrence]()
     for scope, look.opset in scopes_of(facts.model.ir):
-        cells += written_out(scope, look)[0]
+        cells += replaceable_recurrences(scope, look)[0]
     if cells:
-        yield sure_of(REWRITE, _of_cells(cells), facts)
+        yield with_fix(REWRITE, _of_cells(cells), facts)
         return
     for graph in graphs(facts.model.ir):
         uses = Counter(node.inputs[1] for node in graph if _product(node))

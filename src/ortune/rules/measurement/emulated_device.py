@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.records import FUNCTIONAL_ONLY, Finding
 from ortune.rules.facts import Facts
 
@@ -33,7 +33,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.emulated:
         yield Finding(
             code=CODE,
-            what=f"functional only: the CPU emulates the device of {short(facts.emulated)}, so times mean nothing",
+            what=f"functional only: the CPU emulates the device of {short_name(facts.emulated)}, so times mean nothing",
             evidence=facts.emulated,
             fix="measure on a machine with this device",
         )

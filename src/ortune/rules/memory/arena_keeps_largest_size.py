@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM005"
@@ -22,9 +22,9 @@ CODE = "MEM005"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if changes to the arena flatten the memory rise of a soak."""
-    yield from first(
+    yield from first_cause(
         CODE,
         "the arena keeps what the largest inputs needed",
         "",
-        flattening(facts, "no-arena", "exact-arena", "arena-shrinkage"),
+        flattening_experiments(facts, "no-arena", "exact-arena", "arena-shrinkage"),
     )

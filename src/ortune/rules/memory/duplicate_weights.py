@@ -18,7 +18,7 @@ from ortune.graph.fingerprints import equal_tensors
 from ortune.graph.model.graphs import parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rewrites.duplicate_nodes import REWRITE
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
 
@@ -48,4 +48,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=names,
             fix="export with shared weights kept shared",
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

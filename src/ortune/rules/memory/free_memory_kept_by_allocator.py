@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM007"
@@ -22,9 +22,9 @@ CODE = "MEM007"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if another allocator or malloc_trim flattens the memory rise of a soak."""
-    yield from first(
+    yield from first_cause(
         CODE,
         "free memory stays in the process",
         "call malloc_trim(0) now and then, or set MALLOC_ARENA_MAX=2",
-        flattening(facts, "allocator", "trim"),
+        flattening_experiments(facts, "allocator", "trim"),
     )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM004"
@@ -23,9 +23,9 @@ CODE = "MEM004"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if repeated inputs, or no KleidiAI, flatten the memory rise of a soak."""
-    yield from first(
+    yield from first_cause(
         CODE,
         "memory is kept for each input that was not seen before",
         "find the release in which it began: ortune history model.onnx --objective memory-growth",
-        flattening(facts, "no-kleidiai") or flattening(facts, "same-values"),
+        flattening_experiments(facts, "no-kleidiai") or flattening_experiments(facts, "same-values"),
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM009"
@@ -21,9 +21,9 @@ CODE = "MEM009"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if keeping sessions flattens the memory rise of a soak."""
-    yield from first(
+    yield from first_cause(
         CODE,
         "memory stays after sessions are deleted",
         "create the session once and share it between requests",
-        flattening(facts, "kept-sessions"),
+        flattening_experiments(facts, "kept-sessions"),
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM008"
@@ -21,4 +21,6 @@ CODE = "MEM008"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if one thread flattens the memory rise of a soak."""
-    yield from first(CODE, "each thread keeps memory of its own", "", flattening(facts, "one-thread"))
+    yield from first_cause(
+        CODE, "each thread keeps memory of its own", "", flattening_experiments(facts, "one-thread")
+    )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM006"
@@ -21,9 +21,9 @@ CODE = "MEM006"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if disabling the memory pattern flattens the memory rise of a soak."""
-    yield from first(
+    yield from first_cause(
         CODE,
         "a memory plan is kept for each combination of input shapes",
         "",
-        flattening(facts, "no-pattern"),
+        flattening_experiments(facts, "no-pattern"),
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ortune.records import Finding
-from ortune.rules._soaked import first, flattening
+from ortune.rules._soaked import first_cause, flattening_experiments
 from ortune.rules.facts import Facts
 
 CODE = "MEM010"
@@ -21,4 +21,6 @@ CODE = "MEM010"
 
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if disabling prepacking flattens the memory rise of a soak."""
-    yield from first(CODE, "copies of prepacked weights accumulate", "", flattening(facts, "no-prepacking"))
+    yield from first_cause(
+        CODE, "copies of prepacked weights accumulate", "", flattening_experiments(facts, "no-prepacking")
+    )

@@ -17,7 +17,7 @@ import onnx
 from ortune.graph.model.graphs import graphs, parameters, stored_bytes
 from ortune.records import Finding
 from ortune.rewrites.dead_nodes import REWRITE
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import listed, percent, plural
 from ortune.rules.facts import Facts
 
@@ -76,4 +76,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=names,
             fix="export again without them",
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

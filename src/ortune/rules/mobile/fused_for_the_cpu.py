@@ -21,7 +21,7 @@ from ortune.catalogue.providers import NNAPI
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_PRODUCTS, is_blocked, is_fused
 from ortune.records import Finding
-from ortune.rules._browsers import back
+from ortune.rules._browsers import supported_file_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -60,5 +60,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"operators fused for the CPU before saving stay on the CPU: {counted(fused)}",
             where=tuple(map(name_of, fused)),
-            fix=back(facts),
+            fix=supported_file_fix(facts),
         )

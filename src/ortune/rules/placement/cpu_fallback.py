@@ -17,7 +17,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ortune.catalogue.providers import ON_CPU, short
+from ortune.catalogue.providers import ON_CPU, short_name
 from ortune.records import Finding, ProfiledNode
 from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._words import listed, place, plural
@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         kinds = Counter(node.op_type for node in islands)
         copies = [node for node in nodes if node.category == _COPIES]
         share = sum(node.time_ns for node in (*islands, *copies)) / run.wall_ns
-        names = ", ".join(sorted(short(name) for name in elsewhere))
+        names = ", ".join(sorted(short_name(name) for name in elsewhere))
         commands = GpuCommands.of(facts, min(elsewhere))
         fix = (
             "use operators or types that the device supports, or run everything after these nodes on the CPU"

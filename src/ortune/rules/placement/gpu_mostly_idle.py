@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ortune.catalogue.providers import of_profile, profiled
+from ortune.catalogue.providers import of_profile, profile_names
 from ortune.records import Finding, ProfiledNode, ProfileResult
 from ortune.rules._gpu_commands import GpuCommands
 from ortune.rules._providers import open_inputs
@@ -69,7 +69,7 @@ class _Cause:
 def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding if the GPU computes for less than half of the profiled run."""
     run = facts.profile
-    devices = profiled(lambda p: p.target and p.queues)
+    devices = profile_names(lambda p: p.target and p.queues)
     nodes = [node for node in facts.nodes() if node.provider in devices]
     if run is None or not (nodes or run.trace.device_only) or facts.in_software:
         return

@@ -29,7 +29,7 @@ from ortune.rules.facts import Facts
 CODE = "PLC004"
 TIER = "preview"
 
-_OPTIONS = {p.graph_option for p in providers.that(lambda p: p.graph_option)}
+_OPTIONS = {p.graph_option for p in providers.providers_with(lambda p: p.graph_option)}
 _CONTROL = op_set("If Loop Scan")
 _COPIES = "device-copies"
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from ortune.catalogue.named import CAST_CHAIN_ELIMINATION
 from ortune.records import Finding
 from ortune.rewrites.cast_round_trips import PATTERN, REWRITE
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -59,4 +59,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"values are cast to a smaller type and back: {counted(casts)}",
             where=tuple(map(name_of, casts)),
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

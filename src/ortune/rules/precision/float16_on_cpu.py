@@ -25,7 +25,7 @@ from ortune.graph.model.graphs import nodes, op_set
 from ortune.graph.shapes.known import Values, known_values
 from ortune.records import Finding
 from ortune.rewrites.float16_to_float32 import REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, found)),
             fix="run the float32 model on the CPU" if products else "compute these nodes in float32",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
 def _between_casts(model: ir.Model, values: Values) -> list[ir.Node]:

@@ -21,7 +21,7 @@ from ortune.graph.model.graphs import nodes, parameters
 from ortune.graph.nodes import is_op
 from ortune.records import Finding
 from ortune.rewrites.float64_to_float32 import REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import name_of, plural
 from ortune.rules.facts import Facts
 
@@ -50,7 +50,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         where=(*(v.name or "" for v in inputs), *tensors, *map(name_of, casts)),
         fix="export in float32: array.astype(numpy.float32)",
     )
-    yield mended_by(REWRITE, finding, facts)
+    yield fixed_by(REWRITE, finding, facts)
 
 
 def _is_last(cast: ir.Node) -> bool:

@@ -23,9 +23,9 @@ import onnx_ir as ir
 from ortune.graph.constants import is_constant
 from ortune.graph.shapes.known import Values, known_values
 from ortune.records import Finding
-from ortune.rewrites.int64_to_int32 import REWRITE, computing, may_compute_wide, narrowable
+from ortune.rewrites.int64_to_int32 import REWRITE, integer_computations, may_compute_wide, narrowable
 from ortune.rules._concerned import share_of_run
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import name_of, percent, subject
 from ortune.rules.facts import Facts
 
@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is None or not facts.provider.cpu_kernels:
         return
     model = facts.model.ir
-    candidates = computing(model)
+    candidates = integer_computations(model)
     if not candidates or not may_compute_wide(model):
         return
     values, narrow = known_values(model), narrowable(model)
@@ -71,7 +71,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, named)),
             evidence=f"{percent(shares[0])} of the run" if shares is not None and hot else "",
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)
         return
     unproven = [node for node in candidates if _reads_large(node, values)]
     if unproven:

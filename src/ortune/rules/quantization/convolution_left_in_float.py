@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import onnx_ir as ir
 
 from ortune.records import Finding, Host
-from ortune.rules._pairs import closing, dequantized, in_float, open_input, signed
+from ortune.rules._pairs import dequantized, in_float, output_quantizer, signed, why_input_open
 from ortune.rules.facts import Facts
 
 CODE = "QNT004"
@@ -58,8 +58,8 @@ def _island(node: ir.Node, host: Host | None) -> str:
     """Return why a convolution between quantized values computes in float; "" if it does not, or is not between any."""
     if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
-    quantize, why = closing(node)
+    quantize, why = output_quantizer(node)
     if dequantized(node.inputs[0]):
         return why or (signed(node, quantize, host) if quantize is not None else "")
     # If nothing around it is quantized, only its weights were meant to be.
-    return open_input(node.inputs[0]) if quantize is not None else ""
+    return why_input_open(node.inputs[0]) if quantize is not None else ""

@@ -23,7 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ortune.graph.model.graphs import name_of
 from ortune.records import Finding
 from ortune.rewrites.small_lstm_to_float import MOST_HIDDEN, REWRITE, small_ones
-from ortune.rules._fixes import sure_of
+from ortune.rules._fixes import with_fix
 from ortune.rules._words import counted
 from ortune.rules.facts import Facts
 
@@ -70,4 +70,4 @@ def find(facts: Facts) -> Iterator[Finding]:
             what=f"LSTMs with a hidden size of at most {MOST_HIDDEN} are quantized in every step: {counted(small)}",
             where=tuple(map(name_of, small)),
         )
-        yield sure_of(REWRITE, finding, facts)
+        yield with_fix(REWRITE, finding, facts)

@@ -24,7 +24,7 @@ from ortune.graph.attributes import float_of
 from ortune.graph.constants import constant
 from ortune.graph.nodes import input_of, is_op
 from ortune.records import Finding, Host
-from ortune.rules._pairs import closing, dequantized, in_float, open_input, signed
+from ortune.rules._pairs import dequantized, in_float, output_quantizer, signed, why_input_open
 from ortune.rules.facts import Facts
 
 CODE = "QNT010"
@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _island(node: ir.Node, host: Host | None) -> str:
     """Return why a product between quantized values computes in float; "" if it does not, or is not between any."""
     x, weight = node.inputs[:2]
-    quantize, why = closing(node)
+    quantize, why = output_quantizer(node)
     if dequantized(x) and dequantized(weight):
         readers = [use.node for use in node.outputs[0].uses()]
         shared = len(readers) > 1 or node.outputs[0].is_graph_output()
@@ -76,7 +76,7 @@ def _island(node: ir.Node, host: Host | None) -> str:
     if quantize is None or why:
         return ""
     if dequantized(weight):
-        return open_input(x)
+        return why_input_open(x)
     array = constant(weight)
     floats = array is not None and array.dtype.kind == "f"
     return "its weights are not quantized" if floats and dequantized(x) and is_op(node, "MatMul") else ""

@@ -22,7 +22,7 @@ from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import maker_of, source_of
 from ortune.records import Finding
 from ortune.rewrites.uint8_weights_to_int8 import REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._pairs import dequantized
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
@@ -78,7 +78,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, products)),
             fix="quantize again with symmetric int8 weights",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
 def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:

@@ -76,7 +76,7 @@ def _made(walk: Walk, value: ir.Value) -> str:
     own = walk.shapes.get(value)
     if own is None or value.shape is None:
         return ""
-    computed = [None if size is None else walk.settle(size).value for size in own]
+    computed = [None if size is None else walk.substitute(size).value for size in own]
     wrong = len(computed) != len(value.shape) or any(
         was is not None and isinstance(said, int) and was != said
         for was, said in zip(computed, value.shape, strict=False)

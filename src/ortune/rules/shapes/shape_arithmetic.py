@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from ortune.records import Finding
 from ortune.rewrites.fixed_dimensions import REWRITE
 from ortune.rules._category import part_of_run
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules.facts import Facts
 from ortune.trace.categories import SIZES
 
@@ -28,4 +28,4 @@ def find(facts: Facts) -> Iterator[Finding]:
     if facts.model is not None and facts.model.op_counts.keys().isdisjoint(SIZES):
         return
     for finding in part_of_run(facts, CODE, "shape-arithmetic", "spent computing shapes"):
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)

@@ -23,7 +23,7 @@ from ortune.graph.model.graphs import op_set
 from ortune.graph.nodes import is_op
 from ortune.records import Finding
 from ortune.rewrites.fixed_dimensions import REWRITE
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._providers import open_inputs
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     """Yield a finding on shape computations of the main graph that run every time because of dynamic dimensions."""
     if facts.model is None:
         return
-    computed = list(_hanging(facts.model.ir.graph)) if open_inputs(facts) else []
+    computed = list(_size_nodes(facts.model.ir.graph)) if open_inputs(facts) else []
     if len(computed) >= _MANY:
         finding = Finding(
             code=CODE,
@@ -71,10 +71,10 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, computed)),
             fix="fix the dimensions with the rewrite fixed-dimensions, where the sizes never change",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
-def _hanging(graph: ir.Graph) -> Iterator[ir.Node]:
+def _size_nodes(graph: ir.Graph) -> Iterator[ir.Node]:
     """Yield the nodes that compute only on sizes and constants."""
     of_sizes: set[ir.Value] = set()
     for node in graph:

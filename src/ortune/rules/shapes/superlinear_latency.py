@@ -75,14 +75,14 @@ def find(facts: Facts) -> Iterator[Finding]:
             else ""
         ),
         where=nodes,
-        evidence=f"{_seen(small)}, {_seen(large)}",
+        evidence=f"{_point_words(small)}, {_point_words(large)}",
         fix="return each step's result as a scan output of the Loop"
         if grown
         else "pad to shorter sizes, or split long inputs",
     )
 
 
-def _seen(point: _Point) -> str:
+def _point_words(point: _Point) -> str:
     return f"{point.case.name}: {duration(point.median)}"
 
 

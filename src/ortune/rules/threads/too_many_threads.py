@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
-from ortune.catalogue.versions import too_old
+from ortune.catalogue.versions import why_too_old
 from ortune.records import Finding, Plan
 from ortune.rules._words import plural
 from ortune.rules.facts import Facts
@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if host is None or facts.provider.in_page:
         return  # a page has its own threads and another default
     own = facts.plan.settings.get(THREADS.name)
-    read = not too_old(VARIABLE, facts.ort_version)
+    read = not why_too_old(VARIABLE, facts.ort_version)
     asked = facts.environment.get(VARIABLE.key, "") if read else ""
     by_user = isinstance(own, int) and own > 0
     by_variable = not by_user and asked.isdecimal() and int(asked) > 0

@@ -17,7 +17,7 @@ from ortune.catalogue.providers import WEB_WASM
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import is_blocked
 from ortune.records import Finding
-from ortune.rules._browsers import back
+from ortune.rules._browsers import supported_file_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -53,5 +53,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"session creation fails in a browser because the file is optimised for x86 CPUs: {counted(blocked)}",
             where=tuple(map(name_of, blocked)),
-            fix=back(facts),
+            fix=supported_file_fix(facts),
         )

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.records import Finding
-from ortune.rules._browsers import GPU, back, residual_convolutions
+from ortune.rules._browsers import GPU, residual_convolutions, supported_file_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"outputs are wrong on WebGPU, which ignores the residual input: {counted(convolutions)}",
             where=tuple(map(name_of, convolutions)),
-            fix=back(facts)
+            fix=supported_file_fix(facts)
             if facts.model.facts.format == "ort"
             else "ship the original .onnx, or optimise it no further than level extended",
         )

@@ -23,7 +23,7 @@ from ortune.graph.nodes import source_of
 from ortune.records import Finding
 from ortune.rewrites.int64_to_int32 import REWRITE
 from ortune.rules._browsers import GPU
-from ortune.rules._fixes import mended_by
+from ortune.rules._fixes import fixed_by
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
@@ -71,7 +71,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             where=tuple(map(name_of, computing)),
             fix="export with int32 or float32",
         )
-        yield mended_by(REWRITE, finding, facts)
+        yield fixed_by(REWRITE, finding, facts)
 
 
 def _is_meant(node: ir.Node) -> bool:

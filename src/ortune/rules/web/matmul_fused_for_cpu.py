@@ -20,7 +20,7 @@ from ortune.catalogue.providers import WEB_WEBGPU
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_PRODUCTS, is_fused, saved_at
 from ortune.records import Finding
-from ortune.rules._browsers import GPU, back
+from ortune.rules._browsers import GPU, supported_file_fix
 from ortune.rules._words import name_of, subject
 from ortune.rules.facts import Facts
 
@@ -55,5 +55,5 @@ def find(facts: Facts) -> Iterator[Finding]:
             code=CODE,
             what=f"{subject(products, 'runs', 'run')} on the CPU because the file was optimised for it (level {level})",
             where=tuple(map(name_of, products)),
-            fix=back(facts),
+            fix=supported_file_fix(facts),
         )

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from ortune.graph.model.graphs import nodes
 from ortune.graph.ort_files import FUSED_CONV, is_fused, saved_at
 from ortune.records import Finding
-from ortune.rules._browsers import GPU, back
+from ortune.rules._browsers import GPU, supported_file_fix
 from ortune.rules._words import counted, name_of
 from ortune.rules.facts import Facts
 
@@ -38,7 +38,7 @@ def find(facts: Facts) -> Iterator[Finding]:
             severity="error",
             what=f"session creation fails on WebGPU: ORT format with CPU fusions (level {level}): {counted(fused)}",
             where=tuple(map(name_of, fused)),
-            fix=back(facts),
+            fix=supported_file_fix(facts),
         )
     else:
         yield Finding(

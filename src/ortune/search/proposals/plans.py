@@ -17,7 +17,7 @@ from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.catalogue.providers import find as find_provider
 from ortune.objectives import Objective
 from ortune.records import Channel, Finding, Host, Plan, RewriteSpec, Value, Workload
-from ortune.search.plan_edits import changed, is_exact
+from ortune.search.plan_edits import is_exact, with_change
 from ortune.search.proposals.settings import SettingProposal, refusal
 from ortune.search.proposals.settings import proposals as knob_proposals
 
@@ -125,7 +125,7 @@ def propose(
     plans += fixes
     in_model: list[PlanProposal] = []
     for spec, reason in rewritten:
-        specs = grounded(spec, row)
+        specs = with_cleanup(spec, row)
         plan = Plan(rewrites=specs, settings=rewrites.settings_for(specs))
         in_model.append(PlanProposal(plan=plan, origin=f"rewrite {spec.name}: {reason}", prior=REWRITE_PRIOR))
     if len(row) > 1:
@@ -154,14 +154,14 @@ def _joined(rewritten: Sequence[PlanProposal], settings: Sequence[SettingProposa
     setting = next(iter(settings), None)
     if model is None or setting is None or setting.prior < JOINED_LEAST:
         return []
-    plan = changed(model.plan, Plan(settings=setting.settings), Plan())
+    plan = with_change(model.plan, Plan(settings=setting.settings), Plan())
     if plan is None or plan == model.plan:
         return []
     prior = min(model.prior + setting.prior, JOINED_MOST)
     return [PlanProposal(plan=plan, origin="the most promising rewrites and settings together", prior=prior)]
 
 
-def grounded(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
+def with_cleanup(spec: RewriteSpec, row: Sequence[RewriteSpec]) -> tuple[RewriteSpec, ...]:
     """Return a quantizing rewrite with the clean-up that must precede it; another rewrite by itself."""
     if not rewrites.find(spec.name).family:
         return (spec,)
@@ -201,7 +201,10 @@ def propose_on(
     changes, refused = scope.settings(model, cpus)
     plans = [PlanProposal(plan=on, origin=f"the default on {on.describe()}", prior=1.0)]
     for change in changes:
-        if all(find(name).provider in on.provider_names or find(name).everywhere for name in change.settings):
+        if all(
+            find(name).provider in on.provider_names or find(name).is_for_any_provider
+            for name in change.settings
+        ):
             plan = msgspec.structs.replace(on, settings={**on.settings, **change.settings})
             origin = f"{change.origin} on {on.describe()}"
             plans.append(PlanProposal(plan=plan, origin=origin, prior=change.prior))

@@ -27,7 +27,7 @@ ALIKE = 4.0
 """Ratio of latencies at which a model counts 0.6 of a similar one; at 16 times it counts 0.14."""
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredPriors(msgspec.Struct, frozen=True, kw_only=True):
     """Measured effects of settings, the content of ``priors.json``.
 
     Attributes:
@@ -42,9 +42,11 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @functools.cache
-def measured() -> Measured:
+def measured() -> MeasuredPriors:
     """Read the table from the package; cached."""
-    return msgspec.json.decode(TABLE.read_bytes(), type=Measured) if TABLE.is_file() else Measured()
+    return (
+        msgspec.json.decode(TABLE.read_bytes(), type=MeasuredPriors) if TABLE.is_file() else MeasuredPriors()
+    )
 
 
 def key(settings: Mapping[str, Value], cpus: int) -> str:
@@ -57,7 +59,9 @@ def key(settings: Mapping[str, Value], cpus: int) -> str:
     return ",".join(parts)
 
 
-def moved(prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: float | None = None) -> float:
+def adjusted(
+    prior: float, settings: Mapping[str, Value], cpus: int, latency_ns: float | None = None
+) -> float:
     """Return the prior of a change, adjusted by the share of measured models on which it helped.
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ortune.catalogue import knobs
-from ortune.catalogue.computed.web_build import build_of, idle_in
+from ortune.catalogue.computed.web_build import build_of, why_no_effect
 from ortune.catalogue.facts import ModelFacts
 from ortune.catalogue.knob import WEB, Knob, Together, prior_of
 from ortune.catalogue.named import WEB_BUILD as BUILD
@@ -85,7 +85,7 @@ def proposals(
         if reason := reason or knobs.without_instructions({knob.name: text}, features):
             left_out.append(reason)
             continue
-        idle = idle_in(knob, build_of(asked or {}, next(iter(providers), "")))
+        idle = why_no_effect(knob, build_of(asked or {}, next(iter(providers), "")))
         # Else propose the setting with the build that reads it, unless the user chose a build.
         if idle and BUILD.name in (asked or {}):
             left_out.append(idle)
@@ -97,7 +97,9 @@ def proposals(
         variants += _together(settings, knob.together, objective)
         # The table has run times, which do not apply to memory or loading.
         if objective in ("latency", "throughput"):
-            moved = [priors.moved(variant.prior, variant.settings, cpus, latency_ns) for variant in variants]
+            moved = [
+                priors.adjusted(variant.prior, variant.settings, cpus, latency_ns) for variant in variants
+            ]
             variants = [replace(variant, prior=prior) for variant, prior in zip(variants, moved, strict=True)]
         proposed += variants
     # The sort is stable: equal priors stay in the order of their names.
@@ -116,7 +118,7 @@ def _belongs(knob: Knob, text: str, providers: Collection[str], channels: Collec
         return False
     if knob.provider and knob.provider not in providers:
         return False
-    return any(knob.runs(text, provider) for provider in providers or (CPU.name,))
+    return any(knob.runs_on(text, provider) for provider in providers or (CPU.name,))
 
 
 def _together(
@@ -152,7 +154,7 @@ def refusal(
     knob: Knob, text: str, ort_version: str, allocators: Collection[str], allow: Collection[str]
 ) -> str:
     """Return why a change is not proposed; "" if it is. The arguments are those of ``proposals``."""
-    too_old = knobs.too_old(knob, ort_version)
+    too_old = knobs.why_too_old(knob, ort_version)
     if too_old:
         return too_old
     if knob.channel == "preload" and text not in allocators:

@@ -24,5 +24,7 @@ def render(envelope: Envelope[Any], *, stored: str = "") -> str:
     words = module_of(verb, "words")
     if hasattr(words, "html"):  # a page of several sessions, or a summary of one, which the verb makes itself
         return str(words.html(envelope))
-    document = finding_words.introduced((module_of(verb, "page") or words).document(envelope), envelope)
+    document = finding_words.with_common_parts(
+        (module_of(verb, "page") or words).document(envelope), envelope
+    )
     return document_page.render(document, verb, envelope, stored=stored)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from markupsafe import Markup, escape
 
 from ortune.printable import visible
-from ortune.show.chart import NARROWEST, Axis, Box, Chart, Dot, Interval, Mark, Segment
+from ortune.show.chart import NARROWEST, Axis, Box, Chart, Dot, IntervalMark, Mark, Segment
 from ortune.show.document import Cell, Column
 
 WHOLE = Axis()
@@ -124,7 +124,7 @@ def _marks(marks: Iterable[Mark], x: Axis, y: Axis) -> Iterator[Markup]:
                 ends = {"x1": _share(x.at(mark.x0)), "x2": _share(x.at(mark.x1))}
                 heights = {"y1": _share(1 - y.at(mark.y0)), "y2": _share(1 - y.at(mark.y1))}
                 yield _tag("line", **ends, **heights, class_=f"line {mark.hue}")
-            case Interval():
+            case IntervalMark():
                 yield from _interval(mark, x, y)
 
 
@@ -157,7 +157,7 @@ def _dot(mark: Dot, x: Axis, y: Axis) -> Iterator[Markup]:
         yield _tag("text", mark.text, x=cx, y=cy, dy="0.35em", text_anchor="middle", class_="rank")
 
 
-def _interval(mark: Interval, x: Axis, y: Axis) -> Iterator[Markup]:
+def _interval(mark: IntervalMark, x: Axis, y: Axis) -> Iterator[Markup]:
     """Yield an interval: solid if sure, else dotted; an end outside the axis is an arrow."""
     low, high, at = mark.low, mark.high, _share(1 - y.at(mark.y))
     kind = f"{mark.hue} {'sure' if mark.sure else 'unsure'}"

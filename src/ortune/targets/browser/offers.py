@@ -23,7 +23,7 @@ def refused(program: str, *, headful: bool = False) -> Mapping[str, str]:
         program: The browser.
         headful: Whether it has a window, as in its trials.
     """
-    asked = providers.that(lambda p: p.question)
+    asked = providers.providers_with(lambda p: p.question)
     with temporary.folder() as folder:
         page = folder / "page.html"  # of a file: a page without an address gets neither
         page.write_text("<!doctype html>", encoding="utf-8")

@@ -27,7 +27,7 @@ _AROUND = 3  # quotes and a comma
 _Size = Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
 
 
-class Unlike(Exception):
+class ImpossibleOutput(Exception):
     """A page sent an output that is impossible for this model; the message gives the reason."""
 
 
@@ -67,43 +67,50 @@ class Outputs:
         """Return the validated description of an output, before its bytes are read.
 
         Raises:
-            Unlike: The description is invalid, the output was not requested, or its type or size is impossible.
+            ImpossibleOutput: The description is invalid, the output was not requested, or its type or size is
+                impossible.
         """
         try:
             output = msgspec.json.decode(about, type=_About)
         except (msgspec.MsgspecError, UnicodeEncodeError) as error:
-            raise Unlike(f"the page sent an unreadable description of an output: {error}") from None
+            raise ImpossibleOutput(f"the page sent an unreadable description of an output: {error}") from None
         if self._folder is None or output.case >= len(self._cases):
-            raise Unlike("the page sent an output that was not requested")
+            raise ImpossibleOutput("the page sent an output that was not requested")
         name, declared = repr(output.name[:100]), self._declared
         if declared is not None and (output.index >= len(declared) or output.name not in declared):
-            raise Unlike(f"the page sent output {output.index}, {name}, which the model does not have")
+            raise ImpossibleOutput(
+                f"the page sent output {output.index}, {name}, which the model does not have"
+            )
         kind = declared[output.name][0] if declared is not None else ""
         if kind and kind != output.onnx_type:
-            raise Unlike(f"the page sent output {name} as {output.onnx_type[:40]!r}, expected {kind}")
+            raise ImpossibleOutput(
+                f"the page sent output {name} as {output.onnx_type[:40]!r}, expected {kind}"
+            )
         if output.onnx_type not in (*DTYPES, "string"):
-            raise Unlike(
+            raise ImpossibleOutput(
                 f"the page sent output {name} as {output.onnx_type[:40]!r}, which is not a JavaScript type"
             )
         if output.index in self._kept[output.case] or len(self._kept[output.case]) >= MOST_OUTPUTS:
-            raise Unlike(f"the page sent output {output.index}, {name}, twice")
+            raise ImpossibleOutput(f"the page sent output {output.index}, {name}, twice")
         most = self._most_bytes(output)
         if size > most:
-            raise Unlike(f"the page sent {size} bytes as output {name}, more than its {most}")
+            raise ImpossibleOutput(f"the page sent {size} bytes as output {name}, more than its {most}")
         return output
 
     def keep(self, about: str, body: bytes) -> None:
         """Store an output in the native worker's format.
 
         Raises:
-            Unlike: The output is impossible for the model, or its bytes do not match their description.
+            ImpossibleOutput: The output is impossible for the model, or its bytes do not match their description.
             OSError: It cannot be written.
         """
         output = self.expect(about, len(body))
         assert self._folder is not None
         array = _strings(body) if output.onnx_type == "string" else _numbers(body, DTYPES[output.onnx_type])
         if array is None or array.size != math.prod(output.dims):
-            raise Unlike(f"the bytes of output {output.name[:100]!r} do not match their description")
+            raise ImpossibleOutput(
+                f"the bytes of output {output.name[:100]!r} do not match their description"
+            )
         folder = self._folder / self._cases[output.case]
         folder.mkdir(parents=True, exist_ok=True)
         file = f"{output.index}.npy"

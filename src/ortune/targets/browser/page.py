@@ -19,7 +19,7 @@ import msgspec
 from ortune import launcher, monotonic, platform, temporary
 from ortune.catalogue import providers
 from ortune.errors import RuntimeNotFound
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import (
     Applied,
     FailureReason,
@@ -29,14 +29,14 @@ from ortune.records import (
     TrialRequest,
 )
 from ortune.targets.browser import setup
+from ortune.targets.browser.compiled_code import CompiledCode
 from ortune.targets.browser.devtools import DevTools
 from ortune.targets.browser.devtools_messages import DevToolsError, PageEvent
-from ortune.targets.browser.given import CannotServe
-from ortune.targets.browser.kept import CompiledCode
-from ortune.targets.browser.outputs import Outputs, Unlike
+from ortune.targets.browser.outputs import ImpossibleOutput, Outputs
+from ortune.targets.browser.page_files import CannotServe
 from ortune.targets.browser.page_job import GRAPH, HIDDEN_S, MOST_GRAPH, prepare
 from ortune.targets.browser.page_report import (
-    About,
+    PageAbout,
     PageMessage,
     environment,
     placement_of,
@@ -47,8 +47,8 @@ from ortune.targets.browser.remote import AWAY_S
 from ortune.targets.browser.server import PageServer, Served
 from ortune.targets.browser.site import Site, token_of
 from ortune.targets.machine import Machine
-from ortune.targets.process import Process
-from ortune.targets.task import Task
+from ortune.targets.process import ProcessRunner
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Runner
 from ortune.targets.worker import LOG, Message
 
@@ -65,7 +65,7 @@ _TOKEN = secrets.token_urlsafe(24)
 """Token shared by all pages of this process, so that they share the browser's cache."""
 
 
-class Page(Process):
+class Page(ProcessRunner):
     """A runner in the form of a page, in its own browser or in the machine's remote browser.
 
     A remote browser is not stopped between turns; its page waits for the next one.
@@ -78,7 +78,7 @@ class Page(Process):
     """
 
     def __init__(
-        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+        self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> None:
         super().__init__(task, settings, machine, group)
         if machine.remote is not None:
@@ -89,7 +89,7 @@ class Page(Process):
         self.provider = task.plan.providers[0]
         self.traits = providers.find(self.provider.name)
         self.server: PageServer | None = None
-        self.about = About()
+        self.about = PageAbout()
         self.console: list[str] = []
         self.missing: list[str] = []
         self._trouble = ""
@@ -142,7 +142,7 @@ class Page(Process):
         if self.traits.cpu_kernels:
             same = (program, str(web.dist), self._job["build"], str(job.served.isolated))
             self._kept = CompiledCode(self.task.scratch, same)
-            self._job["compiled"] = len(self.group) > 1 and self._kept.give(profile)
+            self._job["compiled"] = len(self.group) > 1 and self._kept.copy_into(profile)
         self.server = self._serving(job.served, token=_TOKEN)
         headful, port = self.machine.browser.headful, self.server.port
         flags = setup.flags(self.traits.browser_flags, headful=headful, profile=profile, port=port)
@@ -226,7 +226,7 @@ class Page(Process):
         profile = self.folder / "browser"
         temporary.remove_sockets(profile)
         if leaves and self._kept is not None:
-            self._kept.take(profile)
+            self._kept.store(profile)
         if self.server is not None:
             if self.machine.remote is not None:
                 self.machine.remote.hide(self.server.url)
@@ -241,7 +241,7 @@ class Page(Process):
         """Return the last lines that the page printed, or else the browser."""
         return tuple(map(self._without_tokens, super().log()))
 
-    def outcome(self, before: Snapshot, after: Snapshot) -> Outcome:
+    def outcome(self, before: SensorSnapshot, after: SensorSnapshot) -> Outcome:
         """Return the outcome, including measurements from outside of the page."""
         if isinstance(self.end, TrialDone):
             wrong = untrue(self.end, self.task.request.feeds)
@@ -293,7 +293,7 @@ class Page(Process):
             return size <= MOST_GRAPH
         try:
             self._outputs.expect(about, size)
-        except Unlike as error:
+        except ImpossibleOutput as error:
             self._refuse("protocol", str(error))
             return False
         return True
@@ -305,7 +305,7 @@ class Page(Process):
                 (self.folder / GRAPH).write_bytes(body)
             else:
                 self._outputs.keep(about, body)
-        except Unlike as error:
+        except ImpossibleOutput as error:
             self._refuse("protocol", str(error))
         except OSError as error:
             self._refuse("disk-full", f"an output cannot be kept: {error.strerror or error}")
@@ -327,7 +327,7 @@ class Page(Process):
         """Return whether the browser leaves compiled code that later trials can use."""
         if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
             return False
-        return self._kept.gains(
+        return self._kept.wait_for_new_code(
             self.folder / "browser", self._compiling_s, began_compiled=bool(self._job["compiled"])
         )
 

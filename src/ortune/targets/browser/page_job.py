@@ -13,10 +13,10 @@ from ortune.catalogue.in_page import in_page
 from ortune.catalogue.named import WEB_ISOLATION as ISOLATION
 from ortune.records import Applied
 from ortune.targets.browser import setup
-from ortune.targets.browser.given import CannotServe, inputs_of, model_of
 from ortune.targets.browser.outputs import Outputs
+from ortune.targets.browser.page_files import CannotServe, inputs_of, model_of
 from ortune.targets.browser.server import Served
-from ortune.targets.task import Limits, Task
+from ortune.targets.task import Limits, TrialTask
 
 GRAPH, MOST_GRAPH = "graph.onnx", 1 << 27
 """Name of the graph that ran on a GPU, read at the end, and its size limit; the page needs twice that memory."""
@@ -52,7 +52,7 @@ class PageJob:
 
 
 def prepare(
-    task: Task,
+    task: TrialTask,
     settings: tuple[Applied, ...],
     web: setup.OrtWeb,
     limits: Limits,

@@ -56,7 +56,7 @@ class _GpuRun(msgspec.Struct, kw_only=True):
     n_runs: _Natural
 
 
-class About(msgspec.Struct, kw_only=True):
+class PageAbout(msgspec.Struct, kw_only=True):
     """A page's report on itself and its trial, in addition to a worker's report; times in nanoseconds."""
 
     agent: _Words = ""
@@ -77,7 +77,7 @@ class About(msgspec.Struct, kw_only=True):
 class PageMessage(msgspec.Struct, kw_only=True):
     """The part of a page's message that workers do not send."""
 
-    about: About | None = None
+    about: PageAbout | None = None
 
 
 def untrue(done: TrialDone, asked: Sequence[FeedRef]) -> tuple[FailureReason, str] | None:
@@ -146,7 +146,7 @@ MOST_FALLBACKS = 200
 
 
 def environment(
-    about: About, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
+    about: PageAbout, console: Sequence[str], sent_bytes: int, network_bps: float, *, compiled: bool
 ) -> PageSeen:
     """Return the properties of the page and its environment, from its report, its console and its files."""
     adapter = about.adapter or _Adapter()
@@ -180,7 +180,7 @@ def _same(actual: object, asked: object) -> bool:
     return str(actual) == str(asked)
 
 
-def read_back(setting: Applied, about: About, sent: Sequence[str]) -> ReadBack:
+def read_back(setting: Applied, about: PageAbout, sent: Sequence[str]) -> ReadBack:
     """Return how a setting was verified in the page."""
     if setting.channel == "web_env":
         value_seen = about.env.get(setting.key)

@@ -228,5 +228,5 @@ def environment(home: Path) -> dict[str, str]:
         name: value for name, value in os.environ.items() if not name.startswith("XDG_") or name in _OF_ALL
     }
     # It puts a socket among temporary files, and its path must be short.
-    place = home if len(str(home)) <= _LONGEST_HOME else temporary.short()
+    place = home if len(str(home)) <= _LONGEST_HOME else temporary.short_folder()
     return clean_environment({"HOME": str(home), "TMPDIR": str(place)}, ours)

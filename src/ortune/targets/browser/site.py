@@ -45,7 +45,7 @@ ISOLATING = {
 }
 
 
-class Room(Protocol):
+class SiteRoom(Protocol):
     """Resources behind one token."""
 
     @property
@@ -75,7 +75,7 @@ class Request(http.server.BaseHTTPRequestHandler):
     timeout = SILENT_S
     server_version, sys_version = "ortune", ""
     server: _Server
-    room: Room | None = None
+    room: SiteRoom | None = None
 
     def do_GET(self) -> None:
         """Answer a GET request."""
@@ -114,7 +114,7 @@ class Request(http.server.BaseHTTPRequestHandler):
         self.connection.settimeout(SILENT_S)
         return body if len(body) == length else None
 
-    def _room(self) -> tuple[Room, str] | None:
+    def _room(self) -> tuple[SiteRoom, str] | None:
         """Return the room of the token and the path below it; without a valid token, refuse and return None."""
         token, _, rest = self.path.partition("?")[0].lstrip("/").partition("/")
         self.room = room = self.server.room(token)
@@ -179,9 +179,9 @@ class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = MOST_CONNECTIONS  # of five, one that comes with others waits a second or more
 
     def __init__(self, place: tuple[str, int]) -> None:
-        self.rooms: dict[str, Room] = {}
+        self.rooms: dict[str, SiteRoom] = {}
         self._open: dict[socket.socket, float] = {}  # and until when without a token
-        self._held: Counter[Room] = Counter()
+        self._held: Counter[SiteRoom] = Counter()
         self._released = threading.Condition()
         super().__init__(place, Request)
 
@@ -190,7 +190,7 @@ class _Server(http.server.ThreadingHTTPServer):
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
-    def room(self, token: str) -> Room | None:
+    def room(self, token: str) -> SiteRoom | None:
         match = None
         # All tokens are compared, each in constant time: how long a refusal takes tells nothing of them.
         for room_token, room in list(self.rooms.items()):
@@ -204,7 +204,7 @@ class _Server(http.server.ThreadingHTTPServer):
             self._open[request] = math.inf
 
     @contextlib.contextmanager
-    def held(self, room: Room, size: int) -> Iterator[bool]:
+    def held(self, room: SiteRoom, size: int) -> Iterator[bool]:
         """Reserve memory for a body, waiting for it; yields False if the room has none in time."""
 
         def fits() -> bool:
@@ -293,7 +293,7 @@ class Site:
         self._start = f"http{'s' if tls else ''}://{name or address}:{self.port}"
         threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
 
-    def open(self, room: Room, token: str = "") -> str:
+    def open(self, room: SiteRoom, token: str = "") -> str:
         """Register a room under a token, a new one by default, and return its address."""
         token = token or secrets.token_urlsafe(24)
         self._http.rooms[token] = room

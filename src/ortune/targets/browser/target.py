@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ortune.catalogue.provider import EMULATED
 from ortune.errors import RuntimeNotFound
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import Applied, ProviderReport, Runtime
 from ortune.targets.browser import setup
 from ortune.targets.browser.offers import refused
 from ortune.targets.machine import Machine
 from ortune.targets.target import Target
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.turns import Runner
 
 
@@ -51,16 +51,16 @@ class WebTarget(Target):
         return ProviderReport(name=self.provider.name, in_build=False, usable=False, why=why)
 
     def runner(
-        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+        self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """Return a page in its own browser, or in the remote one."""
         from ortune.targets.browser.page import Page  # an HTTP server: others than browsers need none
 
         return Page(task, settings, machine, group)
 
-    def sensors(self, machine: Machine) -> Snapshot:
+    def sensors(self, machine: Machine) -> SensorSnapshot:
         """Return the sensors; empty for a remote browser, since this machine's sensors do not describe it."""
-        return Snapshot() if machine.remote else machine.sensors()
+        return SensorSnapshot() if machine.remote else machine.sensors()
 
 
 KIND = WebTarget

@@ -89,7 +89,7 @@ _Known = TypeVar("_Known")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Watched:
+class PageRecord:
     """Record of a watched page, and the models read from it.
 
     Attributes:
@@ -109,7 +109,7 @@ def watch(
     until: float,
     folder: Path,
     stop: Callable[[], bool],
-) -> Watched:
+) -> PageRecord:
     """Load a page and observe it.
 
     Args:
@@ -157,7 +157,9 @@ class _Watch:
         # A static block runs while the class is defined, before anybody can use it.
         self._kept, self._hook = kept.encode(), f"static{{({hook[hook.index('(Inf') :]})(this)}}".encode()
 
-    def go(self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]) -> Watched:
+    def go(
+        self, url: str, browser: setup.BrowserSetup, watch_s: float, stop: Callable[[], bool]
+    ) -> PageRecord:
         """Run the browser and observe the page; only the browser receives the password of the address."""
         shown = without_password(url)
         profile = self.folder / "browser"
@@ -284,7 +286,7 @@ class _Watch:
 
     # --- at its end
 
-    def _watched(self, tools: DevTools, url: str, watched_s: float) -> Watched:
+    def _watched(self, tools: DevTools, url: str, watched_s: float) -> PageRecord:
         busy_s, model_s = self._main_thread(tools)
         about = _asked(tools, _ABOUT, "", _ASKED_S, BrowserFacts) or BrowserFacts()
         if not self.sessions and about.status >= _NO_PAGE:
@@ -320,7 +322,7 @@ class _Watch:
             heap_bytes=self.heaps,
             trouble=tuple(self.trouble),
         )
-        return Watched(page=page, models=models)
+        return PageRecord(page=page, models=models)
 
     def _main_thread(self, tools: DevTools) -> tuple[float, float]:
         """Return the seconds of activity of the page's main thread, and those in WebAssembly."""

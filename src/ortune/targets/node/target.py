@@ -13,7 +13,7 @@ from ortune.targets.target import Target
 if TYPE_CHECKING:
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.targets.machine import Machine
-    from ortune.targets.task import Task
+    from ortune.targets.task import TrialTask
     from ortune.targets.turns import Runner
 
 
@@ -39,7 +39,7 @@ class NodeTarget(Target):
         return ProviderReport(name=name, in_build=False, usable=True, why=f"{found.called}{lacks}")
 
     def runner(
-        self, task: Task, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
+        self, task: TrialTask, settings: tuple[Applied, ...], machine: Machine, group: Sequence[Runner]
     ) -> Runner:
         """Return a process of Node.js."""
         from ortune.targets.node.trial import NodeTrial

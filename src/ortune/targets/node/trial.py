@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ortune.targets.node.process import InNode
-from ortune.targets.process import Process
+from ortune.targets.process import ProcessRunner
 
 
-class NodeTrial(InNode, Process):
+class NodeTrial(InNode, ProcessRunner):
     """A runner that is a process of Node.js with onnxruntime-node."""

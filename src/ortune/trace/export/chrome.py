@@ -23,7 +23,7 @@ from ortune.records import ProfiledNode, ProfileResult
 from ortune.trace.export._nodes import nodes_of
 from ortune.trace.export._runs import run_threads
 from ortune.trace.table import ABSENT, NO_RUN, Trace
-from ortune.trace.timeline import apart
+from ortune.trace.timeline import assign_tracks
 
 CHUNK = 1 << 14
 HOST, DEVICE = 1, 2  # process ids of the two groups of tracks
@@ -54,7 +54,7 @@ class _Tracks:
         start = trace.kernels.start_ns
         order = np.argsort(start, kind="stable")
         ends = (start + trace.kernels.duration_ns)[order]
-        number = apart(start[order].tolist(), ends.tolist(), 0, MOST_LANES)
+        number = assign_tracks(start[order].tolist(), ends.tolist(), 0, MOST_LANES)
         lane = np.empty(len(order), dtype=np.int64)
         lane[order] = np.where(number < 0, MOST_LANES - 1, number)
         self.device = [next(free) for _ in range(int(lane.max(initial=-1)) + 1)]

@@ -10,17 +10,17 @@ import msgspec
 import numpy as np
 
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.inputs.played import Played
-from ortune.measuring.application import RECORDED, Application, Trial, Variant
+from ortune.inputs.played import ReplayPart
+from ortune.measuring.application import RECORDED, Application, PlayTrial, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Recording, TrialError
 from ortune.stats.arrivals import LATE_SHARE
 from ortune.verbs._app_bench import words
 from ortune.verbs._app_bench.result import AppBenchResult, AppModelRow, PlayedPart
-from ortune.verbs._shared.applications import application_of, require_taken
+from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.estimates import typical
-from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.bench.options import Options
 
@@ -37,7 +37,7 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
     Raises:
         OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
-    require_taken(options, {"arrival", "processes"})
+    require_applicable(options, {"arrival", "processes"})
     if options.rate is not None or options.arrival not in (None, "recorded"):
         raise UsageError(
             "a recording has its own times",
@@ -48,20 +48,20 @@ def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[Ap
     with experiment("app-bench", options, watch) as opened:
         application = application_of(opened, options, recording)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.settle()
+            application.find_inputs()
             run = _Run(options, opened, application)
             envelope = run.go()
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def extended(
     application: Application,
     most_ns: float,
-    whole: Played,
-    is_enough: Callable[[Played], bool],
+    whole: ReplayPart,
+    is_enough: Callable[[ReplayPart], bool],
     *,
     open_loop: bool = False,
-) -> Played:
+) -> ReplayPart:
     """Return the part of a recording that plays in ``most_ns``, extended until it is enough or has all calls.
 
     Args:
@@ -97,7 +97,7 @@ class _Run:
                 "no call can be played", where=str(self.options.model), do="record it for longer"
             )
         watch.say(words.plan(part(played, open_loop=False)))
-        trials, stopped, longest_s = list[Trial](), False, 0.0
+        trials, stopped, longest_s = list[PlayTrial](), False, 0.0
         most = self.options.processes or MOST_PLAYS
         while len(trials) < most and (
             not trials or self.options.processes or longest_s < opened.budget.left_s
@@ -110,7 +110,7 @@ class _Run:
                 break
             trials.append(required(trial, str(self.options.model)))
             opened.log.add("play", trials[-1].play)
-            opened.replay.pass_on()
+            opened.replay.record_other_work()
             longest_s = max(longest_s, opened.elapsed_s - began_s)
         if not trials:
             raise Interrupted(words.STOPPED)
@@ -126,7 +126,7 @@ class _Run:
         return opened.document(result, status="interrupted" if stopped else "ok", verdict=result.verdict)
 
 
-def required(trial: Trial | TrialError, where: str) -> Trial:
+def required(trial: PlayTrial | TrialError, where: str) -> PlayTrial:
     """Return a successful trial.
 
     Raises:
@@ -139,7 +139,7 @@ def required(trial: Trial | TrialError, where: str) -> Trial:
     return trial
 
 
-def part(played: Played, *, open_loop: bool) -> PlayedPart:
+def part(played: ReplayPart, *, open_loop: bool) -> PlayedPart:
     """Return the figures of the part of a recording that is played."""
     return PlayedPart(
         processes=len(played.scripts),
@@ -153,7 +153,7 @@ def part(played: Played, *, open_loop: bool) -> PlayedPart:
 
 
 def made(
-    application: Application, played: Played, trials: Sequence[Trial], open_loop: bool
+    application: Application, played: ReplayPart, trials: Sequence[PlayTrial], open_loop: bool
 ) -> AppBenchResult:
     """Return the result over several plays, without its label, headline and session."""
     plays = [trial.play for trial in trials]
@@ -187,7 +187,7 @@ def made(
     )
 
 
-def _row(application: Application, index: int, trials: Sequence[Trial]) -> AppModelRow:
+def _row(application: Application, index: int, trials: Sequence[PlayTrial]) -> AppModelRow:
     created = [trial.details.created_ns.get(index, []) for trial in trials]
     called = [trial.details.called_ns.get(index, []) for trial in trials]
     model = application.recording.models[index]

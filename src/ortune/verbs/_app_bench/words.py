@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ortune.inputs.played import IDLE_NS, Played
+from ortune.inputs.played import IDLE_NS, ReplayPart
 from ortune.printable import operand
 from ortune.records import Envelope, Estimate, Recording, Runtime
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, stopped, table
@@ -45,7 +45,7 @@ def plan(part: PlayedPart) -> str:
     )
 
 
-def left_out(played: Played) -> Iterator[str]:
+def left_out(played: ReplayPart) -> Iterator[str]:
     """Yield notes on the calls and idle times that are not played."""
     calls = sum(step.do == "call" for script in played.scripts for step in script.steps)
     if calls < played.of_calls:

@@ -13,7 +13,7 @@ from ortune.records import Envelope, Recording
 from ortune.targets.machine import Machine
 from ortune.verbs._app_lock import words
 from ortune.verbs._app_lock.result import AppLockResult
-from ortune.verbs._shared.applications import require_taken
+from ortune.verbs._shared.applications import require_applicable
 from ortune.verbs.lock.options import Options
 
 
@@ -23,7 +23,7 @@ def lock(options: Options, recording: Recording) -> Envelope[AppLockResult]:
     Raises:
         UsageError: The lock cannot be read or written.
     """
-    require_taken(options, {"check", "strict", "file", "output"})
+    require_applicable(options, {"check", "strict", "file", "output"})
     path, now = options.place, snapshot_of(recording)
     if not options.check:
         write_app_lock(path, now, typed=options.output is not None)

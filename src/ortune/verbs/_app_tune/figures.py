@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from ortune.inputs.played import Played
+from ortune.inputs.played import ReplayPart
 from ortune.records import AppPlay, MemoryChange, ReplayedGain, ReplayedKind, RewriteSpec, Value
 from ortune.search import application as search
 from ortune.verbs._app_tune.result import AppCandidate, AppRatio
 
 
-def n_calls(played: Played) -> int:
+def n_calls(played: ReplayPart) -> int:
     """Return the number of calls that are played."""
     return sum(step.do == "call" for script in played.scripts for step in script.steps)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ortune.catalogue.named import ENABLE_CPU_MEM_ARENA as ARENA
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
-from ortune.inputs.played import Played
+from ortune.inputs.played import ReplayPart
 from ortune.measuring.application import Application
 from ortune.measuring.recorded_settings import settings_of
 from ortune.records import Recording, Value
@@ -22,7 +22,7 @@ MANY_SHAPES = 4
 """Number of input shapes of one session from which memory patterns may cost more than they save."""
 
 
-def long_enough(application: Application, most_ns: float) -> Played:
+def long_enough(application: Application, most_ns: float) -> ReplayPart:
     """Return the part that plays in `most_ns`, extended until it has enough calls and shareable sessions, if any.
 
     A part with a single session cannot show the gain of sharing.
@@ -30,14 +30,14 @@ def long_enough(application: Application, most_ns: float) -> Played:
     whole = application.script(math.inf)
     sharing = is_shareable(application.recording, whole)
 
-    def is_enough(played: Played) -> bool:
+    def is_enough(played: ReplayPart) -> bool:
         shown = not sharing or is_shareable(application.recording, played)
         return played.calls >= LEAST_CALLS and shown
 
     return extended(application, most_ns, whole, is_enough)
 
 
-def is_shareable(recording: Recording, played: Played) -> bool:
+def is_shareable(recording: Recording, played: ReplayPart) -> bool:
     """Return whether a played Python process creates equal sessions several times."""
     for script in played.scripts if recording.is_python else ():
         sessions = [recording.sessions[index] for index in script.sessions]
@@ -49,11 +49,11 @@ def is_shareable(recording: Recording, played: Played) -> bool:
 
 def seen_of(
     application: Application,
-    played: Played,
+    played: ReplayPart,
     cpus: int,
     current: Mapping[str, Value],
     of_models: Sequence[int],
-) -> search.Seen:
+) -> search.ApplicationFacts:
     """Return the properties of an application that determine the stages of a search.
 
     Args:
@@ -74,7 +74,7 @@ def seen_of(
     single, joined = (figures.n_calls(each) for each in (played, application.batched(played)))
     forms |= {"batches"} if 2 * joined <= single else set()
     shapes = [len({calls.inputs for calls in session.calls}) for session in recording.sessions]
-    return search.Seen(
+    return search.ApplicationFacts(
         cpus=cpus,
         processes=len(played.scripts),
         shareable=is_shareable(recording, played),

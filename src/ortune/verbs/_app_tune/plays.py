@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from ortune.errors import MeasurementError
-from ortune.inputs.played import Played
+from ortune.inputs.played import ReplayPart
 from ortune.measuring.application import Application, Variant
 from ortune.measuring.opening import Experiment
 from ortune.measuring.replay import PLAYED
@@ -22,7 +22,7 @@ LEAST_NS = 200_000_000
 LAST_PLAYS = 6
 
 
-class Stopped(Exception):
+class SearchStopped(Exception):
     """The user stopped the search."""
 
 
@@ -41,7 +41,7 @@ class Plays:
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
         self.opened, self.application, self.where = opened, application, where
         self.rng = random.Random(opened.terms.feeds.seed)
-        self.played: Played = long_enough(application, PILOT_NS)
+        self.played: ReplayPart = long_enough(application, PILOT_NS)
         self.used_cpus: list[float] = []
         self.took_s: list[float] = []
         self.start_s = self.play_s = 0.0
@@ -81,7 +81,7 @@ class Plays:
         """Play the recording once, or return the journaled play of the resumed session.
 
         Raises:
-            Stopped: The user stopped the search.
+            SearchStopped: The user stopped the search.
         """
         replay, before_s = self.opened.replay, self.opened.budget.spent_s
         played = replay.next_play(variant.key)
@@ -90,13 +90,15 @@ class Plays:
             before = machine.sensors()
             trial = self.application.play(self.played, variant, outputs)
             if trial is None:
-                raise Stopped
+                raise SearchStopped
             used = machine.taken_cpus(before)
             if isinstance(trial, TrialError):
                 played = AppPlayed(error=trial, used_cpus=used)
             else:
                 played = AppPlayed(play=trial.play, used_cpus=used)
-            self.opened.log.add(PLAYED, {"arm": variant.key, "outcome": played, "ended_ns": replay.ended()})
+            self.opened.log.add(
+                PLAYED, {"arm": variant.key, "outcome": played, "ended_ns": replay.record_end()}
+            )
         if played.used_cpus is not None:
             self.used_cpus.append(played.used_cpus)
         self.n_plays += 1
@@ -120,4 +122,4 @@ class Plays:
     def mark(self) -> None:
         """Journal the end of a block, so a resumed session repeats a block that was interrupted."""
         if self.opened.replay.live:
-            self.opened.replay.whole()
+            self.opened.replay.mark_no_block()

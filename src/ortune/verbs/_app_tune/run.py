@@ -15,7 +15,7 @@ from ortune.bundle.shared import APP_SCHEMA
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.errors import MeasurementError, UsageError
 from ortune.measuring.application import Application
-from ortune.measuring.application_models import Rewritten, seen_values
+from ortune.measuring.application_models import RewrittenAppModel, seen_values
 from ortune.measuring.opening import Experiment
 from ortune.measuring.recorded_settings import applied
 from ortune.measuring.watcher import Watcher
@@ -33,11 +33,11 @@ from ortune.records import (
 from ortune.rules import Facts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
-from ortune.verbs._app_tune.plays import Stopped
+from ortune.verbs._app_tune.plays import SearchStopped
 from ortune.verbs._app_tune.result import AppConfirmation, AppRatio, AppTuneResult, RewrittenModel
-from ortune.verbs._app_tune.search import Search
-from ortune.verbs._shared.applications import application_of, require_taken
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._app_tune.search import ApplicationSearch
+from ortune.verbs._shared.applications import application_of, require_applicable
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.tune.options import Options
 
@@ -50,7 +50,7 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
     Raises:
         OrtuneError: Nothing could be measured, an option is invalid, or the bundle's folder is not writable.
     """
-    require_taken(options, {"quick", "bundle", "output", "force", "current", "resume"})
+    require_applicable(options, {"quick", "bundle", "output", "force", "current", "resume"})
     current = _current(options)
     where, directory = Path(options.model), options.directory
     if directory is not None:
@@ -61,9 +61,9 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         application = application_of(opened, options, recording)
         with opened.measuring(where.name):
             sides = list(application.sides.values())
-            go_on(opened, options, sides, options.resume, (where,), model=where.name)
-            application.settle()
-            search = Search(opened, application, where, current)
+            begin_or_resume(opened, options, sides, options.resume, (where,), model=where.name)
+            application.find_inputs()
+            search = ApplicationSearch(opened, application, where, current)
             if not search.plays.played.calls:
                 raise MeasurementError("no call can be played", where=str(where), do="record it for longer")
             stopped = False
@@ -71,7 +71,7 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
                 search.pilot()
                 watch.say(words.plan(part(search.plays.played, open_loop=False)))
                 search.run()
-            except Stopped:
+            except SearchStopped:
                 stopped = True
             result = _result(options, opened, application, search)
         error = None
@@ -96,7 +96,7 @@ def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[App
         envelope = opened.document(
             result, status="interrupted" if stopped else "ok", verdict=result.verdict, error=error
         )
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def _current(options: Options) -> dict[str, Value]:
@@ -116,7 +116,9 @@ def _current(options: Options) -> dict[str, Value]:
     return dict(today.settings)
 
 
-def _result(options: Options, opened: Experiment, application: Application, search: Search) -> AppTuneResult:
+def _result(
+    options: Options, opened: Experiment, application: Application, search: ApplicationSearch
+) -> AppTuneResult:
     confirmation = search.confirmation
     asked = [
         rule for rule in rules.Selection(measured=True).rules(("application",)) if rule.tier == "if-measured"
@@ -168,7 +170,7 @@ def _result(options: Options, opened: Experiment, application: Application, sear
 def _bundle(
     opened: Experiment,
     application: Application,
-    search: Search,
+    search: ApplicationSearch,
     result: AppTuneResult,
     confirmation: AppConfirmation,
 ) -> AppBundle:
@@ -197,7 +199,7 @@ def _bundle(
         variables=dict(search.kept.variables),
         command=recording.command,
         ort_versions=tuple(sorted({process.onnxruntime for process in recording.processes})),
-        host=opened.machine.seen,
+        host=opened.machine.trial_host,
         proof=(
             AppProof(
                 change=words.changes(result), wall=_ends(confirmation.wall), cpu=_ends(confirmation.cpu)
@@ -212,7 +214,7 @@ def _bundle(
 def _session(
     application: Application,
     index: int,
-    rewritten: Rewritten | None,
+    rewritten: RewrittenAppModel | None,
     settings: dict[str, Value],
     *,
     share: bool,

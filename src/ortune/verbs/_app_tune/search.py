@@ -13,12 +13,12 @@ import numpy as np
 
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.catalogue.named import ORT_INTRA_OP_NUM_THREADS as VARIABLE
-from ortune.catalogue.versions import too_old
+from ortune.catalogue.versions import why_too_old
 from ortune.errors import OrtuneError
 from ortune.measuring.application import RECORDED, Application, Variant
 from ortune.measuring.application_models import (
     Rewriter,
-    Rewritten,
+    RewrittenAppModel,
     busiest,
     proposed,
     providers_for,
@@ -40,7 +40,7 @@ from ortune.search import application as search
 from ortune.search.waiting import quiet_cpus
 from ortune.verbs._app_tune import figures
 from ortune.verbs._app_tune.part import seen_of
-from ortune.verbs._app_tune.plays import Plays, Stopped
+from ortune.verbs._app_tune.plays import Plays, SearchStopped
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
 AGAIN = "again"
@@ -50,7 +50,7 @@ SPARE = 1.15
 """Factor on the expected time of plays, because they take longer if the machine becomes busier."""
 
 
-class Search:
+class ApplicationSearch:
     """The search of one recording.
 
     Attributes:
@@ -73,13 +73,13 @@ class Search:
         self.candidates: list[AppCandidate] = []
         self.n_stages = 0
         self.rewriter = Rewriter(application)
-        self.rewritten: dict[int, Rewritten] = {}
+        self.rewritten: dict[int, RewrittenAppModel] = {}
         self.confirmation: AppConfirmation | None = None
 
     @property
     def busy(self) -> bool:
         """Whether other programs used the CPUs during the plays, by the median over plays."""
-        most = quiet_cpus(self.opened.machine.seen)
+        most = quiet_cpus(self.opened.machine.trial_host)
         return bool(self.plays.used_cpus) and float(np.median(self.plays.used_cpus)) > most
 
     def pilot(self) -> None:
@@ -87,7 +87,7 @@ class Search:
 
         Raises:
             MeasurementError: The recorded calls do not run.
-            Stopped: The user stopped the search.
+            SearchStopped: The user stopped the search.
         """
         self.plays.required(self.plays.play(self.base))
         self.plays.took_s.clear()  # Caches were cold.
@@ -100,9 +100,9 @@ class Search:
         """Play a part of the recording so short that a number of plays fits in the rest of the budget, if possible."""
         self.plays.take_part(self.opened.budget.left_s / (SPARE * n_plays))
 
-    def seen(self) -> search.Seen:
+    def seen(self) -> search.ApplicationFacts:
         """Return the properties of the recording that determine the stages."""
-        cpus = self.opened.machine.seen.effective_cpus
+        cpus = self.opened.machine.trial_host.effective_cpus
         of_models = [len(names) for _, names in self.provider_stages]
         of_models += [len(sets) for _, sets in self.model_stages]
         return seen_of(self.application, self.plays.played, cpus, self.base.settings, of_models)
@@ -131,7 +131,7 @@ class Search:
 
         Raises:
             MeasurementError: The kept configuration failed.
-            Stopped: The user stopped the search.
+            SearchStopped: The user stopped the search.
         """
         stages = search.stages(self.seen())
         self.n_stages = len(stages) + len(self.provider_stages) + len(self.model_stages)
@@ -278,7 +278,7 @@ class Search:
     def _model_stage(self, index: int, sets: Sequence[Sequence[RewriteSpec]]) -> None:
         """Test rewritten forms of a model on top of the kept changes, and keep the best if it is worth it."""
         name = self.application.paths[index].name
-        made: dict[str, Rewritten] = {}
+        made: dict[str, RewrittenAppModel] = {}
         for number, specs in enumerate(sets):
             try:
                 limit_s = max(10.0, REWRITING_SHARE * self.opened.budget.left_s)
@@ -289,7 +289,7 @@ class Search:
             number: replace(self.kept, models={**self.kept.models, index: each.path})
             for number, each in made.items()
         }
-        self.opened.replay.pass_on()  # A rewrite is not a trial, but its time counts.
+        self.opened.replay.record_other_work()  # A rewrite is not a trial, but its time counts.
         tried = {number: figures.rewriting(name, each.specs) for number, each in made.items()}
         best = self._best_of_model(arms, tried)
         if best:
@@ -320,7 +320,7 @@ class Search:
         alone = replace(self.kept, settings={}) == Variant(name="kept") and set(self.kept.settings) == {
             THREADS.name
         }
-        known = all(version and not too_old(VARIABLE, version) for version in versions)
+        known = all(version and not why_too_old(VARIABLE, version) for version in versions)
         if alone and known and not self.base.settings and not any(THREADS.name in each for each in own):
             value = str(self.kept.settings[THREADS.name])
             self.kept = Variant(name="kept", variables={VARIABLE.key: value})
@@ -361,7 +361,7 @@ class Search:
             wall=figures.ratio(wall),
             same_cpu=figures.ratio(same_cpu),
             same_wall=figures.ratio(same_wall),
-            same_ok=search.same(again[0], base[0]) and (self.busy or search.same(again[1], base[1])),
+            same_ok=search.is_same(again[0], base[0]) and (self.busy or search.is_same(again[1], base[1])),
             memory=figures.memory(plays["kept"], plays[RECORDED]),
             outputs=difference,
         )
@@ -372,7 +372,7 @@ class Search:
             if not outputs[name].is_dir():  # A resumed session has only the times of these plays.
                 trial = self.application.play(self.plays.played, variant, outputs[name])
                 if trial is None:
-                    raise Stopped
+                    raise SearchStopped
                 if isinstance(trial, TrialError):
                     self.plays.required(trial)
         differences = []
@@ -393,5 +393,5 @@ class Search:
                 places[side] = place
             refs = [ref for ref in base.refs if all((place / ref.name).is_dir() for place in places.values())]
             if refs:
-                differences.append(base.comparer.compared(places["a"], places["b"], refs, None))
+                differences.append(base.comparer.difference(places["a"], places["b"], refs, None))
         return worst_of(differences) if differences else None

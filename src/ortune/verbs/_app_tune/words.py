@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from ortune.catalogue import knobs
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.durations import as_option
 from ortune.printable import operand
 from ortune.records import Envelope, assignment
@@ -33,7 +33,7 @@ def changes(result: AppTuneResult) -> str:
 
 
 def _placed(model: str, provider: str) -> str:
-    return f"{model} on {short(provider)}"
+    return f"{model} on {short_name(provider)}"
 
 
 def _rewritten(model: str, rewrites: Sequence[str]) -> str:

@@ -36,7 +36,7 @@ Configure = Callable[[dict[str, Any]], Configured | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Batch:
+class ModelBatch:
     """One command on several models.
 
     Attributes:
@@ -186,7 +186,7 @@ def batch(
     configure: Configure | None = None,
     *,
     always: bool = False,
-) -> tuple[Batch | None, dict[str, Any]]:
+) -> tuple[ModelBatch | None, dict[str, Any]]:
     """Return the batch (None for one model on this machine) and the option values, with the model if it is one.
 
     Args:
@@ -219,7 +219,7 @@ def batch(
     alone = not always and not asked.get(EACH) and not hosts and not on
     if alone and len(texts) == 1 and not names_several(texts[0]):
         return None, asked | {model.name: texts[0]}
-    given = Batch(
+    given = ModelBatch(
         verb=verb,
         argument=model.name,
         texts=tuple(texts),

@@ -14,8 +14,8 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Configured, Envelope
 from ortune.show.verb_modules import module_of
 from ortune.step import Step
-from ortune.verbs._shared.attempt import attempted
-from ortune.verbs._shared.groups import Resumable
+from ortune.verbs._shared.attempt import result_or_error
+from ortune.verbs._shared.groups import ResumeOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +94,7 @@ class Jobs(Protocol):
         ...
 
 
-class Executor(Protocol):
+class JobExecutor(Protocol):
     """Runs jobs and yields each with its answer, in any order."""
 
     def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
@@ -115,7 +115,7 @@ def here(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
 def run_one(job: Job, watcher: Watcher) -> Done:
     """Run one job in this thread, on the host that is assigned to the thread; an ``OrtuneError`` becomes its answer."""
     clock = Stopwatch()
-    answer = attempted(partial(_run, job, watcher, clock), watcher.say)
+    answer = result_or_error(partial(_run, job, watcher, clock), watcher.say)
     return Done(job=job, answer=answer, spent_s=clock.spent_s)
 
 
@@ -133,7 +133,7 @@ def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
         step=lambda step: watcher.step(job.of_all(step)),
     )
     modules = module_of(job.verb, "run"), module_of(job.verb, "options")
-    if job.resumes and issubclass(modules[1].Options, Resumable):
+    if job.resumes and issubclass(modules[1].Options, ResumeOptions):
         try:
             return verbs.run_verb(
                 modules[0], modules[1].Options(**job.values, resume="newest"), told, clock=clock

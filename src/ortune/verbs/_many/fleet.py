@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ortune import monotonic
-from ortune.elsewhere import HostLost
+from ortune.assigned_host import HostLost
 from ortune.errors import OrtuneError
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope
@@ -32,7 +32,7 @@ SLOW, INVALID = "slow", "invalid"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Joined:
+class HostJoined:
     """Event: a host is available for the first time."""
 
     host: str
@@ -40,7 +40,7 @@ class Joined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lost:
+class LostHost:
     """Event: a host was lost, with its running job."""
 
     host: str
@@ -48,7 +48,7 @@ class Lost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
+class JobEnded:
     """Event: a job ended.
 
     Attributes:
@@ -66,14 +66,14 @@ class Ended:
     speed_ns: int = 0
 
 
-Event = Joined | Lost | Ended
+Event = HostJoined | LostHost | JobEnded
 
 
 class Cluster(Protocol):
     """Hosts that run jobs and report events."""
 
     def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Start a job on a free host; it ends with an ``Ended`` event of this number."""
+        """Start a job on a free host; it ends with an ``JobEnded`` event of this number."""
         ...
 
     def wait(self, limit_s: float) -> Sequence[Event]:
@@ -206,19 +206,19 @@ class Fleet:
             yield _lost(job, words.no_host_left(kind))
 
     def _handle(self, event: Event, watcher: Watcher) -> Iterator[Done]:
-        if isinstance(event, Joined):
+        if isinstance(event, HostJoined):
             host = self._hosts[event.host] = _Host(kind=event.kind)
             self._fit.setdefault(event.kind, {})[event.host] = host
             self._free.setdefault(event.kind, deque()).append(event.host)
             return
         known = self._hosts.get(event.host)
-        if known is None or (isinstance(event, Ended) and event.number != known.number):
+        if known is None or (isinstance(event, JobEnded) and event.number != known.number):
             return  # a duplicate answer, or one of a host that was lost before
         host = known
         waiting, host.runs, host.number = host.runs, None, 0
         self._n_running -= waiting is not None
-        if isinstance(event, Lost) or isinstance(event.answer, HostLost):
-            why = event.why if isinstance(event, Lost) else str(event.answer)
+        if isinstance(event, LostHost) or isinstance(event.answer, HostLost):
+            why = event.why if isinstance(event, LostHost) else str(event.answer)
             watcher.say(words.host_lost(event.host, why))
             self._remove(event.host)
             if waiting is not None:

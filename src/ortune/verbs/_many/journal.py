@@ -20,7 +20,7 @@ from ortune.records import Envelope, ManyResult, ModelRow
 from ortune.show.verb_modules import MANY, module_of
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
-from ortune.verbs._many.batch import Batch, Item
+from ortune.verbs._many.batch import Item, ModelBatch
 from ortune.verbs._shared.spelling import path, words
 
 BEGUN, ROW, DOCUMENT = "model-begun", "model-row", "model-document"
@@ -79,7 +79,7 @@ class Journal:
         UsageError: There is no interrupted session of these models to resume.
     """
 
-    def __init__(self, batch: Batch, template: Any, watcher: Watcher) -> None:
+    def __init__(self, batch: ModelBatch, template: Any, watcher: Watcher) -> None:
         self.log = SessionLog(None, "")
         self.rows: dict[Item, ModelRow] = {}
         self.begun: dict[Item, Begun] = {}
@@ -184,7 +184,7 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
         return None
 
 
-def _key(batch: Batch, template: Any) -> str:
+def _key(batch: ModelBatch, template: Any) -> str:
     """Return a hash of the models, the options except the budget, and the hosts, which identifies a session."""
     question: tuple[Any, ...] = (
         __version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")),

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ortune import elsewhere, monotonic
-from ortune.cluster.ray_cluster import RESOURCE, Node, RayCluster, joined
+from ortune import assigned_host, monotonic
+from ortune.assigned_host import HostLost
+from ortune.cluster.ray_cluster import RESOURCE, ClusterNode, RayCluster, joined
 from ortune.cluster.ray_host import RayHost
-from ortune.elsewhere import HostLost
 from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.records import Runtime
 from ortune.runtimes.runtimes import find_runtime
 from ortune.verbs._many import words
-from ortune.verbs._many.batch import Batch
+from ortune.verbs._many.batch import ModelBatch
 from ortune.verbs._many.executor import Done, Job, run_one
-from ortune.verbs._many.fleet import Ended, Event, Fleet, Joined, Lost
+from ortune.verbs._many.fleet import Event, Fleet, HostJoined, JobEnded, LostHost
 from ortune.verbs._shared.hosts import HostOption, address, labels
 
 LOOK_S = 5.0
@@ -44,7 +44,7 @@ class _Ready:
 
 
 @contextlib.contextmanager
-def fleet(batch: Batch, watcher: Watcher) -> Iterator[tuple[Batch, Fleet]]:
+def fleet(batch: ModelBatch, watcher: Watcher) -> Iterator[tuple[ModelBatch, Fleet]]:
     """Join the cluster and yield the batch with the kinds of hosts as its hosts, and the executor for them.
 
     Raises:
@@ -192,15 +192,15 @@ class RayHosts:
             return  # calls to the hosts show whether they are reachable
         for node_id in self._nodes.keys() - nodes.keys():
             host = self._nodes[node_id]
-            host.lose("its node left the cluster")
+            host.mark_lost("its node left the cluster")
             if host.node.name not in self._busy:
-                self._first.append(Lost(host=host.node.name, why="its node left the cluster"))
+                self._first.append(LostHost(host=host.node.name, why="its node left the cluster"))
                 self._nodes.pop(node_id)
         for node_id in nodes.keys() - self._nodes.keys():
             host = self._nodes[node_id] = RayHost(self._cluster, nodes[node_id])
             threading.Thread(target=self._prepare, args=(host,), daemon=True).start()
 
-    def _selection(self, node: Node) -> str | None:
+    def _selection(self, node: ClusterNode) -> str | None:
         """Return the first selection that matches a node's labels; None if none does."""
         for text, wanted in self._selections.items():
             if wanted.items() <= node.labels.items():
@@ -217,7 +217,7 @@ class RayHosts:
 
     def _prepare(self, host: RayHost) -> None:
         """Examine a host and queue the result; runs in a separate thread."""
-        elsewhere.assigned.set(host)
+        assigned_host.assigned.set(host)
         try:
             niceness = host.niceness()
             self._came.put(_Ready(host=host, found=find_runtime(), niceness=niceness))
@@ -249,7 +249,7 @@ class RayHosts:
         if ready.niceness > 0:
             self._watcher.say(words.niced(name, ready.niceness))
         self._used[name] = ready.host
-        self._first.append(Joined(host=name, kind=self._kinds[self._kind(ready)]))
+        self._first.append(HostJoined(host=name, kind=self._kinds[self._kind(ready)]))
 
     def _refuse(self, host: RayHost, error: OrtuneError) -> None:
         """Release a host that cannot be used, with a sentence once; after ``HostLost`` it is examined again later."""
@@ -264,7 +264,7 @@ class RayHosts:
 
     def _note(self, event: Event) -> None:
         """Update the running and used hosts after an event."""
-        if isinstance(event, Ended):
+        if isinstance(event, JobEnded):
             self._busy.pop(event.host, None)
             if isinstance(event.answer, HostLost):
                 host = self._used.pop(event.host, None)
@@ -274,7 +274,7 @@ class RayHosts:
 
     def _run(self, host: RayHost, name: str, number: int, job: Job, watcher: Watcher) -> None:
         """Run a job and queue its end; runs in a separate thread."""
-        elsewhere.assigned.set(host)
+        assigned_host.assigned.set(host)
         host.take_speed_ns()
         told = replace(
             watcher,
@@ -295,5 +295,5 @@ class RayHosts:
                 answer = lost
         speed_ns = 0 if isinstance(answer, HostLost) else host.take_speed_ns()
         self._came.put(
-            Ended(host=name, number=number, answer=answer, spent_s=done.spent_s, speed_ns=speed_ns)
+            JobEnded(host=name, number=number, answer=answer, spent_s=done.spent_s, speed_ns=speed_ns)
         )

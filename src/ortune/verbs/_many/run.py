@@ -12,7 +12,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from ortune import __version__, files, monotonic, verbs
-from ortune.elsewhere import HostLost
+from ortune.assigned_host import HostLost
 from ortune.errors import Interrupted, MeasurementError, OrtuneError, StoreError
 from ortune.measuring.document import document
 from ortune.measuring.watcher import Watcher
@@ -21,13 +21,13 @@ from ortune.show.verb_modules import MANY, module_of
 from ortune.step import Step
 from ortune.targets.machine import Machine
 from ortune.verbs._many import words as many_words
-from ortune.verbs._many.batch import Batch, Item
+from ortune.verbs._many.batch import Item, ModelBatch
 from ortune.verbs._many.best import best_hosts, with_cost
-from ortune.verbs._many.executor import Done, Executor, Job, here
+from ortune.verbs._many.executor import Done, Job, JobExecutor, here
 from ortune.verbs._many.fleet import Fleet
 from ortune.verbs._many.journal import Begun, Journal, state
 from ortune.verbs._shared import exports
-from ortune.verbs._shared.attempt import attempted
+from ortune.verbs._shared.attempt import result_or_error
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
 
@@ -35,7 +35,9 @@ LEAST_S = 0.001
 """Minimum budget of a model; the command reports that it is too small."""
 
 
-def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) -> Envelope[ManyResult]:
+def run(
+    batch: ModelBatch, watcher: Watcher | None = None, execute: JobExecutor = here
+) -> Envelope[ManyResult]:
     """Run a command on each model and return the document of all.
 
     The row of a model that fails has its error. If the user stops the command, finished answers are kept.
@@ -54,7 +56,7 @@ def run(batch: Batch, watcher: Watcher | None = None, execute: Executor = here) 
     return _answered(batch, watch, execute)
 
 
-def _answered(batch: Batch, watch: Watcher, execute: Executor) -> Envelope[ManyResult]:
+def _answered(batch: ModelBatch, watch: Watcher, execute: JobExecutor) -> Envelope[ManyResult]:
     """Run a command with known hosts, with its journal and exports."""
     template = batch.template()
     page = path(batch.values.get("report"))
@@ -81,7 +83,7 @@ class _Run:
 
     def __init__(
         self,
-        batch: Batch,
+        batch: ModelBatch,
         template: Any,
         watch: Watcher,
         journal: Journal,
@@ -98,7 +100,7 @@ class _Run:
         self._numbers = {item: number for number, item in enumerate(batch.items, start=1)}
         self._began_s = monotonic.now_s()
 
-    def answer(self, execute: Executor) -> Envelope[ManyResult]:
+    def answer(self, execute: JobExecutor) -> Envelope[ManyResult]:
         """Run the models without a stored answer and return the document of all."""
         self.rows.update(self.journal.rows)
         if self.page is not None or self.batch.values.get("export"):
@@ -216,7 +218,7 @@ class _Run:
         """Return a model's row and its document; for an error, a document that contains it."""
         if isinstance(answered, OrtuneError):
             return _failed(job, answered)
-        row = attempted(partial(_of_document, job, answered), self.watch.say)
+        row = result_or_error(partial(_of_document, job, answered), self.watch.say)
         if isinstance(row, OrtuneError):
             return _failed(job, row)
         error = answered.error.what if answered.error else ""
@@ -228,7 +230,7 @@ class _Run:
         """Add an answer to the rows, pages and exports, and return its row with the path of its page."""
         if self.page is not None and envelope.result is not None:
             place = _page(self.page, Path(row.path).stem, self._pages)
-            trouble = attempted(partial(_write_page, envelope, place), self.watch.say)
+            trouble = result_or_error(partial(_write_page, envelope, place), self.watch.say)
             if trouble is None:
                 row = msgspec.structs.replace(row, page=str(place))
             else:

@@ -10,10 +10,10 @@ from pathlib import Path
 from ortune.durations import in_words
 from ortune.printable import visible
 from ortune.records import BestHost, Envelope, Host, ManyResult, ModelRow, RowFigure, RowUnit
-from ortune.show.answer_commands import lines, told_line
+from ortune.show.answer_commands import lines, report_line
 from ortune.show.document import Cell, Code, Column, Document, Head, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.headline import PROVEN, count
-from ortune.show.numbers import change, duration, memory, percent, shorten_end, span, three
+from ortune.show.numbers import change, duration, memory, percent, shorten_end, significant, span
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs._many.best import COST, RATE
 
@@ -194,7 +194,7 @@ def _machines(result: ManyResult) -> list[tuple[str, str]]:
 def _best(best: BestHost) -> str:
     """Return the best machine of a model and its gain with the interval, or that the two best do not differ clearly."""
     cost = best.figure == COST
-    if not best.told_apart:
+    if not best.is_clear:
         return f"{best.host} and {best.other} cannot be told apart{' by cost' if cost else ''}"
     assert best.ratio_low is not None and best.ratio_high is not None
     gain, least, most = (percent(1 - ratio, 0) for ratio in (best.ratio, best.ratio_high, best.ratio_low))
@@ -284,7 +284,7 @@ def _figure(figure: RowFigure) -> tuple[str, str]:
 
 
 def _per_second(value: float) -> str:
-    return f"{three(value) if value < 1000 else f'{value:,.0f}'}/s"
+    return f"{significant(value) if value < 1000 else f'{value:,.0f}'}/s"
 
 
 def _cost(value: float) -> str:
@@ -332,7 +332,7 @@ def _page_folder(result: ManyResult) -> str:
 def _next(envelope: Envelope[ManyResult]) -> list[str]:
     """Return the commands that resume the missing models and show the stored answers."""
     result = envelope.result
-    return [*([result.resume] if result.resume else []), *lines(told_line(result.session, envelope.store))]
+    return [*([result.resume] if result.resume else []), *lines(report_line(result.session, envelope.store))]
 
 
 STORED = StoredKind(

@@ -68,7 +68,7 @@ def application_of(
     return application
 
 
-def require_taken(options: Any, more: Collection[str]) -> None:
+def require_applicable(options: Any, more: Collection[str]) -> None:
     """Check that no option was passed that applies only to a single model.
 
     Raises:

@@ -12,7 +12,7 @@ from ortune.errors import OrtuneError, internal
 T = TypeVar("T")
 
 
-def attempted(action: Callable[[], T], say: Callable[[str], None]) -> T | OrtuneError:
+def result_or_error(action: Callable[[], T], say: Callable[[str], None]) -> T | OrtuneError:
     """Return the result of an action, or the error that it raised.
 
     An exception that ortune did not raise on purpose becomes an internal error, and with ``ORTUNE_DEBUG`` the traceback

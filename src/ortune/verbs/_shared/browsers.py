@@ -9,7 +9,7 @@ from typing import Annotated
 from ortune.catalogue.providers import WEB_WASM as WASM
 from ortune.errors import UsageError
 from ortune.objectives import OF_MEMORY, Objective
-from ortune.verbs._shared.groups import InBrowser
+from ortune.verbs._shared.groups import BrowserOptions
 from ortune.verbs._shared.spelling import RUN, Option, option_fields
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
@@ -18,7 +18,7 @@ UNKNOWN_THERE = (*OF_MEMORY, "cpu", "cold-start", "first-result")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listening(InBrowser):
+class Listening(BrowserOptions):
     """Options of a server that waits for a browser on another device."""
 
     address: Annotated[

@@ -72,7 +72,7 @@ def with_bundle(
     lacking: ErrorInfo | None = None
     if info.plain_model:
         # Pasted as they are, the lines must load the model that was measured, whose place is known only now.
-        code = pasted.of_rewritten(baseline, result.winner, str(path / info.model))
+        code = pasted.rewritten_loading_lines(baseline, result.winner, str(path / info.model))
         result = msgspec.structs.replace(result, code=code)
         try:
             files.write(report, render(msgspec.structs.replace(envelope, result=result)))

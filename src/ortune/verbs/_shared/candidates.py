@@ -23,7 +23,7 @@ Candidate = tuple[str, str]
 """A word and its description; "" if the word explains itself."""
 
 
-def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
+def completer_of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
     """Return a function that completes the values of an option or argument; None if the shell completes files."""
     from ortune.verbs._shared.spelling import Argument, Option
 
@@ -35,10 +35,10 @@ def of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
     choices = [c for c in get_args(field.type) if isinstance(c, str)] or re.findall(
         r"[\w-]+", metavar if re.fullmatch(r"\[?[a-z]+(\|[a-z]+)+\]?", metavar) else ""
     )
-    return among(choices) if choices else None
+    return completer_among(choices) if choices else None
 
 
-def among(words: Iterable[str]) -> Callable[[str], list[Candidate]]:
+def completer_among(words: Iterable[str]) -> Callable[[str], list[Candidate]]:
     """Return a function that completes one of the given words."""
     return _listed(lambda _: ((word, "") for word in words))
 
@@ -100,7 +100,7 @@ def _one_target(_: str) -> Iterator[Candidate]:
 def _runtimes(_: str) -> Iterator[Candidate]:
     from ortune.runtimes import made
 
-    return ((environment.name, "") for environment in made.made())
+    return ((environment.name, "") for environment in made.installed())
 
 
 def _rules(_: str) -> Iterator[Candidate]:

@@ -80,9 +80,9 @@ def with_tolerance(
 
         feeds = replace(feeds, tolerance=parse(tolerance))
     if metric is not None:
-        from ortune.measuring.metric import checked
+        from ortune.measuring.metric import valid_metric
 
-        feeds = replace(feeds, metric=checked(metric))
+        feeds = replace(feeds, metric=valid_metric(metric))
     if bool(feeds.metric) != bool(feeds.tolerance and feeds.tolerance.of_metric):
         raise UsageError(
             "--metric and --tolerance 'metric>=...' only work together",
@@ -103,7 +103,7 @@ def with_pod(feeds: InputOptions, cpus: float | None, memory: str | float | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feeding:
+class FeedOptions:
     """Inputs of a model, and the root of all groups.
 
     A group that adds to the inputs or to the terms of a measurement extends ``read_feeds`` or ``terms``.
@@ -160,7 +160,7 @@ class Feeding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Configured(Feeding):
+class PlanOptions(FeedOptions):
     """Settings, plan and target of a model."""
 
     set: Settings = ()
@@ -190,7 +190,7 @@ class Configured(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InBrowser(Feeding):
+class BrowserOptions(FeedOptions):
     """The browser, and the onnxruntime-web in it."""
 
     ort_web: OrtWeb = ""
@@ -211,7 +211,7 @@ class InBrowser(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Downloaded(InBrowser):
+class DownloadOptions(BrowserOptions):
     """Network speed at which a page's users download its files."""
 
     network: Network = "10mbit"
@@ -223,7 +223,7 @@ class Downloaded(InBrowser):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePlan(InBrowser, Configured):
+class OnePlanOptions(BrowserOptions, PlanOptions):
     """One plan, and the onnxruntime that runs it."""
 
     runtime: RuntimeOption = None
@@ -235,7 +235,7 @@ class OnePlan(InBrowser, Configured):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stored(Feeding):
+class StoreOptions(FeedOptions):
     """Options of a measurement that is stored."""
 
     no_wait: NoWait = False
@@ -265,7 +265,7 @@ class Stored(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budgeted(Stored):
+class BudgetOptions(StoreOptions):
     """Options of a measurement of a workload within a budget."""
 
     workload: WorkloadFile = None
@@ -318,14 +318,14 @@ class Budgeted(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resumable(Budgeted):
+class ResumeOptions(BudgetOptions):
     """Options of a measurement that can be resumed after an interruption."""
 
     resume: Resume = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exported(Feeding):
+class ExportOptions(FeedOptions):
     """Options of a result that is also exported as a table or as JSON lines."""
 
     export: Export = ()
@@ -339,14 +339,14 @@ class Exported(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Each(Exported):
+class EachModelOptions(ExportOptions):
     """Options of a measurement of each of several models."""
 
     budget_each: BudgetEach = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load(Feeding):
+class LoadOptions(FeedOptions):
     """Load of a model (callers, sessions, pauses), and its limits of CPU and memory."""
 
     gap: Gap = "0"
@@ -367,7 +367,7 @@ class Load(Feeding):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneBench(Resumable, OnePlan):
+class OneBenchOptions(ResumeOptions, OnePlanOptions):
     """Options of a bench of one plan."""
 
     model: Annotated[

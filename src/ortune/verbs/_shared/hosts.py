@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import HostLabels, Hosts, On, Prices
-from ortune.verbs._shared.groups import Each
+from ortune.verbs._shared.groups import EachModelOptions
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 MOST = 100
@@ -81,7 +81,7 @@ def labels(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hosted(Each):
+class HostOptions(EachModelOptions):
     """Options of a measurement that may run on several machines."""
 
     host: Hosts = ()

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune.records import Block, Comparison, Host, Plan
 from ortune.search.blocks import BASE
-from ortune.search.waiting import Again, differ_in_threads, judged
+from ortune.search.waiting import Again, differ_in_threads, with_other_programs
 from ortune.show import others_words
 
 
@@ -36,7 +36,9 @@ def with_others(
         base: The baseline.
     """
     favours = differ_in_threads(*plans)
-    comparison = judged(comparison, blocks, statistic, host, again, arm=arm, base=base, favours=favours)
+    comparison = with_other_programs(
+        comparison, blocks, statistic, host, again, arm=arm, base=base, favours=favours
+    )
     return worded(comparison) or comparison
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ortune import targets
 from ortune.catalogue.providers import CPU
 from ortune.errors import RuntimeNotFound, UsageError
-from ortune.measuring.sides import Resolved, in_place
+from ortune.measuring.sides import ResolvedSide, with_web_or_node
 from ortune.records import Plan, Runtime
 from ortune.runtimes import made
 from ortune.targets import Target
@@ -35,8 +35,8 @@ def named(text: str | None) -> tuple[str, ...]:
 
 
 def with_targets(
-    side: Resolved, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
-) -> Resolved:
+    side: ResolvedSide, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
+) -> ResolvedSide:
     """Return the side with a runtime for each target that its own runtime does not support, installing missing ones.
 
     Raises:
@@ -57,8 +57,8 @@ def with_targets(
 
 
 def usable_here(
-    side: Resolved, say: Callable[[str], None], *, alone: bool = False, install: bool = False
-) -> Resolved:
+    side: ResolvedSide, say: Callable[[str], None], *, alone: bool = False, install: bool = False
+) -> ResolvedSide:
     """Return the side with a runtime for each other target that bundles support and that runs here.
 
     Emulated devices are skipped, since their times are not real.
@@ -79,7 +79,7 @@ def usable_here(
             if report.usable and not report.emulated:
                 runtimes[target.name] = side.runtime
     # What the side's own runtime has needs no other package, so environments that ortune made come second.
-    there = [] if alone else [environment for environment in made.made() if not environment.emulated]
+    there = [] if alone else [environment for environment in made.installed() if not environment.emulated]
     runtimes |= {
         environment.name: environment.runtime
         for environment in there
@@ -91,7 +91,7 @@ def usable_here(
         for addition in made.addable():
             if addition.name in {t.name for t in wanted} - set(runtimes):
                 try:
-                    one = made.require(addition.name, say)
+                    one = made.require_installed(addition.name, say)
                 except RuntimeNotFound as error:
                     say(f"{addition.name} is skipped: {error.what}")
                     skipped.append(addition.name)
@@ -107,7 +107,7 @@ def usable_here(
 
 def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
     """Report the targets that are not compared although all were requested, grouped by reason."""
-    emulated = {environment.name for environment in made.made() if environment.emulated}
+    emulated = {environment.name for environment in made.installed() if environment.emulated}
     names: dict[str, list[str]] = {}
     for target in others:
         builds = target.provider.builds
@@ -123,7 +123,7 @@ def _runtime(
 ) -> Runtime:
     report = target.discover(own, browser)
     if report.usable:
-        return in_place(own, Plan(providers=target.providers), browser or BrowserSetup())
+        return with_web_or_node(own, Plan(providers=target.providers), browser or BrowserSetup())
     if not target.provider.builds:
         raise RuntimeNotFound(
             report.why, where=f"--targets {target.name}", do="pass a build that has it: --runtime PATH"

@@ -12,10 +12,10 @@ from typing import TypeVar
 from ortune import __version__
 from ortune.inputs.recording_file import split
 from ortune.measuring.opening import Experiment, open_experiment
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.measuring.watcher import Watcher
 from ortune.records import PROTOCOL_VERSION, Envelope, Record
-from ortune.verbs._shared.groups import Budgeted, Feeding
+from ortune.verbs._shared.groups import BudgetOptions, FeedOptions
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path, words
 
@@ -23,7 +23,9 @@ R = TypeVar("R", bound=Record)
 
 
 @contextlib.contextmanager
-def experiment(verb: str, options: Feeding, watch: Watcher, *, timed: bool = True) -> Iterator[Experiment]:
+def experiment(
+    verb: str, options: FeedOptions, watch: Watcher, *, timed: bool = True
+) -> Iterator[Experiment]:
     """Open the experiment that a verb's options describe.
 
     Args:
@@ -36,10 +38,10 @@ def experiment(verb: str, options: Feeding, watch: Watcher, *, timed: bool = Tru
         yield opened
 
 
-def go_on(
+def begin_or_resume(
     opened: Experiment,
-    options: Feeding,
-    sides: Sequence[Resolved],
+    options: FeedOptions,
+    sides: Sequence[ResolvedSide],
     resume: str | None,
     files: Sequence[Path] = (),
     /,
@@ -76,7 +78,7 @@ def go_on(
         PROTOCOL_VERSION,
         words(options),
         builds,
-        opened.machine.seen.fingerprint,
+        opened.machine.trial_host.fingerprint,
         [_stamp(file) for file in read],
     )
     shas = " ".join(f"{side.model.info.sha256} {side.plan.id}" for side in sides)
@@ -95,13 +97,13 @@ def _stamp(inputs: Path | None) -> str:
     return repr([(str(f), f.stat().st_size, f.stat().st_mtime_ns) for f in files if f.is_file()])
 
 
-def keep(opened: Experiment, options: Budgeted, envelope: Envelope[R]) -> Envelope[R]:
+def store_result(opened: Experiment, options: BudgetOptions, envelope: Envelope[R]) -> Envelope[R]:
     """Store the result, and write the page of ``--report``.
 
     Raises:
         UsageError: The page cannot be written; the result is stored.
     """
-    envelope = opened.keep(envelope)
+    envelope = opened.store_answer(envelope)
     page = path(options.report)
     if page is not None:
         write_page(envelope, page, opened.watch, opened.log)

@@ -7,11 +7,11 @@ from functools import cached_property
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import ResumeModels, StoreFolder
-from ortune.verbs._shared.groups import Exported
+from ortune.verbs._shared.groups import ExportOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptRows(Exported):
+class KeptRows(ExportOptions):
     """Options of a command on several models that stores each result until all are complete."""
 
     resume: ResumeModels = None

@@ -7,7 +7,7 @@ import numpy as np
 from ortune.records import BUSY, Comparison, Plan, Refused
 from ortune.search.blocks import BASE, failures, log_ratios, measured
 from ortune.search.figures import describe
-from ortune.search.guards import over, waived
+from ortune.search.guards import over_memory, waived
 from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.show import others_words
@@ -40,7 +40,7 @@ def decide(
     search: Search, against_default: Comparison | None, current: Comparison | None
 ) -> tuple[Plan, Refused | None]:
     """Return the plan to ship, and the race's leader if it was refused."""
-    race, stays = search.race, unchanged(search)
+    race, stays = search.race, running_plan(search)
     if search.winner is None or against_default is None:
         return stays, None
     plan, leader = search.winner.plan, search.winner.plan.describe()
@@ -52,7 +52,7 @@ def decide(
     failed = [g.figure for g in deciding.guards if g.failed and g.figure not in allowed]
     alone = search.comparison_alone()
     fell = failures(search.alone, search.winner.arm)
-    peak = over(measured(search.confirmation, search.winner.arm), race.limit_bytes)
+    peak = over_memory(measured(search.confirmation, search.winner.arm), race.limit_bytes)
     # What fails alone or is slower alone is kept out first, however fast it was beside other processes.
     if fell:
         why = tuned_words.fell_alone(leader, name, fell[-1].reason)
@@ -103,7 +103,7 @@ def rejected(search: Search) -> str:
     """Return a note on the fastest plan rejected because another figure got worse; "" if there is none."""
     least = float(np.log1p(-search.race.worth))
     if search.default_worsens:
-        ratios = log_ratios(search.race.seen, BASE, search.judgement.statistic, base=CURRENT)
+        ratios = log_ratios(search.race.all_blocks, BASE, search.judgement.statistic, base=CURRENT)
         if len(ratios) and (middle := float(np.median(ratios))) < least:
             return tuned_words.rejected(
                 tuned_words.DEFAULT,
@@ -114,19 +114,21 @@ def rejected(search: Search) -> str:
             )
     # Only what beats both what is worth a change and the plan that is shipped is news to anybody.
     if search.winner is not None:
-        least = min(least, search.winner.middle)
+        least = min(least, search.winner.median_log_ratio)
     worse = [
-        e for e in search.race.entries.values() if e.status == "eliminated" and e.worsens and e.middle < least
+        e
+        for e in search.race.entries.values()
+        if e.status == "eliminated" and e.worsens and e.median_log_ratio < least
     ]
     if not worse:
         return ""
-    best = min(worse, key=lambda e: e.middle)
-    ahead = 100 * np.expm1(best.middle)
+    best = min(worse, key=lambda e: e.median_log_ratio)
+    ahead = 100 * np.expm1(best.median_log_ratio)
     return tuned_words.rejected(
         best.plan.describe(), tuned_words.DEFAULT, ahead, len(best.ratios), best.worsens
     )
 
 
-def unchanged(search: Search) -> Plan:
+def running_plan(search: Search) -> Plan:
     """Return the plan that runs if nothing is changed: the current one, else the default."""
     return search.current if search.current is not None else search.default

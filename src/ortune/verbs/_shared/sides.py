@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Pairs, Rewrites
-from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.groups import OnePlanOptions
 from ortune.verbs._shared.hosts import HostOption
 from ortune.verbs._shared.hosts import parse as parse_hosts
 from ortune.verbs._shared.quantities import pairs
@@ -83,8 +83,8 @@ def _for_sides(
 
 @dataclass(frozen=True, kw_only=True)
 @_for_sides("ab")
-class _Named(OnePlan):
-    """A base and one side compared with it, and the options for each."""
+class _Named(OnePlanOptions):
+    """The models of a base and of one side, and their rewrites: the fields that ``TwoSides`` and ``Sides`` share."""
 
     a: Annotated[
         AnyPath,

@@ -16,42 +16,44 @@ def verdict(result: TuneResult) -> VerdictName:
     """Return the deciding comparison's verdict; "inconclusive" without one, or if a faster plan is not proposed."""
     if nothing_tested(result):
         return "nothing-tested"
-    claim = claimed(result)
+    claim = deciding_claim(result)
     if result.budget.exploratory or claim is None or claim.phase == "race":
         return "inconclusive"
-    return "inconclusive" if kept(result) and claim.verdict == "faster" else claim.verdict
+    return "inconclusive" if keeps_current(result) and claim.verdict == "faster" else claim.verdict
 
 
-def claimed(result: TuneResult) -> Comparison | None:
+def deciding_claim(result: TuneResult) -> Comparison | None:
     """Return the comparison that decides the answer: the winner's, or the leader's if the current plan is kept."""
-    return (result.refused.comparison if result.refused else None) if kept(result) else deciding(result)
+    return (
+        (result.refused.comparison if result.refused else None) if keeps_current(result) else deciding(result)
+    )
 
 
-def kept(result: TuneResult) -> bool:
+def keeps_current(result: TuneResult) -> bool:
     """Return whether the current plan is kept."""
-    return result.winner == (today(result) or result.default)
+    return result.winner == (current_plan(result) or result.default)
 
 
 def stays_best(result: TuneResult) -> bool:
     """Return whether the current plan is kept and a relevant gain would have been detected."""
-    return kept(result) and not result.budget.exploratory and standing(result) == "best"
+    return keeps_current(result) and not result.budget.exploratory and certainty(result) == "best"
 
 
-def fewer_bits(result: TuneResult) -> PrecisionRow | None:
+def winner_precision(result: TuneResult) -> PrecisionRow | None:
     """Return the measured precision of the winner's quantized model; None if it is not quantized."""
     winner = result.winner
     rows = [r for r in result.precision if r.within_ratio != 0 and r.plan.providers == winner.providers]
     return next((r for r in rows if r.plan.rewrites and r.plan.rewrites[-1] in winner.rewrites), None)
 
 
-def today(result: TuneResult) -> Plan | None:
+def current_plan(result: TuneResult) -> Plan | None:
     """Return the user's current plan; None if it is the untouched default."""
     return result.current if result.current != result.default else None
 
 
 def deciding(result: TuneResult) -> Comparison | None:
     """Return the comparison of the headline: against the current plan if there is one, else against the default."""
-    if today(result) is not None:
+    if current_plan(result) is not None:
         return result.against_current
     return result.against_default
 
@@ -60,7 +62,7 @@ def nothing_tested(result: TuneResult) -> bool:
     """Return whether no other configuration ran, which means that there is no answer."""
     compared = (result.against_default, result.against_current, result.refused)
     return (
-        not tried(result.candidates)
+        not plans_that_ran(result.candidates)
         and not result.failed_leader
         and all(comparison is None for comparison in compared)
     )
@@ -69,7 +71,7 @@ def nothing_tested(result: TuneResult) -> bool:
 Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
 
 
-def standing(result: TuneResult) -> Standing:
+def certainty(result: TuneResult) -> Standing:
     """Return how certain it is that nothing beats the plan that is kept.
 
     "best" requires that at least one plan ran and that the minimum detectable effect is known and small enough.
@@ -79,47 +81,47 @@ def standing(result: TuneResult) -> Standing:
         return "nothing-tested"
     if verdict == "faster":
         return "no-change"
-    least = least_seen(result)
-    ran = any(c.n_blocks for c in tried(result.candidates))
+    least = detectable_effect(result)
+    ran = any(c.n_blocks for c in plans_that_ran(result.candidates))
     missed = least is None or least > MOST_UNSEEN or not ran
     return "not-shown" if verdict == "inconclusive" or result.failed_leader or missed else "best"
 
 
-def left_out(candidates: Sequence[Candidate]) -> list[Candidate]:
+def untried_plans(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the proposed plans that were not tried for lack of time."""
     return [c for c in candidates if c.reason == "budget"]
 
 
-def tried(candidates: Sequence[Candidate]) -> list[Candidate]:
+def plans_that_ran(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the plans that ran at least once, except the default and the current plan."""
     return [c for c in candidates if c.status not in ("not-tried", "default", "current")]
 
 
 def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the plans with a valid time: correct outputs and no failure."""
-    ran = (c for c in tried(candidates) if c.ratio is not None)
+    ran = (c for c in plans_that_ran(candidates) if c.ratio is not None)
     return [c for c in ran if c.status not in ("failed", "wrong-output")]
 
 
-def least_seen(result: TuneResult) -> float | None:
+def detectable_effect(result: TuneResult) -> float | None:
     """Return the minimum detectable effect, as a share."""
     comparison = result.refused.comparison if result.refused else deciding(result)
     return comparison.smallest_effect_ratio if comparison else result.smallest_effect_ratio
 
 
-def mended(result: TuneResult) -> list[Finding]:
+def fixed_findings(result: TuneResult) -> list[Finding]:
     """Return the findings about the file that a rewrite fixes."""
     return [f for f in result.findings if f.plan is not None and f.plan.rewrites]
 
 
-def shipped(result: TuneResult, plan: Plan) -> bool:
+def is_in_winner(result: TuneResult, plan: Plan) -> bool:
     """Return whether the winner includes all rewrites of a plan."""
     return {s.name for s in plan.rewrites} <= {s.name for s in result.winner.rewrites}
 
 
 def base_name(result: TuneResult) -> str:
     """Return the name of the headline's baseline."""
-    return "current" if today(result) is not None else default_name(result)
+    return "current" if current_plan(result) is not None else default_name(result)
 
 
 def default_name(result: TuneResult) -> str:
@@ -131,10 +133,10 @@ def default_name(result: TuneResult) -> str:
     return "baseline" if _too_large(result) else "default"
 
 
-def corrected(result: TuneResult) -> bool:
+def only_corrects(result: TuneResult) -> bool:
     """Return whether the default is wrong, does not run or is too large, and setting the base is the only change."""
     replaced = result.wrong_default is not None or _too_large(result)
-    return replaced and today(result) is None and result.winner == result.default
+    return replaced and current_plan(result) is None and result.winner == result.default
 
 
 def _too_large(result: TuneResult) -> bool:

@@ -17,20 +17,20 @@ from ortune.show.numbers import change, detectable, factors, interval_name, perc
 from ortune.verbs._shared import within_memory_words
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs._shared.tune_facts import (
-    claimed,
-    corrected,
+    current_plan,
     deciding,
+    deciding_claim,
     default_name,
-    fewer_bits,
-    kept,
-    least_seen,
-    left_out,
+    detectable_effect,
+    keeps_current,
     measured_right,
     nothing_tested,
+    only_corrects,
+    plans_that_ran,
     stays_best,
-    today,
-    tried,
+    untried_plans,
     verdict,
+    winner_precision,
 )
 from ortune.verbs.tune.result import TuneResult
 
@@ -50,9 +50,9 @@ def limits(result: TuneResult) -> list[str]:
     wrong += within_memory_words.sentences(result)
     if nothing_tested(result) or result.budget.exploratory:
         return wrong
-    claim = claimed(result)
+    claim = deciding_claim(result)
     others = [claim.others.words] if claim is not None and claim.others is not None else []
-    if kept(result):
+    if keeps_current(result):
         return [*wrong, *others]
     return [*wrong, *others, *([result.caution] if result.caution else []), *_final(result)]
 
@@ -64,7 +64,7 @@ def _said(result: TuneResult) -> list[str]:
         return [why, *_rerun(result, why), *_runs_now(result)]
     if result.budget.exploratory:
         return _exploratory(result)
-    return _stays(result) if kept(result) else _gain(result)
+    return _stays(result) if keeps_current(result) else _gain(result)
 
 
 def _wrong_default(result: TuneResult) -> str:
@@ -101,8 +101,8 @@ def bounds(comparison: Comparison) -> str:
 
 def _final(result: TuneResult) -> list[str]:
     """Return the basis of a quantized winner's accuracy, which is not final if the inputs were few or generated."""
-    row = fewer_bits(result)
-    return [precision_words.rests_on(result.calibration, row)] if row and result.calibration else []
+    row = winner_precision(result)
+    return [precision_words.calibration_basis(result.calibration, row)] if row and result.calibration else []
 
 
 def gain_unit(ratio: float, statistic: str) -> str:
@@ -132,7 +132,7 @@ def _gain(result: TuneResult) -> list[str]:
     claim = deciding(result)
     if claim is None:
         return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
-    now = today(result) is not None
+    now = current_plan(result) is not None
     base, arrow, new = both_values(result).partition(" -> ")
     if arrow:
         both = f"{'current ' if now else ''}{base} -> {new}"
@@ -156,9 +156,9 @@ def _gain(result: TuneResult) -> list[str]:
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
     """Return the current configuration and the default's figure if they differ; with ``keep``, that it is kept."""
-    if corrected(result):
+    if only_corrects(result):
         return [f"set {result.default.describe()}"]
-    if today(result) is None:
+    if current_plan(result) is None:
         return ["keep the default"] if keep else []
     of, figures = two_sides.statistic_name(result.statistic), result.current_figures
     value = two_sides.value(figures, result.statistic) if figures is not None else ""
@@ -182,7 +182,7 @@ def _rerun(result: TuneResult, said: str) -> list[str]:
 
 def both_values(result: TuneResult) -> str:
     """Return the values before and after: "11.0 ms -> 9.90 ms"; "" without a comparison."""
-    base = result.current_figures if today(result) is not None else result.default_figures
+    base = result.current_figures if current_plan(result) is not None else result.default_figures
     comparison = deciding(result)
     return (
         two_sides.values(base, result.winner_figures or result.default_figures, comparison)
@@ -207,7 +207,7 @@ def _named(result: TuneResult) -> str:
         return said
     # "OpenVINO (onnxruntime-ep-openvino 1.8.1)": of a provider from a wheel of its own the wheel, else the build.
     wheel = next((runtime.plugins[n] for n in plan.provider_names if n in runtime.plugins), runtime.build)
-    names = ", ".join(providers.short(p.name) for p in plan.providers)
+    names = ", ".join(providers.short_name(p.name) for p in plan.providers)
     runs_on = f"{names} ({wheel})" if names else wheel
     return f"{runs_on} and {said}" if changes != Plan() else runs_on
 
@@ -243,7 +243,7 @@ def leading(result: TuneResult) -> Candidate | None:
 def _exploratory(result: TuneResult) -> list[str]:
     """Return the plan that looks fastest, why nothing could be confirmed, and the budget that would confirm it."""
     best = leading(result)
-    n = len(tried(result.candidates))
+    n = len(plans_that_ran(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
     if best is not None and best.ratio is not None:
         gain = f"{times(1 / best.ratio)} {gain_unit(best.ratio, result.statistic)}"
@@ -325,7 +325,7 @@ def _untested_words(result: TuneResult) -> str:
     why = "no other configuration is possible or allowed here"
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
-    elif left_out(result.candidates) or not result.budget.n_trials:
+    elif untried_plans(result.candidates) or not result.budget.n_trials:
         why = "the budget ran out before any other configuration ran"
     elif not_made := [c.why for c in result.candidates if c.status == "not-tried" and c.why]:
         why = not_made[0]
@@ -339,9 +339,9 @@ def _leader(result: TuneResult) -> str:
 
 def _tried_words(result: TuneResult) -> str:
     """Return how many configurations ran, and in which conditions: "7 configurations on an idle machine"."""
-    n = len(tried(result.candidates))
+    n = len(plans_that_ran(result.candidates))
     which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
-    if n and not any(c.n_blocks for c in tried(result.candidates)):
+    if n and not any(c.n_blocks for c in plans_that_ran(result.candidates)):
         which = [
             "the only configuration tried, which failed"
             if n == 1
@@ -359,7 +359,7 @@ def _seen(result: TuneResult) -> str:
 
 def _detectable(result: TuneResult) -> str:
     """Return the gain that could have been detected; "" if it is unknown."""
-    share = least_seen(result)
+    share = detectable_effect(result)
     if share is not None:
         return f"minimum detectable effect {detectable(share)}"
     for control in result.controls:
@@ -375,9 +375,9 @@ def outputs(result: TuneResult) -> str:
         return ""
     if not difference.ok:
         return f"outputs differ: {difference.what}"
-    if row := fewer_bits(result):
+    if row := winner_precision(result):
         return precision_words.error(row.outputs or difference)
-    return f"outputs {compare_outputs.alike(difference)}"
+    return f"outputs {compare_outputs.closeness(difference)}"
 
 
 HERE = "."
@@ -386,11 +386,11 @@ HERE = "."
 
 def bundled(result: TuneResult) -> str:
     """Return the path of the bundle, and its content if no change is proposed."""
-    if not kept(result):
+    if not keeps_current(result):
         return result.bundle
-    which = f"the {'current' if today(result) is not None else 'default'} configuration"
-    which = result.default.describe() if corrected(result) else which
+    which = f"the {'current' if current_plan(result) is not None else 'default'} configuration"
+    which = result.default.describe() if only_corrects(result) else which
     if result.bundle == HERE:
         return f"this bundle contains {which}"
-    why = "" if corrected(result) else "no change is proposed: "
+    why = "" if only_corrects(result) else "no change is proposed: "
     return f"{result.bundle} ({why}it contains {which})"

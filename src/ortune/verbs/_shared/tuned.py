@@ -13,7 +13,7 @@ from ortune.engines.quantizing import precision_table
 from ortune.engines.racing import pasted
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import (
     BUSY_MACHINE,
     Adoption,
@@ -27,7 +27,7 @@ from ortune.records import (
 )
 from ortune.rewrites import find as find_rewrite
 from ortune.runtimes import made
-from ortune.search.blocks import BASE, awake, measured
+from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.figures import WORDS, describe
 from ortune.search.guards import case_results, waived
 from ortune.search.halving import CURRENT
@@ -58,7 +58,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         within: Result of the search within a memory limit; None without a limit.
     """
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
-    tried = search.winner if search.winner and search.confirmation and search.winner.sound else None
+    tried = search.winner if search.winner and search.confirmation and search.winner.is_sound else None
     against_default = worded(search.comparison(tried.arm)) if tried else None
     against_current = worded(search.comparison(tried.arm, CURRENT)) if tried and race.with_current else None
     shipped, refused = shipping.decide(search, against_default, against_current)
@@ -68,7 +68,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         today = race.with_current and bool(search.confirmation)
         against_default, against_current = worded(search.comparison(CURRENT)) if today else None, None
     default, current = (
-        measured(search.confirmation, arm) or measured(race.seen, arm) for arm in (BASE, CURRENT)
+        measured(search.confirmation, arm) or measured(race.all_blocks, arm) for arm in (BASE, CURRENT)
     )
     default = default or [run.baseline.pilot.first]  # of a budget that held no more than the pilot
     won = measured(search.confirmation, winner.arm) if winner else []
@@ -93,7 +93,9 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         wrong_default=run.baseline.check.wrong_plan,
         default_broken=run.baseline.lowered is not None,
         wrong_default_figures=_wrong_default(run),
-        wrong_against_default=search.raced(race.timed_only.arm) if race.timed_only is not None else None,
+        wrong_against_default=search.race_comparison(race.timed_only.arm)
+        if race.timed_only is not None
+        else None,
         objective=race.objective,
         statistic=WORDS[statistic],
         worth_ratio=race.worth,
@@ -101,7 +103,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         other_package=shipping.other_package(search, shipped),
         winner=shipped,
         # The right level replaces a wrong default even where nothing else is faster than it.
-        changes=shipped != shipping.unchanged(search)
+        changes=shipped != shipping.running_plan(search)
         or (run.baseline.check.wrong_plan is not None and search.current is None)
         or (within is not None and within.replaces),
         fallback=fallback(
@@ -139,10 +141,10 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
             *run.baseline.work.notes,
             *run.baseline.notes,
             *_throttled(search.blocks),
-            *([finding_words.no_time_for(run.skipped, enough_s)] if run.skipped else []),
+            *([finding_words.skipped_checks(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
             *shipping.faster_under_load(search),
-            *awake(race.seen),
+            *awake_warning(race.all_blocks),
             *_phases(statistic, block_points),
         ),
         rejected=shipping.rejected(search),
@@ -168,7 +170,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         rewritten=", ".join(spec.name for spec in shipped.rewrites),
         hardware_bound=any(find_rewrite(r.name).hardware_bound for r in shipped.rewrites),
         allowed=(*race.allowed, *waived(shipped, race.default)),
-        code=pasted.without_bundle(run.baseline, shipped, run.models.made(shipped)),
+        code=pasted.loading_lines(run.baseline, shipped, run.models.made(shipped)),
         session=run.log.id,
         elapsed_s=run.now_ns / 1e9,
         caution=_caution(run),
@@ -177,10 +179,10 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
     )
 
 
-def _made_by(plan: Plan, side: Resolved) -> str:
+def _made_by(plan: Plan, side: ResolvedSide) -> str:
     """Return the package and version of the other tool that made a plan's model; "" if none did."""
     needed = {find_rewrite(spec.name).needs for spec in plan.rewrites} - {""}
-    installed = {package.name: package.version for each in made.made() for package in each.packages}
+    installed = {package.name: package.version for each in made.installed() for package in each.packages}
     versions = {**installed, **side.runtime.packages} if needed else {}
     return ", ".join(f"{name} {versions.get(name, '')}".strip() for name in sorted(needed))
 
@@ -190,7 +192,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
     race = run.search.race
     if race.timed_only is None:
         return None
-    trials = measured(race.seen, race.timed_only.arm) or race.timed_only.trials
+    trials = measured(race.all_blocks, race.timed_only.arm) or race.timed_only.trials
     return describe(trials, run.search.judgement.statistic) if trials else None
 
 
@@ -203,7 +205,7 @@ def _rewritable(run: Tuning) -> list[Finding]:
         model=run.side.model, work=run.baseline.work, fed=run.baseline.options.words, begins=pace.begins
     )
     findings = rules.findings(facts, without=("ENV", "MSR", "SES"))
-    run.skip(pace)
+    run.record_skipped(pace)
     mended = [f for f in findings if f.plan is not None and f.plan.rewrites and not f.plan.settings]
     return [msgspec.structs.replace(f, verified=_raced(run.search, f.plan or Plan())) for f in mended]
 
@@ -214,7 +216,7 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
     entries = search.race.entries.values()
     alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
     entry = next(alone, None)
-    return search.raced(entry.arm) if entry is not None else None
+    return search.race_comparison(entry.arm) if entry is not None else None
 
 
 def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
@@ -238,7 +240,7 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
     return next((plan for plan in in_bundle if plan.provider_names == (WASM.name,)), None)
 
 
-def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
+def with_runtime(result: TuneResult, side: ResolvedSide) -> TuneResult:
     """Return the result with the winner's runtime and its cost, if it is not the default's runtime."""
     other = result.other_package
     if other is not None:
@@ -250,7 +252,7 @@ def with_runtime(result: TuneResult, side: Resolved) -> TuneResult:
     return msgspec.structs.replace(result, runtime=runtime, adoption=adoption_of(side, result.winner))
 
 
-def adoption_of(side: Resolved, plan: Plan) -> Adoption | None:
+def adoption_of(side: ResolvedSide, plan: Plan) -> Adoption | None:
     """Return what a plan's runtime requires to install; None for the user's own runtime and for a browser."""
     runtime = side.runtime_of(plan)
     return None if runtime == side.runtime or runtime.ort_web_dist else made.adoption(runtime, side.runtime)

@@ -9,7 +9,7 @@ import msgspec
 
 from ortune.inputs import recorded
 from ortune.measuring.input_options import InputOptions
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import ArrivalSchedule, Measured
 from ortune.stats import arrivals
 from ortune.verbs._shared.arrival_options import RECORDED
@@ -18,7 +18,7 @@ from ortune.verbs.bench.result import LoadFigures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class ArrivalProcess:
     """Distribution of call start times.
 
     Attributes:
@@ -43,8 +43,8 @@ class Arrival:
 
 
 def arrival_of(
-    rate: str | float | None, kind: str | None, side: Resolved, feeds: InputOptions
-) -> Arrival | None:
+    rate: str | float | None, kind: str | None, side: ResolvedSide, feeds: InputOptions
+) -> ArrivalProcess | None:
     """Return the distribution of call starts; None if each caller starts the next call after the last one.
 
     Raises:
@@ -55,13 +55,13 @@ def arrival_of(
     asked = None if rate is None else per_second(rate, "--rate")
     if kind != RECORDED:
         assert asked is not None
-        return Arrival(kind=kind or "poisson", rate_per_s=asked)
+        return ArrivalProcess(kind=kind or "poisson", rate_per_s=asked)
     assert feeds.workload is not None
     found = recorded.arrivals_of(feeds.workload, side.model)
     if asked is not None:
         found = msgspec.structs.replace(found, starts_ns=arrivals.scaled(found.starts_ns, asked))
     span_s = (found.starts_ns[-1] - found.starts_ns[0]) / 1e9
-    return Arrival(kind=RECORDED, rate_per_s=(len(found.starts_ns) - 1) / span_s, recorded=found)
+    return ArrivalProcess(kind=RECORDED, rate_per_s=(len(found.starts_ns) - 1) / span_s, recorded=found)
 
 
 def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> LoadFigures:

@@ -21,7 +21,7 @@ from ortune.stats.processes import pooled_quantile
 from ortune.stats.tails import minimum_requests
 from ortune.verbs._shared.estimates import estimate, typical
 from ortune.verbs.bench import note_words
-from ortune.verbs.bench.arrival import Arrival
+from ortune.verbs.bench.arrival import ArrivalProcess
 from ortune.verbs.bench.result import ArrivalRow, BenchProcess, BenchResult, LoadFigures
 from ortune.verbs.bench.words import load_words
 
@@ -51,7 +51,7 @@ def make_result(
     elapsed_s: float,
     reproduce: str,
     names: Sequence[str],
-    arrival: Arrival | None = None,
+    arrival: ArrivalProcess | None = None,
 ) -> BenchResult:
     """Return the result of a bench; ``names`` are the names of the shapes, by index."""
     side, work = baseline.side, baseline.work
@@ -69,7 +69,7 @@ def make_result(
     asked = (superlinear_latency, too_many_threads, omp_num_threads)
     found = [finding for rule in asked for finding in rule_of(rule).findings(facts)]
     return BenchResult(
-        side=side.seen([t.trial for t in trials]),
+        side=side.placed_record([t.trial for t in trials]),
         rows=tuple(rows),
         processes=tuple(_process(t, names[t.case]) for t in trials),
         load=load_words(work, arrival.words() if arrival is not None else ""),

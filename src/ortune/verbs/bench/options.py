@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ortune.verbs._shared.common import ModelsOfRecording
-from ortune.verbs._shared.groups import Load, OneBench
-from ortune.verbs._shared.hosts import Hosted
+from ortune.verbs._shared.groups import LoadOptions, OneBenchOptions
+from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -17,7 +17,7 @@ EXAMPLE = 'ortune.bench("model.onnx", dim={"batch": 8}).result.rows[0].p50_ms'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Hosted, Load, OneBench):
+class Options(HostOptions, LoadOptions, OneBenchOptions):
     """How fast is this model with these settings?
 
     Measures latency with its tails, throughput, load time, memory and CPU time, each with a confidence interval over

@@ -21,13 +21,13 @@ from ortune.catalogue.named import ARENA_EXTEND_STRATEGY as ARENA
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.catalogue.named import INTRA_OP_NUM_THREADS as THREADS
 from ortune.errors import Interrupted, MeasurementError, UsageError
-from ortune.measuring import failures, memory_in_turn, questions
+from ortune.measuring import base_checks, failures, memory_in_turn
 from ortune.measuring.executor import Timing
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.opening import Experiment
-from ortune.measuring.pilot import PILOT_RUNS, run_ns, runs_to_look
-from ortune.measuring.right_outputs import most_s, question_right
-from ortune.measuring.sides import Resolved, SideText, require_unchanged
+from ortune.measuring.pilot import PILOT_RUNS, first_trial_runs, run_ns
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
+from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged
 from ortune.measuring.timing import timing_for
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Failed, FeedRef, Measured, Outcome, Plan, Value
@@ -39,12 +39,12 @@ from ortune.targets.browser.remote import browser_name, heat
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.arrival_options import RECORDED
-from ortune.verbs._shared.groups import OneBench
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.groups import OneBenchOptions
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.bench import words as bench_words
-from ortune.verbs.bench.arrival import Arrival, arrival_of, in_one, load_of
+from ortune.verbs.bench.arrival import ArrivalProcess, arrival_of, in_one, load_of
 from ortune.verbs.bench.figures import CaseTrial, make_result
 from ortune.verbs.bench.options import Options
 from ortune.verbs.bench.result import BenchResult
@@ -81,7 +81,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     )
 
 
-def check(verb: str, options: OneBench) -> None:
+def check(verb: str, options: OneBenchOptions) -> None:
     """Raise UsageError for a model or options that cannot be measured."""
     model = str(options.model)
     if model.endswith(".json"):
@@ -102,7 +102,7 @@ def check(verb: str, options: OneBench) -> None:
 
 def measured(
     verb: str,
-    options: OneBench,
+    options: OneBenchOptions,
     watch: Watcher,
     machine: Machine | None = None,
     *,
@@ -135,12 +135,12 @@ def measured(
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         there = None if machine is None else contextlib.nullcontext(machine)
         with opened.measuring(side.label, machine=there):
-            cpus = opened.machine.seen.effective_cpus
+            cpus = opened.machine.trial_host.effective_cpus
             side = replace(side, plan=shared(side.plan, pool=pool, arena=arena, cpus=cpus))
             arrival = arrival_of(*starts, side, options.feeds)
-            go_on(opened, options, [side], options.resume, model=side.label)
+            begin_or_resume(opened, options, [side], options.resume, model=side.label)
             envelope = _Run(options, opened, side, arrival).go()
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
@@ -180,10 +180,12 @@ class Shape:
 class _Run:
     """A running bench."""
 
-    def __init__(self, o: OneBench, opened: Experiment, side: Resolved, arrival: Arrival | None) -> None:
+    def __init__(
+        self, o: OneBenchOptions, opened: Experiment, side: ResolvedSide, arrival: ArrivalProcess | None
+    ) -> None:
         self.options, self.experiment, self.side, self.arrival = o, opened, side, arrival
         self.watch, self.budget, self.log = opened.watch, opened.budget, opened.log
-        self.baseline = opened.base(side)
+        self.baseline = opened.base_measuring(side)
         self.trials: list[CaseTrial] = []
         self.failed: list[tuple[str, Failed]] = []
         self.given_up: list[str] = []
@@ -192,12 +194,12 @@ class _Run:
 
     def go(self) -> Envelope[BenchResult]:
         """Run the pilot and the processes, and return the result."""
-        settle(self.baseline, self.budget, self.watch.line)
-        limit_s = most_s(self.budget)
-        question_right(self.baseline, limit_s, self.watch.line)
+        find_checked_inputs(self.baseline, self.budget, self.watch.line)
+        limit_s = evaluation_limit_s(self.budget)
+        check_against_float64(self.baseline, limit_s, self.watch.line)
         self.watch.line(PLANNING)
         timings, costs = self._pilot()
-        self.experiment.replay.whole()
+        self.experiment.replay.mark_no_block()
         stopped = self._measure(timings, costs)
         require_unchanged(self.side)
         if not self.trials:
@@ -239,23 +241,23 @@ class _Run:
         """Run one process per shape; return the timing of its processes, and the cost of one in nanoseconds."""
         baseline = self.baseline
         base = baseline.arm(BASE)
-        runs = runs_to_look(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
+        runs = first_trial_runs(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
         warmup = 1 if runs == PILOT_RUNS else 0
         baseline.executor.timing = Timing(
             runs=runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=2_000_000_000
         )
-        questions.answer_natively(baseline)
+        base_checks.run_natively(baseline)
         # A page's outputs are questioned: one that keeps them here spares another.
         first = baseline.require_measured(
             base, baseline.executor.trial(base, keep_outputs=baseline.side.plan.is_web)
         )
         baseline.executor.timing = timing_for(first)
-        questions.question_page(baseline, base, first)
+        base_checks.compare_with_cpu(baseline, base, first)
         self.shapes = self._shapes()
         self.looks = [one_case(first, i, baseline.work.gap_ns) for i in range(len(self.shapes))]
         baseline.pilot.time_by(first, (warmup + runs) * run_ns(first), first.elapsed_ns)
-        questions.question_rows(baseline, self._left_ns())
-        questions.question_values(baseline, base, LOOK_SHARE * self._left_ns())
+        base_checks.alert_dependent_rows(baseline, self._left_ns())
+        base_checks.time_input_kinds(baseline, base, LOOK_SHARE * self._left_ns())
         memory_in_turn.measure(self.experiment, baseline, first)
         left = max(0.0, self._left_ns()) / len(self.shapes)
         timings, costs, planned = [], [], list[tuple[str, str]]()

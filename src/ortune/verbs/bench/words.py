@@ -6,7 +6,7 @@ import math
 
 from ortune.records import BenchRow, Envelope, Estimate, Host, Plan, TailEstimate, Workload
 from ortune.show import finding_words, memory_words, transfer_words
-from ortune.show.answer_commands import as_said, lines, profile_line, told_line, tune_line
+from ortune.show.answer_commands import lines, only_given, profile_line, report_line, tune_line
 from ortune.show.checks import checks
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, stopped, table
 from ortune.show.numbers import duration
@@ -140,7 +140,7 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
     if peak is None:
         return [("peak memory", value, interval), *_kept(row)]
     if peak.peak_bytes is None:
-        return [("peak memory", value, f"{interval}; {memory_words.beside(peak)}"), *_kept(row)]
+        return [("peak memory", value, f"{interval}; {memory_words.peak_remark(peak)}"), *_kept(row)]
     about = f"{SINGLE}, {memory_words.sizes(peak)}{memory_words.largest(peak)}"
     in_turn = (IN_TURN, gibibytes(peak.peak_bytes), about)
     return [("peak memory", value, interval), in_turn, *_kept(row)]
@@ -172,7 +172,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
     value = item.value / size
     low = None if item.low is None else item.low / size
     high = None if item.high is None else item.high / size
-    decimals = supported(value, low, high)
+    decimals = supported_decimals(value, low, high)
     shown = f"{number(value, decimals)} {unit}"
     if item.single:
         return shown, SINGLE
@@ -189,7 +189,7 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
     return shown, f"{ends[0]} to {ends[1]} {unit}"
 
 
-def supported(value: float, low: float | None, high: float | None) -> int:
+def supported_decimals(value: float, low: float | None, high: float | None) -> int:
     """Return the number of decimals (negative: places before the point) that the interval supports.
 
     The last digit shown is worth no more than half the interval and no less than a tenth of that; four digits at
@@ -287,13 +287,13 @@ def _given(result: BenchResult) -> str:
 def _next(envelope: Envelope[BenchResult]) -> list[str]:
     """Return the next commands: to tune, to profile, and to show the stored details."""
     result, work = envelope.result, envelope.workload
-    said = work and as_said(work)
+    said = work and only_given(work)
     if finding_words.functional_only(result.findings):
-        return lines(told_line(result.session, envelope.store))
+        return lines(report_line(result.session, envelope.store))
     return lines(
         tune_line(result.side, said, "", result.notes) if result.side.plan == Plan() else (),
         profile_line(result.side, work),
-        told_line(result.session, envelope.store),
+        report_line(result.session, envelope.store),
     )
 
 
@@ -306,7 +306,7 @@ def _measured(result: BenchResult) -> list[Block]:
 
 def _in_turn(result: BenchResult) -> list[Block]:
     peak = result.peak_in_turn
-    return [Line(f"peak memory {memory_words.beside(peak)}", "faint")] if peak is not None else []
+    return [Line(f"peak memory {memory_words.peak_remark(peak)}", "faint")] if peak is not None else []
 
 
 def _figures(result: BenchResult) -> list[Block]:

@@ -10,22 +10,22 @@ from typing import Literal
 import msgspec
 
 from ortune.catalogue.named import X64_QUANT_PRECISION as PRECISION
-from ortune.engines.bisection.find import BisectionFindings, Side, find
+from ortune.engines.bisection.find import BisectedSide, BisectionFindings, find
 from ortune.errors import ModelError, UsageError
 from ortune.graph.dot_products import saturates
 from ortune.graph.grids import grids
 from ortune.graph.model.open import open_model
 from ortune.measuring import output_check
 from ortune.measuring.budget import UNLIMITED
-from ortune.measuring.first_run import at_level_that_runs, question_side, settle
-from ortune.measuring.levels import Levels
+from ortune.measuring.first_run import at_level_that_runs, check_side, find_checked_inputs
+from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.opening import Experiment
-from ortune.measuring.right_outputs import question_right, wrong_of_two
-from ortune.measuring.sides import Resolved
+from ortune.measuring.right_outputs import check_against_float64, wrong_of_two
+from ortune.measuring.sides import ResolvedSide
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.outputs.exact import MOST_S
-from ortune.outputs.right_side import numbers, wrong_side
+from ortune.outputs.right_side import float_outputs, wrong_side
 from ortune.records import Envelope, FeedRef, Measured, OutputDifference
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE, NEW
@@ -75,10 +75,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
 class _Run:
     """A running bisection."""
 
-    def __init__(self, options: Options, opened: Experiment, a: Resolved, b: Resolved) -> None:
+    def __init__(self, options: Options, opened: Experiment, a: ResolvedSide, b: ResolvedSide) -> None:
         self.options, self.experiment, self.a, self.b = options, opened, a, b
         self.watch, self.scratch = opened.watch, opened.scratch
-        self.baseline = opened.base(a)
+        self.baseline = opened.base_measuring(a)
 
     def go(self) -> Envelope[BisectResult]:
         baseline = self.baseline
@@ -86,8 +86,8 @@ class _Run:
             side.model if side.runs == side.model.path else open_model(side.runs) for side in (self.a, self.b)
         ]
         ours, theirs = (model.ir for model in models)
-        settle(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
-        question_right(baseline, MOST_S, self.watch.line, "A")
+        find_checked_inputs(baseline, UNLIMITED, self.watch.line, "A", limit_s=LEAST_LOAD_S)
+        check_against_float64(baseline, MOST_S, self.watch.line, "A")
         self.a = baseline.side
         inputs = pairing.pair_inputs(ours, theirs, self.options.mapped)
         refs_b = pairing.feeds_for(baseline.refs, theirs, inputs, self.scratch / "feeds")
@@ -126,8 +126,8 @@ class _Run:
         # most.
         worst = self._worst(first, trial)
         sides = (
-            Side(name="A", resolved=self.a, model=models[0], feed=baseline.refs[worst]),
-            Side(name="B", resolved=self.b, model=models[1], feed=refs_b[worst]),
+            BisectedSide(name="A", resolved=self.a, model=models[0], feed=baseline.refs[worst]),
+            BisectedSide(name="B", resolved=self.b, model=models[1], feed=refs_b[worst]),
         )
         joined = {a: b for b, a in (*inputs.items(), *outputs.items())}
         notes = []
@@ -163,7 +163,7 @@ class _Run:
         if check.refuted:
             return "float64"
         # Both may be what the optimiser made of the model.
-        wrong = check.wrong and question_side(self.baseline, self.b, refs_b, self.watch.line, "B")
+        wrong = check.wrong and check_side(self.baseline, self.b, refs_b, self.watch.line, "B")
         return "optimiser-off" if wrong else ""
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
@@ -179,17 +179,17 @@ class _Run:
         a, b = folders
         for case in baseline.work.cases:
             pairing.rename_outputs(b / case.name, dict(outputs))
-        left = [baseline.comparer.compared(a, b, (ref,), None) for ref in baseline.refs]
+        left = [baseline.comparer.difference(a, b, (ref,), None) for ref in baseline.refs]
         return (
             max(output.relative_l2 for output in left) if all(output.comparable for output in left) else None
         )
 
     def _judged(
-        self, side: Side, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
+        self, side: BisectedSide, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
     ) -> Judged:
         """Return the wrong side and the evidence: A's model in float64, or without ONNX Runtime's optimiser."""
         baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
-        levels = Levels(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
+        levels = OutputsByLevel(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
         if wrong := wrong_of_two(baseline, (a, b), levels):
             return wrong, "float64"
         a, b = a / place, b / place
@@ -197,17 +197,22 @@ class _Run:
         off = self.baseline.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
         if not isinstance(off, Measured):
             return "", ""
-        wrong = wrong_side(a, b, numbers(Path(off.outputs_path) / side.feed.name))
+        wrong = wrong_side(a, b, float_outputs(Path(off.outputs_path) / side.feed.name))
         return wrong, "optimiser-off" if wrong else ""
 
     def _worst(self, first: Measured, trial: Measured) -> int:
         """Return the case with the largest difference of outputs."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
-        outputs = [self.baseline.comparer.compared(old, new, (ref,), None) for ref in self.baseline.refs]
+        outputs = [self.baseline.comparer.difference(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))
 
     def _found(
-        self, sides: tuple[Side, Side], joined: dict[str, str], *, optimised: bool, differ: bool
+        self,
+        sides: tuple[BisectedSide, BisectedSide],
+        joined: dict[str, str],
+        *,
+        optimised: bool,
+        differ: bool,
     ) -> BisectionFindings:
         libraries, limits = self.options.feeds.custom_ops, self.baseline.executor.limits
         graphs = [

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Page, RuntimeOption
 from ortune.verbs._shared.defaults import NO_CONFIG, found_from
-from ortune.verbs._shared.groups import Configured, Exported
+from ortune.verbs._shared.groups import ExportOptions, PlanOptions
 from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option
 
@@ -29,7 +29,7 @@ CONFIGURED = {"select": list, "ignore": list, "preview": bool, "fail-on": str}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Exported, Configured):
+class Options(ExportOptions, PlanOptions):
     """What slows down these models, according to their files? Without --fix, runs nothing.
 
     Exact fixes (outputs change by rounding at most) are marked [*]; --fix writes them to NAME.fixed.onnx. If an

@@ -41,7 +41,7 @@ def _findings(model: CheckedModel) -> Table:
     rows = [
         (
             Cell(finding.code, beneath=finding.severity, tone=check_words.TONES[finding.severity]),
-            check_words.told(finding).removeprefix(f"{finding.code} "),
+            check_words.finding_text(finding).removeprefix(f"{finding.code} "),
             "" if finding.share_ratio is None else whole_percent(finding.share_ratio),
         )
         for finding in model.findings

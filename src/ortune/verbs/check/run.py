@@ -16,9 +16,9 @@ from ortune.measuring.document import document
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, Finding, RewriteSpec, Workload
-from ortune.rules import Rule, prize
+from ortune.rules import Rule, expected_gains
 from ortune.targets.machine import Machine
-from ortune.verbs._shared.attempt import attempted
+from ortune.verbs._shared.attempt import result_or_error
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.check.options import SEVERITIES, Options
@@ -109,7 +109,7 @@ class _Check:
                 self.watch.line(f"fixing {text}")
                 checked = msgspec.structs.replace(checked, fixed=self._fixed(text, opened, specs))
 
-        error = attempted(check, self.watch.say)
+        error = result_or_error(check, self.watch.say)
         if error is None:
             return checked
         # What was found before the error stays in the answer.
@@ -132,7 +132,7 @@ class _Check:
             return findings
         from ortune.inputs.run_cost import run_cost
 
-        return prize.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
+        return expected_gains.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
         """Return the proposed inputs of a model; None if its shapes cannot be determined without running it."""

@@ -26,7 +26,7 @@ def document(envelope: Envelope[CheckResult]) -> Document:
     blocks: list[Block] = []
     for model in result.models:
         blocks += [
-            Line(f"{model.path}: {told(finding)}", TONES[finding.severity], whole=True)
+            Line(f"{model.path}: {finding_text(finding)}", TONES[finding.severity], whole=True)
             for finding in model.findings
         ]
         blocks += after_findings(model)
@@ -47,7 +47,7 @@ TONES: Mapping[Severity, Tone] = {"error": "stop", "warning": "look", "note": ""
 _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "note": "notice"}
 
 
-def told(finding: Finding) -> str:
+def finding_text(finding: Finding) -> str:
     """Return a finding in words: code, whether fixable, what, where, why, share of the work, and the fix."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f"; {evidence}" if evidence else ""
@@ -157,7 +157,7 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
         yield Annotation(
             level=_LEVELS[finding.severity],
             title=f"ortune {finding.code}",
-            lines=[f"{model.path}: {told(finding)}"],
+            lines=[f"{model.path}: {finding_text(finding)}"],
             file=model.path,
         )
     if model.error is not None:
@@ -210,7 +210,7 @@ def _result(path: str, finding: Finding) -> dict[str, object]:
     return {
         "ruleId": finding.code,
         "level": finding.severity,
-        "message": {"text": told(finding)},
+        "message": {"text": finding_text(finding)},
         "locations": [location],
     }
 

@@ -11,7 +11,7 @@ from ortune.engines.conversion.opening import python_of, require_fence
 from ortune.engines.conversion.side import sides_of
 from ortune.errors import UsageError
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Plan
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.compare.options import Options
@@ -20,7 +20,7 @@ _OF_ONNX = ("rewrite", "target", "ort_web")
 """Options that apply only to sides run by ONNX Runtime."""
 
 
-def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Resolved], list[str]]:
+def resolve_all(options: Options, opened: Experiment) -> tuple[ResolvedSide, list[ResolvedSide], list[str]]:
     """Return the base, the other sides by letter, and notes on omitted ways to run a source.
 
     Additional ways in which a framework runs its model come last.
@@ -45,7 +45,7 @@ def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Re
     for kind in sources.values():
         require_fence(kind, trusted=options.trust_source)
     onnx = opened.resolve(written[first], plain=options.proves_bundle)
-    sides, further, left_out = list[Resolved](), list[Resolved](), list[str]()
+    sides, further, left_out = list[ResolvedSide](), list[ResolvedSide](), list[str]()
     for letter, side in written.items():
         if letter == first:
             sides.append(onnx)
@@ -61,8 +61,8 @@ def resolve_all(options: Options, opened: Experiment) -> tuple[Resolved, list[Re
 
 
 def _source_sides(
-    options: Options, opened: Experiment, letter: str, sources: Mapping[str, SourceKind], onnx: Resolved
-) -> tuple[list[Resolved], str]:
+    options: Options, opened: Experiment, letter: str, sources: Mapping[str, SourceKind], onnx: ResolvedSide
+) -> tuple[list[ResolvedSide], str]:
     for name in _OF_ONNX:
         if getattr(options, f"{letter}_{name}"):
             option = f"--{letter}-{name.replace('_', '-')}"

@@ -16,7 +16,7 @@ from ortune.measuring.document import document
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
-from ortune.recorder.whole_run import OtherPrograms
+from ortune.recorder.whole_run import CpuShareMeter
 from ortune.records import Block, Comparison, Control, Envelope, ModelInfo, Plan, Runtime, Side
 from ortune.search import duel
 from ortune.search.blocks import BASE, IDENTICAL, NEW, log_ratios, measured
@@ -72,7 +72,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
         n_blocks = max(1, min(options.max_blocks or MOST_BLOCKS, int(left_s / block_s)))
         watch.say(app_words.within(first.wall_ns, n_blocks))
         rng = np.random.default_rng(options.seed)
-        others = OtherPrograms()
+        others = CpuShareMeter()
         blocks: list[Block] = []
         for index in range(n_blocks):
             if watch.stop():

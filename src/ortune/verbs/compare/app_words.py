@@ -10,7 +10,7 @@ from ortune.records import Comparison, Envelope
 from ortune.show import headline as heads
 from ortune.show.checks import control_words
 from ortune.show.document import Block, Column, Document, Line, Pairs, Table, Tone, stopped, table
-from ortune.show.numbers import change, counted, duration, span, three, whole_percent
+from ortune.show.numbers import change, counted, duration, significant, span, whole_percent
 from ortune.show.output_words import outputs
 from ortune.verbs.compare.result import CompareResult
 
@@ -92,7 +92,7 @@ def _table(result: CompareResult) -> Table:
         known = metric.ratio_low is not None and metric.ratio_high is not None
         interval = span(metric.ratio_low, metric.ratio_high) if known and metric.ratio_low else "-"
         ratio = change(metric.new / metric.base) if metric.base else "-"
-        rows.append([metric.pattern, three(metric.base), three(metric.new), ratio, interval])
+        rows.append([metric.pattern, significant(metric.base), significant(metric.new), ratio, interval])
     heads_ = ("without", "with the bundle", "change", "95 % interval")
     return table([Column("of the whole program", "name"), *(Column(head) for head in heads_)], rows)
 

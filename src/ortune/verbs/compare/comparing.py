@@ -11,20 +11,20 @@ import numpy as np
 from ortune import monotonic, targets
 from ortune.errors import MeasurementError
 from ortune.inputs.vocabulary import rows_of, within_rows
+from ortune.measuring.base_checks import alert_dependent_rows_of
 from ortune.measuring.driver import drive
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
 from ortune.measuring.first_run import (
     SIDE_RUNS,
     at_level_that_runs,
-    settle,
+    find_checked_inputs,
 )
 from ortune.measuring.measuring import STARTS
 from ortune.measuring.opening import Experiment
-from ortune.measuring.questions import question_rows_of
-from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.run_pilot import require_page, run_pilot
-from ortune.measuring.sides import Resolved, require_unchanged
+from ortune.measuring.sides import ResolvedSide, require_unchanged
 from ortune.objectives import Objective
 from ortune.outputs import pairing
 from ortune.records import Block, Failed, Measured, Outcome, Workload
@@ -59,7 +59,7 @@ class Comparing:
     def __init__(
         self,
         opened: Experiment,
-        a: Resolved,
+        a: ResolvedSide,
         news: list[Contender],
         rules: duel.Rules,
         *,
@@ -84,7 +84,7 @@ class Comparing:
         self.objective, self.seed, self.wait_ratio = objective, seed, wait_ratio
         self.tells_why = tells_why
         self.watch = opened.watch
-        self.baseline = opened.base(a, load=self._taken_by_all)
+        self.baseline = opened.base_measuring(a, load=self._taken_by_all)
         # Nothing begins in the time of the answer, also before the blocks are planned.
         self.budget = opened.budget.reserve(opened.answer_s)
         self.after_s = opened.answer_s  # that what comes after the blocks takes in any budget
@@ -111,10 +111,10 @@ class Comparing:
             OrtuneError: The base does not run, or no other side does.
         """
         baseline = self.baseline
-        settle(baseline, self.budget, self.watch.line, "A")
+        find_checked_inputs(baseline, self.budget, self.watch.line, "A")
         self.a = baseline.side
-        self._exact_s = most_s(self.budget)
-        question_right(baseline, self._exact_s, self.watch.line, "A")
+        self._exact_s = evaluation_limit_s(self.budget)
+        check_against_float64(baseline, self._exact_s, self.watch.line, "A")
         for new in self.news:
             folder, model = self.experiment.scratch / "feeds", new.side.model.ir
             refs = pairing.feeds_for(baseline.refs, model, new.pairs, folder, new.name)
@@ -192,11 +192,11 @@ class Comparing:
         baseline.comparer.labels = pairing.joint_labels(
             baseline.comparer.labels, self.a.model.ir, new.side.model.ir, renames
         )
-        baseline.live_with(trial)
+        baseline.limit_alive(trial)
         baseline.notes += in_browser(new.name, trial.done)
         new.trials = [trial]
         judge(baseline, new, trial, self.watch.line, self.budget, self._exact_s)
-        question_rows_of(baseline, new.side, new.contestant, new.name, self.budget.left_ns)
+        alert_dependent_rows_of(baseline, new.side, new.contestant, new.name, self.budget.left_ns)
         if new.difference is not None and new.comparable:
             against = "A" if not baseline.check.wrong else "A without graph optimisation"
             words = [
@@ -266,7 +266,7 @@ class Comparing:
             **{new.arm: new.contestant for new in timed if new.contestant},
         }
         replay = self.experiment.replay
-        replay.whole()
+        replay.mark_no_block()
         # With one seed the orders still differ from session to session: repeating a comparison must not
         # repeat its order of arms. The journal has it, so that a resumed session repeats its own.
         order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
@@ -353,7 +353,7 @@ class Comparing:
         fits = self.experiment.budget.holds(STARTS * (1 + len(raced)), self.baseline.pilot.start_ns)
         more = fits and state.ended != "stopped" and (design.controlled or wrote) and raced
         arms = [new.contestant for new in raced if new.contestant]
-        base, *others = self.baseline.starts(self.baseline.arm(BASE), *arms) if more else [[]]
+        base, *others = self.baseline.start_alone(self.baseline.arm(BASE), *arms) if more else [[]]
         self.starts = [self.baseline.pilot.first, *base]
         for new, trials in zip(raced, others, strict=False):
             new.trials += trials

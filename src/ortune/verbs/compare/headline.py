@@ -37,7 +37,7 @@ def _of_models(result: CompareResult) -> str:
     proven = comparison.verdict in heads.PROVEN
     takes = (
         _fastest(result),
-        "" if proven else seen(comparison),
+        "" if proven else detectable_effect(comparison),
         source_words.frameworks(result),
         *(() if first else of_outputs),
         rerun(result),
@@ -72,12 +72,12 @@ def rerun(result: CompareResult) -> str:
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
     controls = "controls not run, " if timed else ""
     # What needs longer than that is told as a time: two budgets of one answer contradict each other.
-    if telling_s(result) > result.enough_s:
+    if conclusive_after_s(result) > result.enough_s:
         return controls.removesuffix(", ")
     return f"{controls}rerun with {enough(result.enough_s)}"
 
 
-def telling_s(result: CompareResult) -> float:
+def conclusive_after_s(result: CompareResult) -> float:
     """Return the seconds until an inconclusive interval may be conclusive; 0 if unknown, or if a gate needs less."""
     c = result.comparison
     if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
@@ -149,7 +149,7 @@ def _fastest(result: CompareResult) -> str:
     return f"A is the fastest of {len(compared) + 1}"
 
 
-def seen(comparison: Comparison) -> str:
+def detectable_effect(comparison: Comparison) -> str:
     """Return the minimum detectable effect, and the time that may settle it; "" without an interval."""
     if sides.no_interval(comparison):
         return ""

@@ -8,7 +8,7 @@ import msgspec
 
 from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
-from ortune.measuring.first_run import question_base, question_numbers, question_side
+from ortune.measuring.first_run import check_base, check_side, locate_non_finite
 from ortune.measuring.measuring import Measuring
 from ortune.records import Measured
 from ortune.verbs.compare.ranking import Contender
@@ -39,16 +39,16 @@ def judge(
     # Before this side is blamed, the base is asked whether the optimiser spoils its outputs: these are
     # the reference. Only then is the side itself asked.
     if not new.difference.ok:
-        question_base(baseline, line, "A", budget)
+        check_base(baseline, line, "A", budget)
         if baseline.check.wrong:
             new.difference = output_check.difference(
                 baseline, trial, again=new.contestant, rewritten=new.side.plan.rewrites
             )
         feeds = new.contestant.feeds
-        new.wrong = question_side(baseline, new.side, feeds, line, new.name, budget, exact_s)
+        new.wrong = check_side(baseline, new.side, feeds, line, new.name, budget, exact_s)
         new.exact = baseline.check.exact_of.get(new.name)
         if not new.wrong:
-            question_numbers(baseline, new.side, feeds, new.difference, line, new.name, budget)
+            locate_non_finite(baseline, new.side, feeds, new.difference, line, new.name, budget)
     elif new.difference.reference_wrong:
         new.wrong = True  # it gives what the evaluation refutes
     if new.rewritten_exactly(baseline.side):

@@ -11,8 +11,8 @@ from ortune.errors import UsageError
 from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.browsers import RemoteBrowser
 from ortune.verbs._shared.common import NON_FINITE, Framework, Goal, Metric, Tolerance, TrustSource
-from ortune.verbs._shared.groups import Downloaded, Load, Resumable, with_tolerance
-from ortune.verbs._shared.hosts import Hosted
+from ortune.verbs._shared.groups import DownloadOptions, LoadOptions, ResumeOptions, with_tolerance
+from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.quantities import share
 from ortune.verbs._shared.sides import Sides
 from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Option
@@ -27,7 +27,7 @@ EXAMPLE = 'ortune.compare("model.onnx", b_set={"intra": 4}, budget="60s").verdic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Hosted, RemoteBrowser, Resumable, Load, Downloaded, Sides):
+class Options(HostOptions, RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, Sides):
     """Is B faster than A on this machine?
 
     Runs all sides in fresh processes, in random order, block by block, until the evidence is conclusive or the time is

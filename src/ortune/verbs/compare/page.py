@@ -8,7 +8,7 @@ from ortune.records import Comparison, Envelope
 from ortune.show import difference_section as difference
 from ortune.show import headline as heads
 from ortune.show import others_words, sides
-from ortune.show.chart import Interval, bounds_of, factor_axis
+from ortune.show.chart import IntervalMark, bounds_of, factor_axis
 from ortune.show.document import Cell, Column, Document, Head, Line, Points, Table, Tone, table
 from ortune.show.numbers import change, factor, span, times
 from ortune.verbs.compare import words as compare_words
@@ -100,7 +100,7 @@ def _row(name: str, label: str, claim: Comparison, *, controlled: bool) -> list[
     else:
         ratio, least, most = sides.as_shown(claim)
         text = f"{change(ratio)} ({span(least, most)})"
-    mark = Interval(
+    mark = IntervalMark(
         middle=1 / claim.ratio, low=low, high=high, hue=hue, sure=controlled and claim.verdict in PROVEN
     )
     return [

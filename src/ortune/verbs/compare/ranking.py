@@ -11,7 +11,7 @@ import msgspec
 from ortune import rewrites
 from ortune.errors import MeasurementError
 from ortune.measuring.executor import Arm
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.objectives import Objective
 from ortune.records import (
     Block,
@@ -29,7 +29,7 @@ from ortune.records import (
 from ortune.search import duel
 from ortune.search.blocks import LETTERS, failures, measured
 from ortune.search.figures import describe
-from ortune.search.guards import beside, case_results, guards
+from ortune.search.guards import case_results, guards, other_changes
 from ortune.show import sides
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.compare.result import ComparedSide
@@ -51,7 +51,7 @@ class Contender:
     """
 
     arm: str
-    side: Resolved
+    side: ResolvedSide
     pairs: dict[str, str] = field(default_factory=dict)
     contestant: Arm | None = None
     trials: list[Measured] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Contender:
         """Letter of the side."""
         return LETTERS[self.arm]
 
-    def rewritten_exactly(self, base: Resolved) -> bool:
+    def rewritten_exactly(self, base: ResolvedSide) -> bool:
         """Return whether the side differs from the base only by exact rewrites."""
         plan = self.side.plan
         added = plan.rewrites[len(base.plan.rewrites) :]
@@ -168,11 +168,11 @@ def _one(
         comparison = msgspec.structs.replace(
             sides.with_values(_judged(raced, state, new, comparison), base_figures, figures),
             guards=guards(blocks, raced.objective, arm=new.arm),
-            beside=beside(blocks, statistic, arm=new.arm),
+            beside=other_changes(blocks, statistic, arm=new.arm),
         )
     return ComparedSide(
         name=new.name,
-        side=new.side.seen(trials),
+        side=new.side.placed_record(trials),
         comparison=comparison,
         outputs=new.difference,
         figures=figures,

@@ -62,7 +62,7 @@ def _value(result: CompareResult, side: ComparedSide, statistic: str) -> str:
     """Return a side's figure, unless it would contradict the paired change."""
     if side.figures is None or side.comparison is None:
         return "" if side.figures is None else sides.value(side.figures, statistic)
-    return sides.beside(result.base_figures, side.figures, side.comparison)
+    return sides.new_value(result.base_figures, side.figures, side.comparison)
 
 
 def _against(side: ComparedSide) -> Cell:

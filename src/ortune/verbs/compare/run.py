@@ -11,31 +11,31 @@ import msgspec
 from ortune import rules, targets
 from ortune.engines.profiling.gpu import kernels_by_side
 from ortune.engines.profiling.operators import differing_operators
-from ortune.engines.profiling.why import why
+from ortune.engines.profiling.why import explain_difference
 from ortune.errors import MeasurementError, OrtuneError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.graph.outputs import random_outputs
 from ortune.measuring.document import document
 from ortune.measuring.opening import Experiment
 from ortune.measuring.scratch import scratch_folder
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.records import Block, Envelope, Finding, ModelRef, Runtime, VerdictName
 from ortune.runtimes import runtimes
 from ortune.search import duel
-from ortune.search.blocks import BASE, LETTERS, awake, failures, measured
+from ortune.search.blocks import BASE, LETTERS, awake_warning, failures, measured
 from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
 from ortune.show.difference_tables import shows_reason
-from ortune.show.difference_words import no_reason, worded
+from ortune.show.difference_words import reason_unknown, worded
 from ortune.show.finding_words import functional_only
 from ortune.show.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.show.sides import compared_ns
 from ortune.targets.machine import Machine
 from ortune.verbs._shared.common import NON_FINITE, require_allowed
-from ortune.verbs._shared.elsewhere import browser_elsewhere
 from ortune.verbs._shared.facts import facts_of
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.remote_browser import remote_browser
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.compare import phone, source_words
 from ortune.verbs.compare.all_sides import resolve_all
@@ -77,11 +77,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
         sides = [base, *(new.side for new in news)]
         labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}
-        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        there = remote_browser(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(base.label, machine=there):
-            go_on(opened, options, sides, options.resume, **labels)
+            begin_or_resume(opened, options, sides, options.resume, **labels)
             envelope = _Run(options, opened, base, news, left_out).go()
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
@@ -98,13 +98,13 @@ def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     return document("compare", compared, model=ref, verdict=verdict)
 
 
-def _measuring_with(a: Resolved, news: Sequence[Contender]) -> str:
+def _measuring_with(a: ResolvedSide, news: Sequence[Contender]) -> str:
     with_a = runtimes.describe(a.runtime)
     others = [f"{n.name} with {_described(n.side.runtime, a)}" for n in news if n.side.runtime != a.runtime]
     return ", ".join([f"measuring A with {with_a}", *others]) if others else f"measuring with {with_a}"
 
 
-def _described(runtime: Runtime, a: Resolved) -> str:
+def _described(runtime: Runtime, a: ResolvedSide) -> str:
     """Return the description of a runtime that differs from A's; for a browser only its onnxruntime-web version."""
     pages = runtime.ort_web_dist and runtime.python == a.runtime.python
     return runtime.build if pages else runtimes.describe(runtime)
@@ -117,7 +117,7 @@ class _Run:
         self,
         options: Options,
         opened: Experiment,
-        a: Resolved,
+        a: ResolvedSide,
         news: list[Contender],
         left_out: Sequence[str],
     ) -> None:
@@ -217,7 +217,7 @@ class _Run:
             result, causes=self._causes(*(sides if envelope.verdict == "faster" else sides[::-1]))
         )
         try:
-            difference = why(
+            difference = explain_difference(
                 self.baseline,
                 sides,
                 (self.baseline.arm(BASE), new.contestant),
@@ -231,10 +231,10 @@ class _Run:
         except (OrtuneError, OSError) as error:
             # An answer is not lost because its reason is: by a disk that fills up, say.
             reason = error.what if isinstance(error, OrtuneError) else str(error)
-            result = msgspec.structs.replace(result, notes=(*result.notes, no_reason(reason)))
+            result = msgspec.structs.replace(result, notes=(*result.notes, reason_unknown(reason)))
         return msgspec.structs.replace(envelope, result=result)
 
-    def _causes(self, slower: Resolved, faster: Resolved) -> tuple[Finding, ...]:
+    def _causes(self, slower: ResolvedSide, faster: ResolvedSide) -> tuple[Finding, ...]:
         """Return the findings of rules that apply only to the slower side."""
         about_models = rules.Selection().rules(rules.ABOUT_MODELS)
         causes, healthy = (
@@ -294,7 +294,7 @@ class _Run:
         first = ranked[0]
         assert first.outputs is not None
         result = CompareResult(
-            base=self.a.seen(base),
+            base=self.a.placed_record(base),
             new=first.side,
             comparison=first.comparison,
             outputs=first.outputs,
@@ -309,7 +309,7 @@ class _Run:
                 *baseline.work.notes,
                 *baseline.notes,
                 *self._frames(blocks),
-                *awake(blocks),
+                *awake_warning(blocks),
                 *self.experiment.notes,
             ),
             failures=(*failures(blocks, BASE), *first.failures),

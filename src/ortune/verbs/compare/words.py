@@ -16,7 +16,7 @@ from ortune.show import (
     sides,
     transfer_words,
 )
-from ortune.show.answer_commands import as_said, compare_line, lines, told_line, why_line
+from ortune.show.answer_commands import compare_line, lines, only_given, report_line, why_line
 from ortune.show.checks import GUARD_NAMES, checks, control_words, guard_state
 from ortune.show.document import (
     Annotation,
@@ -36,10 +36,10 @@ from ortune.show.numbers import ROOM, change, duration, span
 from ortune.show.output_words import by_output
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import cases, setting, spread
-from ortune.show.stored_kind import StoredKind, both
+from ortune.show.stored_kind import StoredKind, both_builds
 from ortune.verbs.compare import app_words
 from ortune.verbs.compare.gate_words import gate
-from ortune.verbs.compare.headline import compared, headline, is_wrong, telling_s
+from ortune.verbs.compare.headline import compared, conclusive_after_s, headline, is_wrong
 from ortune.verbs.compare.ranking_words import TONES, ranking
 from ortune.verbs.compare.result import CompareResult
 
@@ -185,7 +185,7 @@ def _became(result: CompareResult) -> list[str]:
     if result.why is None:
         return []
     sentences = (
-        difference_words.became(result.why, result.name),
+        difference_words.operator_change(result.why, result.name),
         difference_words.of_eight_bits(result.why, result.name),
     )
     return [sentence for sentence in sentences if sentence]
@@ -276,14 +276,14 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     open_question = result.enough_s or (c and c.verdict == "inconclusive")
     quiet = others_words.wait_options(c)
     if (open_question or quiet) and not result.candidates and not result.machines:
-        said = work and as_said(work)
+        said = work and only_given(work)
         again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
         # On a busy machine more time is unlikely to settle it.
         longer = open_question and (bool(result.enough_s) or not others_words.hidden(c))
         more = [*(_longer(result) if longer else []), *quiet]
         again += [*_accepting(result.outputs), *_of_gate(result.gate), *more] if again else []
     why = () if result.machines else why_line(result.base, result.new, work)
-    return lines(again, why, told_line(result.session, envelope.store))
+    return lines(again, why, report_line(result.session, envelope.store))
 
 
 def _accepting(compared: OutputDifference) -> list[str]:
@@ -306,7 +306,9 @@ def _longer(result: CompareResult) -> list[str]:
     c = result.comparison
     # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
     told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
-    enough_s = max(ROOM * (result.enough_s or 0.0), telling_s(result) or (0.0 if result.enough_s else told_s))
+    enough_s = max(
+        ROOM * (result.enough_s or 0.0), conclusive_after_s(result) or (0.0 if result.enough_s else told_s)
+    )
     return ["--budget", as_option(10 * math.ceil(enough_s / 10)) if enough_s else "10m"]
 
 
@@ -354,5 +356,5 @@ STORED = StoredKind(
     result=CompareResult,
     document=document,
     headline=headline,
-    build=lambda result: both(result.base.runtime.build, result.new.runtime.build),
+    build=lambda result: both_builds(result.base.runtime.build, result.new.runtime.build),
 )

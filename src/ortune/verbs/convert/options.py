@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Framework, NoWait, Page, RuntimeOption, Seed, Tolerance, TrustSource
-from ortune.verbs._shared.groups import Feeding, with_tolerance
+from ortune.verbs._shared.groups import FeedOptions, with_tolerance
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, path
 
@@ -28,7 +28,7 @@ SET_BUDGET = "1m"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Feeding):
+class Options(FeedOptions):
     """Convert a PyTorch, TensorFlow, Keras, TFLite, scikit-learn, LightGBM or XGBoost model to ONNX, and check it.
 
     Exports with the framework's maintained converter in a separate environment. Compares the outputs of the

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.engines.conversion import axes, blame
-from ortune.engines.conversion.check import Check, Checked
+from ortune.engines.conversion.check import Checked, ConversionCheck
 from ortune.engines.conversion.kinds import SourceKind, kind_of
 from ortune.engines.conversion.opening import OpenedSource, opened_source, python_of, require_fence
 from ortune.engines.conversion.origin import origin
@@ -20,7 +20,7 @@ from ortune.graph.model.origin import labelled
 from ortune.graph.model.save import deliver_model, staged_model
 from ortune.measuring.clock import Stopwatch
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Conversion, Envelope, ExportSource, SourceExported
 from ortune.show import markdown
@@ -184,7 +184,7 @@ class _Attempt:
     """One exporter's model with the result of its check; no side if the export failed."""
 
     record: Conversion
-    side: Resolved | None = None
+    side: ResolvedSide | None = None
     checked: Checked | None = None
     exported: Path | None = None
 
@@ -202,8 +202,8 @@ class _Run:
     ) -> None:
         self.options, self.kind, self.opened = options, kind, opened
         self.process, self.source = source.process, source.told
-        self.check = Check(opened, source, feeds, options.feeds)
-        self.asked = axes.asked(options.dynamic, self.source.inputs)
+        self.check = ConversionCheck(opened, source, feeds, options.feeds)
+        self.asked = axes.requested_axes(options.dynamic, self.source.inputs)
         axes.require_open(self.asked, self.source)
         self.watch = opened.watch
         self._right: _Attempt | None = None
@@ -308,7 +308,7 @@ class _Run:
             exported = self.process.ask(request, SourceExported)
             # Out of the reach of the process: what is checked is what is written.
             place = self.opened.scratch / own.name / name
-            self.process.take(own, place.parent)
+            self.process.copy_out(own, place.parent)
             return self._checked(place, exporter, exported, self.expected)
         except (ModelError, MeasurementError) as error:
             if not error.where.startswith(str(place)):
@@ -328,7 +328,7 @@ class _Run:
     def _checked(self, place: Path, exporter: str, exported: SourceExported, expected: axes.Axes) -> _Attempt:
         self.watch.line(f"comparing the outputs of {place.name} with those of {self.options.source}")
         side = self.opened.resolve(SideText(text=str(place), runtime=named(self.options.runtime)))
-        checked = self.check.of(side, exported.inputs, expected)
+        checked = self.check.check(side, exported.inputs, expected)
         facts = side.model.facts
         record = Conversion(
             exporter=exporter,

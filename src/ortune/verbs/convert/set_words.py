@@ -102,7 +102,7 @@ def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[s
             "",
             outputs_cell(side.outputs, side.failures),
         )
-    time = sides.beside(compared.base_figures, side.figures, claim) if side.figures else ""
+    time = sides.new_value(compared.base_figures, side.figures, claim) if side.figures else ""
     return (
         time,
         _verdict(claim),

@@ -16,7 +16,7 @@ from ortune.engines.ort_format import matrix as sets
 from ortune.engines.ort_format import places
 from ortune.engines.ort_format.aware import Takes
 from ortune.engines.ort_format.convert import CONFIG, convert, require_convertible
-from ortune.engines.ort_format.places import Choice, Place
+from ortune.engines.ort_format.places import DevicePlace, FileChoice
 from ortune.engines.partitions import support
 from ortune.engines.partitions.partition import partition
 from ortune.errors import UsageError
@@ -50,7 +50,7 @@ class Wish:
     """
 
     source: str
-    choice: Choice
+    choice: FileChoice
     aware: bool
     matrix: bool
     runtime: str | None
@@ -61,7 +61,7 @@ class Wish:
 
 def choice_of(
     runs_on: str, *, level: str, style: str, needed: str, aware: bool, matrix: bool, force: bool
-) -> Choice:
+) -> FileChoice:
     """Return how the file is written.
 
     Raises:
@@ -103,7 +103,7 @@ def run(wish: Wish, opened: Experiment) -> Envelope[ConvertResult]:
         )
     side = opened.resolve(SideText(text=wish.source, runtime=wish.runtime))
     require_convertible(side.model)
-    baseline = opened.base(side)
+    baseline = opened.base_measuring(side)
     run_ = _Run(wish, opened, baseline)
     with opened.measuring(side.label):
         return run_.matrix() if wish.matrix else run_.file()
@@ -193,7 +193,7 @@ class _Run:
                 shutil.copyfile(folder / name, assets / name)
 
     def _outputs(self, model: Path) -> OutputDifference:
-        return verification.outputs_of(self.baseline, model, _SPECS, {}, self.line)
+        return verification.outputs_difference(self.baseline, model, _SPECS, {}, self.line)
 
     def _result(
         self,
@@ -241,7 +241,7 @@ class _Run:
         return self.opened.document(msgspec.structs.replace(result, headline=headline), verdict=verdict)
 
 
-def _takes(place: Place) -> Takes:
+def _takes(place: DevicePlace) -> Takes:
     """Return a function that selects the nodes supported at a place, by its provider's operator tables."""
     format_ = support.find(place.name)
     return lambda model: partition(model, format_).taken

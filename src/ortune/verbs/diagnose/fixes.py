@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from ortune.errors import OrtuneError
 from ortune.measuring import output_check
 from ortune.measuring.failures import describe as failure
-from ortune.measuring.fixed_blocks import AffordableArms, held, needed_s, race
+from ortune.measuring.fixed_blocks import AffordableArms, affordable_arms, needed_s, race
 from ortune.measuring.limits import patience_s
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.objectives import Objective
 from ortune.records import Block, Comparison, Control, Failed, Finding, OutputDifference, Plan
 from ortune.search import confirm
 from ortune.search.blocks import measured
 from ortune.search.figures import STATISTICS, describe
-from ortune.search.plan_edits import merge, together
+from ortune.search.plan_edits import combined, merge
 from ortune.show import finding_words
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs.diagnose import words as diagnose_words
@@ -66,7 +66,7 @@ class Fixes:
         self.experiment, self.baseline, self.objective = opened, baseline, objective
         self.watch, self.budget = opened.watch, opened.budget.reserve(opened.answer_s)
         custom_ops = tuple(baseline.options.custom_ops)
-        self.models = Models(baseline.side, baseline.scratch, custom_ops, self.watch.line)
+        self.models = ModelVariants(baseline.side, baseline.scratch, custom_ops, self.watch.line)
         self.rng = random.Random(f"diagnose-{seed}")
         self.fixes: list[Fix] = []
         self.not_tried: list[str] = []
@@ -126,7 +126,7 @@ class Fixes:
         """Return all fixes as one plan; None if they conflict or there are fewer than two."""
         if len(fixes) < 2:
             return None
-        change = together([fix.change for fix in fixes], Plan())
+        change = combined([fix.change for fix in fixes], Plan())
         if change is None:
             self.watch.say("the fixes conflict, so each is measured alone")
             return None
@@ -148,7 +148,7 @@ class Fixes:
         if isinstance(outcome, Failed):
             fix.failed = diagnose_words.does_not_run(failure(outcome))
             return
-        baseline.live_with(outcome)
+        baseline.limit_alive(outcome)
         fix.outputs = output_check.difference(baseline, outcome, key=fix.arm, again=arm)
         if not fix.outputs.ok:
             fix.failed = diagnose_words.moves_outputs(fix.outputs.what)
@@ -165,7 +165,7 @@ class Fixes:
             # stays.
             kept.remove(alone[-1] if len(alone) > 1 else kept[-1])
 
-        within = held(self.baseline, arms, self.budget, drop)
+        within = affordable_arms(self.baseline, arms, self.budget, drop)
         self._no_time, self.enough_s = "", 0
         if not within.all_of(arms):
             self._needs(within.needed_s)

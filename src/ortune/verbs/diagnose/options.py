@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ortune.errors import UsageError
 from ortune.objectives import OF_MEMORY
 from ortune.verbs._shared.common import NON_FINITE, Budget, Goal, Tolerance, require_allowed
-from ortune.verbs._shared.groups import Load, OnePlan, Resumable, with_tolerance
+from ortune.verbs._shared.groups import LoadOptions, OnePlanOptions, ResumeOptions, with_tolerance
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import GATE, MODEL, RUN, AnyPath, Argument, Option, option_fields
 
@@ -28,7 +28,7 @@ LONGEST_WATCH_S = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Resumable, Load, OnePlan):
+class Options(ResumeOptions, LoadOptions, OnePlanOptions):
     """Why is this model slow? Every fix is measured before it is recommended.
 
     Runs and profiles the model, applies every rule, and measures the proposed fixes, alone and together, against the

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ortune.catalogue.providers import WEB_WEBGPU as WEBGPU
 from ortune.records import Envelope, Finding, PageSeen, PageSession, PageTensor, WatchedPage
 from ortune.show import finding_words
-from ortune.show.answer_commands import lines, told_line
+from ortune.show.answer_commands import lines, report_line
 from ortune.show.document import Annotation, Block, Code, Document, Line, Pairs, Points, stopped
 from ortune.show.numbers import duration, percent, shorten, size
 from ortune.show.placement_words import placed
@@ -221,4 +221,4 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     result = envelope.result
     if result.findings:
         yield f"ortune explain {result.findings[0].code}"
-    yield from lines(told_line(result.session, envelope.store))
+    yield from lines(report_line(result.session, envelope.store))

@@ -13,25 +13,25 @@ from ortune import monotonic, rules, targets
 from ortune.engines.profiling.headroom import one_profile
 from ortune.errors import OrtuneError
 from ortune.measuring import memory_in_turn, output_check
-from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import holds, shorten
+from ortune.measuring.first_run import find_checked_inputs
+from ortune.measuring.fixed_blocks import fits, shorten_trials
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
-from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.printable import without_password
 from ortune.records import FUNCTIONAL_ONLY, Envelope, Finding, Plan, ProfileResult
-from ortune.search.blocks import BASE, awake, measured
+from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.figures import WORDS, describe, figure
 from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BEFORE_FIXES_SHARE
 from ortune.show import headroom_words
 from ortune.show.answer_commands import plan_options
 from ortune.show.finding_words import measurable
 from ortune.trace.undisturbed import as_profile
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
@@ -54,9 +54,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
         )
         side = opened.resolve(text)
         with opened.measuring(side.label):
-            go_on(opened, options, [side], options.resume, model=side.label)
-            envelope = _diagnose(options, opened, opened.base(side))
-        return keep(opened, options, envelope)
+            begin_or_resume(opened, options, [side], options.resume, model=side.label)
+            envelope = _diagnose(options, opened, opened.base_measuring(side))
+        return store_result(opened, options, envelope)
 
 
 def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
@@ -64,7 +64,7 @@ def _page(options: Options, watch: Watcher) -> Envelope[DiagnoseResult]:
     shown = replace(options, page=without_password(options.page))
     with experiment("diagnose", shown, watch) as opened:
         opened.begin(shown.page, {"model": shown.page})
-        return keep(opened, shown, _watch(shown, opened, options.page))
+        return store_result(opened, shown, _watch(shown, opened, options.page))
 
 
 def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseResult]:
@@ -105,18 +105,18 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
     """Return the document of a diagnosis after running, profiling and measuring fixes."""
     watch, budget = opened.watch, opened.budget
     watch.line("running the model for the first time")
-    settle(baseline, budget, watch.line)
-    question_right(baseline, most_s(budget), watch.line)
+    find_checked_inputs(baseline, budget, watch.line)
+    check_against_float64(baseline, evaluation_limit_s(budget), watch.line)
     output_check.step_down(baseline)
     watch.line(PLANNING)
-    run_pilot(baseline, options.objective, budget, lambda trial_ns: holds(budget, trial_ns))
+    run_pilot(baseline, options.objective, budget, lambda trial_ns: fits(budget, trial_ns))
     # What a profile tells, and what follows from it, would not come out the same again.
     once = opened.replay.once
     profile = once("profile", ProfileResult | None, lambda: _profile(options, opened, baseline))
-    opened.replay.pass_on()
+    opened.replay.record_other_work()
     pace = opened.pace(least_s=LEAST_CHECKS_S)
     findings = once("findings", tuple[Finding, ...], lambda: _findings(opened, baseline, profile, pace))
-    opened.replay.pass_on()
+    opened.replay.record_other_work()
     memory_in_turn.measure(opened, baseline, baseline.pilot.first)
     fixes = Fixes(opened, baseline, options.objective, options.seed)
     fixes.checks_s = pace.needed_s(options.budget_s) - options.budget_s if pace.left_out else 0.0
@@ -135,7 +135,7 @@ def _profile(options: Options, opened: Experiment, baseline: Measuring) -> Profi
     # Where no fix can be raced, nothing else needs the time.
     budget = opened.budget.reserve(opened.answer_s)
     for_fixes = budget.share(1 - PROFILE_BEFORE_FIXES_SHARE)
-    races = for_fixes.holds(shorten(baseline, 1, for_fixes), baseline.pilot.trial_ns)
+    races = for_fixes.holds(shorten_trials(baseline, 1, for_fixes), baseline.pilot.trial_ns)
     try:
         result = one_profile(
             baseline,
@@ -217,7 +217,7 @@ def _document(
         notes=(
             *baseline.work.notes,
             *baseline.notes,
-            *awake(fixes.blocks),
+            *awake_warning(fixes.blocks),
             *opened.notes,
         ),
         fail_on=options.severity,

@@ -9,8 +9,8 @@ from ortune.durations import as_option
 from ortune.records import Comparison, Envelope, Finding
 from ortune.show import finding_words, memory_words, others_words, sides, transfer_words
 from ortune.show import headline as heads
-from ortune.show.answer_commands import lines, told_line, with_budget, words_of
-from ortune.show.checks import trouble
+from ortune.show.answer_commands import lines, report_line, with_budget, words_of
+from ortune.show.checks import control_problem
 from ortune.show.document import (
     Annotation,
     Block,
@@ -228,7 +228,7 @@ def _row(result: DiagnoseResult, fix: TriedFix, *, together: bool) -> list[Cell]
     return [
         Cell(name),
         Cell(change_),
-        Cell(sides.beside(result.figures, fix.figures, comparison)),
+        Cell(sides.new_value(result.figures, fix.figures, comparison)),
         Cell(difference),
         _verdict(comparison, tones.get(comparison.verdict, "")),
     ]
@@ -265,12 +265,12 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
     if result.statistic:
         yield "statistic", result.statistic
     if result.controls:
-        troubled = "; ".join(text for text in map(trouble, result.controls) if text)
+        troubled = "; ".join(text for text in map(control_problem, result.controls) if text)
         yield "checks", troubled or "passed: A/A check, sensitivity check"
     elif any(fix.comparison is not None for fix in result.tried):
         yield "checks", NO_CONTROLS
     yield from _transfer(result)
-    in_turn = memory_words.beside(result.peak_in_turn)
+    in_turn = memory_words.peak_remark(result.peak_in_turn)
     if in_turn:
         alone = f"{memory(result.figures.peak_bytes)}; " if result.figures else ""
         yield "peak memory", f"{alone}{in_turn}"
@@ -299,7 +299,7 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     yield result.tune
     if result.findings:
         yield f"ortune explain {result.findings[0].code}"
-    yield from lines(told_line(result.session, envelope.store))
+    yield from lines(report_line(result.session, envelope.store))
 
 
 def _named(fix: TriedFix) -> str:

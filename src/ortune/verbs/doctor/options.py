@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from ortune.verbs._shared.common import Page, Resume, RuntimeOption
-from ortune.verbs._shared.groups import InBrowser, Stored
+from ortune.verbs._shared.groups import BrowserOptions, StoreOptions
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 FORMATS = ("text", "json", "markdown", "html")
@@ -16,7 +16,7 @@ EXAMPLE = "ortune.doctor().result.runtimes"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(InBrowser, Stored):
+class Options(BrowserOptions, StoreOptions):
     """What can this machine run, and how small a difference can it detect?
 
     Lists the ONNX Runtime builds, why execution providers are missing, and what slows the machine down. Measures the

@@ -18,11 +18,11 @@ from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.document import document
 from ortune.measuring.driver import drive
 from ortune.measuring.exclusive import exclusive
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.measuring.watcher import Watcher
 from ortune.records import Block, Comparison, Control, Envelope, MachinePeak, Plan, Runtime, RuntimeReport
 from ortune.rules import Facts
@@ -32,12 +32,12 @@ from ortune.search.blocks import BASE, NEW, log_ratios, measured
 from ortune.search.figures import figure
 from ortune.search.phases import AFTER_SHARE
 from ortune.search.sequential import Sequential
-from ortune.search.waiting import quiet_cpus, waited
+from ortune.search.waiting import quiet_cpus, waiting_of
 from ortune.stats import detect, intervals
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
-from ortune.verbs._shared.session import experiment, go_on
+from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.doctor import words as doctor_words
 from ortune.verbs.doctor.options import Options
@@ -83,7 +83,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     if o.measure and usable is not None:
         watch.say(f"measuring with {runtimes.describe(usable)}")
         model = open_model(Path(o.model)) if o.model else probe_model.write(opened.scratch)
-        side = Resolved(
+        side = ResolvedSide(
             label=model.path.name if o.model else "a small convolutional network",
             model=model,
             plan=Plan(),
@@ -126,7 +126,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     if noise is not None:
         # Beside its noise, so that the session can be told again as it was.
         opened.log.add("document", envelope)
-        opened.say_trouble()
+        opened.report_storage_failures()
     return envelope
 
 
@@ -171,12 +171,12 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
         return None, doctor_words.no_peak(error.what, postponed=error.code == "busy")
 
 
-def _measured(side: Resolved, o: Options, opened: Experiment) -> NoiseReport:
+def _measured(side: ResolvedSide, o: Options, opened: Experiment) -> NoiseReport:
     """Measure the noise and record it in the journal."""
     with opened.measuring("", wait=False):
-        go_on(opened, o, [side], o.resume, model=side.label)
-        baseline = opened.base(side)
-        settle(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
+        begin_or_resume(opened, o, [side], o.resume, model=side.label)
+        baseline = opened.base_measuring(side)
+        find_checked_inputs(baseline, UNLIMITED, opened.watch.line, limit_s=60.0)
         run_pilot(baseline, "latency")
         noise = _noise(baseline, side.runtime, opened)
         opened.log.add("result", noise)
@@ -202,14 +202,16 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
             replay.block(block)
             watch.line(f"block {schedule.standing.n_blocks} of {BLOCKS}")
 
-        replay.whole()
-        before_ns = float(replay.decided())
+        replay.mark_no_block()
+        before_ns = float(replay.decision_time_ns())
         order = replay.once("order", int, lambda: int(1e9 * monotonic.now_s()))
         drive(
             schedule,
             baseline.executor,
             rng=random.Random(f"doctor-{order}"),
-            budget=Budget(spent_ns=replay.decided),  # without an end, so that controls that fail are repeated
+            budget=Budget(
+                spent_ns=replay.decision_time_ns
+            ),  # without an end, so that controls that fail are repeated
             stop=watch.stop,
             on_block=on_block,
         )
@@ -251,7 +253,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
 
 def _used_cpus(blocks: Sequence[Block], opened: Experiment) -> float | None:
     """Return the number of CPUs that other programs used during the blocks; None if unknown."""
-    seen = [waited(trial, opened.machine.host) for trial in measured(blocks, BASE)]
+    seen = [waiting_of(trial, opened.machine.host) for trial in measured(blocks, BASE)]
     used = sorted(each.used_cpus for each in seen if each is not None)
     return used[len(used) // 2] if used else None
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ortune.catalogue.providers import find, short
+from ortune.catalogue.providers import find, short_name
 from ortune.records import Envelope, Host, MachinePeak, RuntimeReport
 from ortune.show import headline as heads
 from ortune.show import others_words
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Cell, Code, Column, Document, Line, Points, Table, table
-from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, three
+from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, significant
 from ortune.show.runtime_offers import offers
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.doctor.result import DoctorResult, NoiseReport
@@ -90,7 +90,9 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
 def _places(names: Iterable[str]) -> str:
     """Return the short names of execution providers, with those of a browser listed separately."""
     in_page = {name: find(name).in_page for name in names}
-    own, web = ([short(name) for name, there in in_page.items() if there == page] for page in (False, True))
+    own, web = (
+        [short_name(name) for name, there in in_page.items() if there == page] for page in (False, True)
+    )
     return "; in a browser on ".join(", ".join(part) for part in (own, web) if part)
 
 
@@ -169,12 +171,15 @@ def _peaks(peak: MachinePeak) -> Table:
     rows = [
         (
             str(threads),
-            *(three(peak_table[threads] / 1e9) if threads in peak_table else "-" for peak_table in tables),
+            *(
+                significant(peak_table[threads] / 1e9) if threads in peak_table else "-"
+                for peak_table in tables
+            ),
         )
         for threads in sorted(set().union(*tables))
     ]
     cached = peak.elementwise_bytes_per_s
-    words = f"elementwise, in cache: {three(cached / 1e9)} GB/s per thread"
+    words = f"elementwise, in cache: {significant(cached / 1e9)} GB/s per thread"
     taken = f"{peak.taken[:16].replace('T', ' ')} UTC"
     return table(
         [Column("threads"), Column("float32 GFLOP/s"), Column("int8 GOP/s"), Column("memory GB/s")],

@@ -11,7 +11,7 @@ from ortune.inputs.fresh import fresh_inputs
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.soaked import as_series, growth_figure, settled_call, was_called
-from ortune.measuring.soaking import Soak, SoakArm, Soaked
+from ortune.measuring.soaking import ModelSoak, SoakArm, SoakedProcess
 from ortune.records import Failed, GrowthFigure, Runtime
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
@@ -31,8 +31,8 @@ def measure(
     Raises:
         OrtuneError: Nothing could be measured.
     """
-    baseline.settle(FIRST_SHARE * opened.budget.left_s)
-    opened.replay.pass_on()
+    baseline.find_inputs(FIRST_SHARE * opened.budget.left_s)
+    opened.replay.record_other_work()
     budget = opened.budget.running.reserve(opened.answer_s)
     names = list(runtimes)
     at_once = max(1, baseline.executor.most_alive)
@@ -51,7 +51,7 @@ def measure(
             for name in part
         ]
         left = budget.share(1 / (len(parts) - number))
-        soak = Soak(opened, baseline, arms, left.left_s)
+        soak = ModelSoak(opened, baseline, arms, left.left_s)
         soak.goes_on = True
         try:
             going = soak.start() and soak.run(left.end_s, lambda calls, held: _progress(opened, calls, held))
@@ -96,7 +96,7 @@ def _differ(new: GrowthFigure | None, old: GrowthFigure | None) -> bool:
     return new.low > old.high or new.high < old.low
 
 
-def _row(release: str, runtime: Runtime, soaked: Soaked) -> ReleaseRow:
+def _row(release: str, runtime: Runtime, soaked: SoakedProcess) -> ReleaseRow:
     failure: Failed | None = soaked.failure
     if failure is not None:
         return ReleaseRow(release=release, runtime=runtime, failed=failure.what)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from ortune.errors import UsageError
 from ortune.objectives import OBJECTIVES, OF_MEMORY, HistoryObjective
 from ortune.verbs._shared.common import Budget, Settings, Tolerance
-from ortune.verbs._shared.groups import Each, Resumable, with_tolerance
+from ortune.verbs._shared.groups import EachModelOptions, ResumeOptions, with_tolerance
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ EXAMPLE = 'ortune.history("model.onnx", release=["1.27.0", "1.32.0"]).result.row
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Each, Resumable):
+class Options(EachModelOptions, ResumeOptions):
     """Which release of ONNX Runtime made this model faster or slower here?
 
     Runs the last six releases in the same blocks, each in its own cached environment, and reports the release where
@@ -60,7 +60,7 @@ class Options(Each, Resumable):
     @cached_property
     def releases(self) -> tuple[str, ...]:
         """Releases to run, newest first."""
-        from ortune.catalogue.knobs import version
+        from ortune.catalogue.knobs import parse_version
         from ortune.runtimes.packages import RELEASES, require_recipes
         from ortune.search.figures import require_objective
 
@@ -74,7 +74,7 @@ class Options(Each, Resumable):
             raise UsageError(
                 "the memory of a process cannot be resumed", where="--resume", do="omit --resume"
             )
-        releases = sorted(dict.fromkeys(self.release or RELEASES), key=version, reverse=True)
+        releases = sorted(dict.fromkeys(self.release or RELEASES), key=parse_version, reverse=True)
         for release in releases:
             require_recipes(f"onnxruntime=={release}")
         return tuple(releases)

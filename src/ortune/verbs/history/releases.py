@@ -10,24 +10,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ortune.catalogue.knobs import version
+from ortune.catalogue.knobs import parse_version
 from ortune.errors import MeasurementError
-from ortune.measuring import output_check, questions
+from ortune.measuring import base_checks, output_check
 from ortune.measuring.executor import Arm
 from ortune.measuring.failures import describe as failure
-from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import AffordableArms, held, holds, needed_s, race
-from ortune.measuring.levels import Levels
+from ortune.measuring.first_run import find_checked_inputs
+from ortune.measuring.fixed_blocks import AffordableArms, affordable_arms, fits, needed_s, race
+from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.right_outputs import evaluated, most_s, question_right
+from ortune.measuring.right_outputs import check_against_float64, evaluated, evaluation_limit_s
 from ortune.measuring.run_pilot import run_pilot
 from ortune.measuring.sides import require_unchanged
 from ortune.objectives import Objective
-from ortune.outputs.exact import Evaluated
+from ortune.outputs.exact import ExactOutputs
 from ortune.records import Block, Comparison, Control, ExactCheck, Failed, Measured, OutputDifference, Runtime
 from ortune.search import confirm
-from ortune.search.blocks import BASE, awake, measured
+from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.controls import INVALID
 from ortune.search.figures import STATISTICS, WORDS, describe
 from ortune.verbs._shared.other_programs import with_others
@@ -79,12 +79,12 @@ class Releases:
             MeasurementError: No older release runs the model, or nothing could be measured.
         """
         baseline, budget, newest = self.baseline, self.budget, next(iter(self.runtimes))
-        settle(baseline, budget, self.watch.line)
-        limit_s = most_s(budget)
-        question_right(baseline, limit_s, self.watch.line)
+        find_checked_inputs(baseline, budget, self.watch.line)
+        limit_s = evaluation_limit_s(budget)
+        check_against_float64(baseline, limit_s, self.watch.line)
         self.watch.line(PLANNING)
-        run_pilot(baseline, self.objective, budget, lambda trial_ns: holds(budget, trial_ns))
-        questions.require_real_times(baseline)
+        run_pilot(baseline, self.objective, budget, lambda trial_ns: fits(budget, trial_ns))
+        base_checks.require_real_times(baseline)
         running = self._run_alone(limit_s)
         if not running:
             raise MeasurementError(f"only {newest} runs the model: {next(iter(self.missing.values()))}")
@@ -151,7 +151,7 @@ class Releases:
                 self.missing[release] = failure(outcome)
                 continue
             arms[release] = arm
-            baseline.live_with(outcome)
+            baseline.limit_alive(outcome)
             self.first_trials[release] = outcome
             self.outputs[release] = output_check.difference(
                 baseline,
@@ -166,18 +166,18 @@ class Releases:
         executor.arms = arms
         return [release for release in older if release in arms]
 
-    def _exact(self, arm: Arm, ran: Measured, right: Evaluated) -> ExactCheck:
+    def _exact(self, arm: Arm, ran: Measured, right: ExactOutputs) -> ExactCheck:
         """Return the comparison of a release's outputs with the model in float64."""
         baseline = self.baseline
         side = replace(baseline.side, runtime=arm.runtime)
         folder = baseline.scratch / f"levels-{arm.name}"
-        levels = Levels(side, baseline.refs, baseline.executor, baseline.work, folder)
+        levels = OutputsByLevel(side, baseline.refs, baseline.executor, baseline.work, folder)
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> AffordableArms:
         """Return the releases that fit in the budget; the oldest are left out and their reason is recorded."""
         # Trials are shortened before a release is left out.
-        within = held(self.baseline, running, self.budget)
+        within = affordable_arms(self.baseline, running, self.budget)
         left = running[len(within.arms) :]
         if left:
             reason = history_words.no_time(within.needed_s)
@@ -217,7 +217,7 @@ class Releases:
             notes=(
                 *baseline.work.notes,
                 *baseline.notes,
-                *awake(self.blocks),
+                *awake_warning(self.blocks),
                 *self.experiment.notes,
             ),
             why=command,
@@ -269,4 +269,4 @@ class Releases:
                     failed=self.missing.get(release, "" if trials else history_words.NO_BLOCK),
                 )
             )
-        return tuple(sorted(rows, key=lambda row: version(row.release), reverse=True))
+        return tuple(sorted(rows, key=lambda row: parse_version(row.release), reverse=True))

@@ -11,7 +11,7 @@ from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
 from ortune.runtimes import made
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, words
 from ortune.verbs.history import growth
 from ortune.verbs.history.options import Options
@@ -33,7 +33,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
         text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
         side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
         with opened.measuring(side.label):
-            go_on(
+            begin_or_resume(
                 opened,
                 options,
                 [replace(side, runtime=runtime) for runtime in runtimes.values()],
@@ -41,13 +41,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
                 model=side.label,
             )
             if options.objective == "memory-growth":
-                soaked = growth.measure(opened, opened.base(side), runtimes, missing)
+                soaked = growth.measure(opened, opened.base_measuring(side), runtimes, missing)
                 soaked = msgspec.structs.replace(soaked, reproduce=command("history", options))
                 document = opened.document(soaked, status="interrupted" if watch.stop() else "ok")
-                return keep(opened, options, document)
+                return store_result(opened, options, document)
             releases = Releases(
                 opened,
-                opened.base(side),
+                opened.base_measuring(side),
                 runtimes,
                 missing,
                 objective=options.objective,
@@ -67,7 +67,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
                     else "inconclusive"
                 ),
             )
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def exit_code(envelope: Envelope[HistoryResult]) -> int:
@@ -80,7 +80,7 @@ def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dic
     runtimes, missing = {}, {}
     for release in options.releases:
         try:
-            runtimes[release] = made.require(f"onnxruntime=={release}", watch.say).runtime
+            runtimes[release] = made.require_installed(f"onnxruntime=={release}", watch.say).runtime
         except RuntimeNotFound as error:
             missing[release] = error.what
             watch.say(str(error))

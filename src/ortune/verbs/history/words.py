@@ -9,11 +9,11 @@ from itertools import pairwise
 from ortune.records import Comparison, Envelope
 from ortune.show import exact_words, finding_words, others_words, sides
 from ortune.show import headline as heads
-from ortune.show.answer_commands import lines, told_line, words_of
+from ortune.show.answer_commands import lines, report_line, words_of
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.numbers import change, duration, enough, listed, memory, span, waiting
-from ortune.show.stored_kind import StoredKind, both
+from ortune.show.stored_kind import StoredKind, both_builds
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 from ortune.verbs.soak.words import size
 
@@ -131,7 +131,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
                 *stopped(envelope),
                 Line(headline(result), "bad" if growing else "strong"),
                 _growth_rows(result),
-                Code(title="next", lines=lines(told_line(result.session, envelope.store)), commands=True),
+                Code(title="next", lines=lines(report_line(result.session, envelope.store)), commands=True),
             ],
             support=[Pairs(rows=_details(result))],
         )
@@ -159,7 +159,7 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
     return [
         *([result.why] if result.why else []),
         *again,
-        *lines(told_line(result.session, envelope.store)),
+        *lines(report_line(result.session, envelope.store)),
     ]
 
 
@@ -214,5 +214,5 @@ STORED = StoredKind(
     result=HistoryResult,
     document=document,
     headline=headline,
-    build=lambda result: f"onnxruntime {both(result.rows[0].release, result.rows[-1].release)}",
+    build=lambda result: f"onnxruntime {both_builds(result.rows[0].release, result.rows[-1].release)}",
 )

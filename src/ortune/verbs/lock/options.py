@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import NeverWaits, Page, Rewrites
-from ortune.verbs._shared.groups import OnePlan, with_tolerance
+from ortune.verbs._shared.groups import OnePlanOptions, with_tolerance
 from ortune.verbs._shared.several import KeptRows
 from ortune.verbs._shared.spelling import GATE, OUT, RUN, AnyPath, Argument, Option, path
 
@@ -23,7 +23,7 @@ EXAMPLE = 'ortune.lock("model.onnx", check=True).result.changes'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(KeptRows, OnePlan):
+class Options(KeptRows, OnePlanOptions):
     """Has ONNX Runtime's optimised graph of this model changed?
 
     Writes operators per optimisation level, fusions, memory, sizes and rounded outputs to MODEL.lock.json, or compares

@@ -13,13 +13,13 @@ from ortune.bundle import format as bundle_format
 from ortune.bundle.shared import thread_cap
 from ortune.engines.locks.check import differences
 from ortune.engines.locks.file import read, write
-from ortune.engines.locks.take import LIMIT_S, take
+from ortune.engines.locks.take import LIMIT_S, take_snapshot
 from ortune.errors import ModelError, UsageError
 from ortune.measuring.budget import UNLIMITED
 from ortune.measuring.document import document
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.input_options import InputOptions
-from ortune.measuring.sides import Resolved, SideText, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Plan, Snapshot
 from ortune.runtimes import runtimes
@@ -66,12 +66,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
         inputs = _inputs(options, was)
         place = scratch / "first-run"
         place.mkdir()
-        baseline = opened.base(side, feeds=inputs, scratch=place, say=watch.line)
-        settle(baseline, UNLIMITED, watch.line, limit_s=LIMIT_S)
+        baseline = opened.base_measuring(side, feeds=inputs, scratch=place, say=watch.line)
+        find_checked_inputs(baseline, UNLIMITED, watch.line, limit_s=LIMIT_S)
         if baseline.lowered is not None:
             finding = baseline.alerts[0]
             raise ModelError(finding.what, where=str(options.model), do=finding.fix)
-        now = take(side, inputs, scratch, watch, machine, stored=stored, overrides=overrides)
+        now = take_snapshot(side, inputs, scratch, watch, machine, stored=stored, overrides=overrides)
     if was is None:
         write(path, now, typed=options.output is not None)
         result = LockResult(path=str(path), written=True, snapshot=now, headline=lock_words.written(path))
@@ -108,7 +108,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
 
 def _side(
     o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
-) -> tuple[Resolved, Plan, Plan | None]:
+) -> tuple[ResolvedSide, Plan, Plan | None]:
     """Return the model with its plan, the plan to store in the lock, and the options added to a bundle's plan.
 
     A check runs the locked plan with the current options. For a bundle only the added options come from the lock, since

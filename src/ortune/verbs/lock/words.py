@@ -9,7 +9,7 @@ from pathlib import Path
 from ortune.catalogue.providers import find
 from ortune.printable import operand
 from ortune.records import Envelope, GraphSnapshot, LockChange, LockedRun, Snapshot, Uncompared
-from ortune.show.answer_commands import as_said, lines, plan_options, user_inputs, workload_options
+from ortune.show.answer_commands import lines, only_given, plan_options, user_inputs, workload_options
 from ortune.show.document import Annotation, Code, Document, Line, Pairs, Points, Tone
 from ortune.show.numbers import shorten
 from ortune.verbs.lock.result import LockResult
@@ -390,7 +390,7 @@ def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
     run = result.snapshot.run
     plan = run.plan if run.given is None else run.given
     target = ["--target", find(plan.provider_names[0]).target] if plan.providers else []
-    options = (workload_options(as_said(work)) if work else None) or fed
+    options = (workload_options(only_given(work)) if work else None) or fed
     return lines(["ortune", "lock", operand(path), *plan_options(plan, "--"), *target, *options])
 
 

@@ -11,7 +11,14 @@ import numpy as np
 from ortune import targets
 from ortune.catalogue.named import GRAPH_OPTIMIZATION_LEVEL as LEVEL
 from ortune.catalogue.providers import find
-from ortune.engines.profiling.processes import ENOUGH_RUNS, SPLIT_RUNS, beside_plain, seen, turns_of, walls
+from ortune.engines.profiling.processes import (
+    ENOUGH_RUNS,
+    SPLIT_RUNS,
+    machine_load,
+    profiled_to_plain_ratio,
+    turns_of,
+    wall_times,
+)
 from ortune.errors import MeasurementError, UsageError
 from ortune.graph.cost import CountingStopped
 from ortune.graph.model.extent import written_nodes
@@ -20,13 +27,13 @@ from ortune.measuring import memory_in_turn, output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.failures import describe
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.reported import reported_file
-from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.row_check import check_base
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import (
     ClippedActivation,
     FeedRef,
@@ -86,7 +93,7 @@ class FirstLook:
             store: Folder with the machine's stored peaks.
         """
         self.experiment, self.model, self.store = opened, model, store
-        self.side: Resolved | None = None
+        self.side: ResolvedSide | None = None
         self.watch = opened.watch
         # Nothing of a first look is repeated, so its time counts from the start of the process.
         self._whole = replace(opened.budget, spent_ns=lambda: 1e9 * opened.watch.clock.spent_s)
@@ -119,17 +126,17 @@ class FirstLook:
         """Seconds by which the table of operators may exceed the budget, since it is the main part of the answer."""
         return OVERRUN_SHARE * self._whole.total_s
 
-    def run(self, side: Resolved) -> None:
+    def run(self, side: ResolvedSide) -> None:
         """Run the model, then time and profile it within the budget.
 
         Raises:
             OrtuneError: It does not run.
         """
-        baseline = self.experiment.base(side, say=self.watch.line, load=one_caller)
+        baseline = self.experiment.base_measuring(side, say=self.watch.line, load=one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
         self._noted = tuple(baseline.notes)
-        settle(baseline, self.budget, self.watch.line)
+        find_checked_inputs(baseline, self.budget, self.watch.line)
         self.side = side = baseline.side
         self._take_notes(baseline)
         self._count(baseline.work)
@@ -143,8 +150,8 @@ class FirstLook:
         self.wrong_when_optimised = baseline.lowered is not None or output_check.wrong_at(
             baseline, LEVEL.default, self.budget.left_ns
         )
-        limit_s = min(LOOK_EXACT_S, most_s(self.budget))
-        question_right(baseline, limit_s, self.watch.line)
+        limit_s = min(LOOK_EXACT_S, evaluation_limit_s(self.budget))
+        check_against_float64(baseline, limit_s, self.watch.line)
         self._take_notes(baseline)
         self.level_check, self.clipped = baseline.check.level_check, baseline.check.clipped
         self.row_check = check_base(baseline, self._spare_ns())
@@ -183,7 +190,7 @@ class FirstLook:
         """Return half of the remaining time; the rest is for rules, which may need more than their reserve."""
         return self.budget.left_ns / 2
 
-    def _measure(self, baseline: Measuring, side: Resolved, first: Measured) -> None:
+    def _measure(self, baseline: Measuring, side: ResolvedSide, first: Measured) -> None:
         """Run one timed and one profiled process if there is time."""
         base = baseline.arm(BASE)
         self._take(first)
@@ -194,7 +201,7 @@ class FirstLook:
         # One process with the profiler and one without, which splits off transfers where there are any.
         split = SPLIT_RUNS if find(side.plan.provider_names[0]).memory else 0
         profile_s = 2 * trial_s + split * run_ns / 1e9
-        self.busy = seen(first).busy
+        self.busy = machine_load(first).busy
         left_s = self.budget.left_s
         # Where time is short, the plain process beside the profiled one is timed in the place of one of its own; it
         # runs one shape alone.
@@ -209,7 +216,7 @@ class FirstLook:
         elif both or profile_s > left_s + self._late_s or len(first.done.cases) > 1:
             baseline.executor.timing = _timing(run_ns, left_s - trial_s - (profile_s if both else 0.0))
             timed = baseline.require_measured(base, baseline.executor.trial(base))
-            self.busy = seen(timed).busy or self.busy
+            self.busy = machine_load(timed).busy or self.busy
             self._take(timed)
             if profile_s > self.budget.left_s + self._late_s:
                 self.needed_s = self.budget.needed_s(1, 1e9 * profile_s)
@@ -240,7 +247,7 @@ class FirstLook:
             placement=trial.done.placement,
         )
 
-    def _profile(self, baseline: Measuring, side: Resolved) -> None:
+    def _profile(self, baseline: Measuring, side: ResolvedSide) -> None:
         """Profile the first shape only, since a profile does not record the shape of a run."""
         assert self.timing is not None
         self.watch.line("profiling")
@@ -256,14 +263,14 @@ class FirstLook:
         if not isinstance(outcome, Measured):
             self.left_out.append(look_words.no_profile(f"failed ({describe(outcome).splitlines()[0]})"))
             return
-        self.busy = seen(outcome).busy or self.busy
+        self.busy = machine_load(outcome).busy or self.busy
         if not self.timing.warmed_up and isinstance(plain, Measured):
             self._take(plain)
         if isinstance(plain, Measured):
             self.timing = msgspec.structs.replace(self.timing, gpu_run=plain.done.gpu_run)
         self._read(side, outcome, plain)
 
-    def _read(self, side: Resolved, outcome: Measured, plain: Outcome | None) -> None:
+    def _read(self, side: ResolvedSide, outcome: Measured, plain: Outcome | None) -> None:
         """Read the trace of a profiled process; a process without the profiler ran in the same turns."""
         try:
             trace = read_profile(reported_file(outcome.done.profile, self.experiment.scratch))
@@ -274,7 +281,7 @@ class FirstLook:
         if not kept_runs(trace, warm):
             self.left_out.append(look_words.no_profile("contains no complete run"))
             return
-        wall_ns = walls(outcome, trace, warm)
+        wall_ns = wall_times(outcome, trace, warm)
         operators = by_operator(trace, warm)
         self.profile = OperatorProfile(
             n_runs=len(kept_runs(trace, warm)),
@@ -283,7 +290,7 @@ class FirstLook:
                 run_time_ns(trace, warm) if wall_ns is None else float(np.median(wall_ns)),
                 sum(operator.time_ns for operator in operators),
             ),
-            slowdown_ratio=beside_plain(outcome, plain),
+            slowdown_ratio=profiled_to_plain_ratio(outcome, plain),
             operators=operators,
             nodes=by_node(trace, warm)[:TOP_NODES],
             complete=trace.complete,
@@ -297,8 +304,8 @@ class FirstLook:
             self.left_out.append(look_words.no_time_for(look_words.NAMES, needed, self.busy))
         self.profile, self.headroom, self.times = explained(
             side, self.work, trace, warm, wall_ns, self.profile,
-            host=self.experiment.machine.host, state=seen(outcome), store=self.store, scratch=self.experiment.scratch,
-            hurried=hurried,
+            host=self.experiment.machine.host, state=machine_load(outcome), store=self.store,
+            scratch=self.experiment.scratch, hurried=hurried,
         )  # fmt: skip
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from ortune.engines.profiling.nodes import Origins, origins
+from ortune.engines.profiling.nodes import NodeOrigins, find_origins
 from ortune.engines.profiling.processes import MachineLoad
 from ortune.engines.profiling.result import result_of
 from ortune.engines.profiling.stored_peaks import load_peak, not_measured
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node
@@ -25,7 +25,7 @@ def saving_s(load_ns: float) -> float:
 
 
 def explained(
-    side: Resolved,
+    side: ResolvedSide,
     work: Workload,
     trace: Trace,
     warm: int,
@@ -42,10 +42,10 @@ def explained(
 
     The time of a node that replaces several of the user's is divided equally among them.
     """
-    node_origins, peak = Origins(), load_peak(host, store, side.runtime.ort_version)
+    node_origins, peak = NodeOrigins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time left to map its nodes" if hurried else ""
     if not hurried:
-        node_origins = origins(side, work, scratch, trace)
+        node_origins = find_origins(side, work, scratch, trace)
     nodes = [
         msgspec.structs.replace(
             n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, "")

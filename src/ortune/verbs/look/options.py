@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Annotated
 
 from ortune.verbs._shared.common import Rewrites
-from ortune.verbs._shared.groups import Budgeted, OnePlan
-from ortune.verbs._shared.hosts import Hosted
+from ortune.verbs._shared.groups import BudgetOptions, OnePlanOptions
+from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.several import KeptRows
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
@@ -20,7 +20,7 @@ EXAMPLE = 'ortune.look("model.onnx").summary()'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Hosted, KeptRows, Budgeted, OnePlan):
+class Options(HostOptions, KeptRows, BudgetOptions, OnePlanOptions):
     """A first look at a model in ten seconds; short form: ortune MODEL.
 
     Shows what the file contains, the chosen inputs, the latency with default settings (a single observation), the most

@@ -17,13 +17,13 @@ from ortune.graph.model import from_git
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring.opening import Experiment
 from ortune.measuring.pace import Pace
-from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, Finding, LevelCheck, Plan
 from ortune.search.phases import LEAST_CHECKS_S
 from ortune.show import headroom_words
 from ortune.show.finding_words import measurable
-from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named, words
 from ortune.verbs.look import words as look_words
 from ortune.verbs.look.contents import estimated, repeated_regions
@@ -84,7 +84,9 @@ def exit_code(envelope: Envelope[LookResult]) -> int:
 class _Look:
     """A first look in progress."""
 
-    def __init__(self, options: Options, opened: Experiment, model: OpenModel, side: Resolved | None) -> None:
+    def __init__(
+        self, options: Options, opened: Experiment, model: OpenModel, side: ResolvedSide | None
+    ) -> None:
         self.options, self.experiment, self.model, self.side = options, opened, model, side
         self.look = FirstLook(opened, model, options.folder)
 
@@ -103,7 +105,7 @@ class _Look:
             except OrtuneError as error:
                 failure = error
             self.look.result = msgspec.structs.replace(self.look.result, session=log.id)
-            return keep(opened, self.options, self.envelope(failure))
+            return store_result(opened, self.options, self.envelope(failure))
         except errors.StoreError as error:
             return self.envelope(error)
 

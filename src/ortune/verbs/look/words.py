@@ -6,13 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from ortune.catalogue.providers import profiled, short
+from ortune.catalogue.providers import profile_names, short_name
 from ortune.durations import in_words
 from ortune.records import Envelope, ModelCost, OperatorTime
 from ortune.rules import EVERY_RULE
 from ortune.show import finding_words, memory_words, ort_format_words, transfer_words
 from ortune.show.document import Code, Column, Document, Line, Pairs, Points, table
-from ortune.show.numbers import duration, memory, operations, percent, size, three, whole_percent
+from ortune.show.numbers import duration, memory, operations, percent, significant, size, whole_percent
 from ortune.show.placement_words import placed_or_why
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.look.result import LookResult, RepeatedRegion
@@ -209,7 +209,7 @@ def timing(result: LookResult) -> list[tuple[str, str]]:
         return []
     timed = not finding_words.functional_only(result.findings)
     also = [f"load time {duration(t.load_ns)}"] if timed else []
-    in_turn = memory_words.beside(t.peak_in_turn)
+    in_turn = memory_words.peak_remark(t.peak_in_turn)
     changing = f" ({in_turn})" if in_turn else ""
     also += [f"peak memory {memory(t.peak_bytes)}{changing}"] if t.peak_bytes is not None else []
     also += [f"{operations(t.flops_per_s)}/s"] if t.flops_per_s and timed else []
@@ -241,7 +241,7 @@ def profile_title(result: LookResult) -> str:
     elif slow is not None and slow - 1 > SLOWDOWN_WORTH_SAYING:
         run += f", {percent(slow - 1, 0)} slower"
     text = f"top operators by share of operator time (profiled{run})"
-    if any(o.provider in profiled(lambda p: p.queues) for o in profile.operators):
+    if any(o.provider in profile_names(lambda p: p.queues) for o in profile.operators):
         text += "; timed on the host, which only queues work for the device"
     return text + ("" if profile.complete else "; the profile was truncated")
 
@@ -269,7 +269,7 @@ def estimate_rows(result: LookResult) -> list[tuple[str, str, str]]:
 
 
 def _operator(row: OperatorTime, several: bool) -> str:
-    provider = short(row.provider)
+    provider = short_name(row.provider)
     return f"{row.op_type} on {provider}" if several and provider else row.op_type
 
 
@@ -286,7 +286,7 @@ def findings(result: LookResult) -> list[str]:
 
 
 def lesser(result: LookResult) -> list[str]:
-    """Return the findings that are only counted."""
+    """Return the findings after the first ``MOST_FINDINGS``, of which ``findings`` only gives the number."""
     return [finding.sentence() for finding in result.findings[MOST_FINDINGS:]]
 
 
@@ -298,7 +298,7 @@ def left_out(result: LookResult) -> str:
 def _count(number: int) -> str:
     for unit, scale in ((" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if number >= scale:
-            return f"{three(number / scale)}{unit}"
+            return f"{significant(number / scale)}{unit}"
     return str(number)
 
 

@@ -14,7 +14,7 @@ import onnx_ir as ir
 from ortune import rewrites, targets
 from ortune.catalogue.providers import COREML
 from ortune.engines.partitions import summary, support
-from ortune.engines.partitions.improve import Candidates, Improving, Proposals, rewritten
+from ortune.engines.partitions.improve import CandidateEffects, Candidates, Proposals, rewritten
 from ortune.engines.partitions.partition import Partition, partition
 from ortune.engines.partitions.shapes import shapes
 from ortune.graph.model.garbage import without_collection
@@ -25,7 +25,7 @@ from ortune.graph.nodes import operator
 from ortune.graph.shapes.growing import growing_inputs
 from ortune.graph.shapes.known import Values
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.measuring.sides import USUAL_LIMITS, ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Plan, RewriteSpec, Workload
 from ortune.rewrites.fixed_dimensions import why_not_fixed
@@ -62,7 +62,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
     formats = options.formats
     with experiment("partition", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
-        work = opened.base(side).work
+        work = opened.base_measuring(side).work
         models = _Models(options, opened, side, work)
         partitions = []
         with unchanged(models.shown):
@@ -93,7 +93,7 @@ class _Models:
         notes: Notes about providers that could not be queried.
     """
 
-    def __init__(self, options: Options, opened: Experiment, side: Resolved, work: Workload) -> None:
+    def __init__(self, options: Options, opened: Experiment, side: ResolvedSide, work: Workload) -> None:
         self.work, self.release, self.runtime = work, side.runtime.ort_version, side.runtime
         self._folder = opened.scratch / "partition"
         self._folder.mkdir()
@@ -202,7 +202,7 @@ class _Models:
         if model not in self._shares:
             names = {value.name for value in model.graph.inputs}
             shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
-            self._shares[model] = summary.work_of(model, shapes)
+            self._shares[model] = summary.work_shares(model, shapes)
         return self._shares[model]
 
 
@@ -216,14 +216,14 @@ def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
         shown = partition(model, target, models.release, models.values(model))
         states.append(summary.state(shown, models.shares(model), "fixed-shapes", models.fixing))
     candidates = models.candidates(model, target.provider.target)
-    improving = Improving(candidates, shown, states[-1], model, models.release, models)
+    improving = CandidateEffects(candidates, shown, states[-1], model, models.release, models)
     improved = improving.together()
     if improved is not None:
         made_by = (*models.fixing, *improved.specs)
         states.append(msgspec.structs.replace(improved.state, rewrites=made_by))
     costliest = None
     shares = models.shares(model)
-    splitting = summary.splitting(shown, shares)
+    splitting = summary.most_splitting_operator(shown, shares)
     if splitting is not None:
         left, without = splitting
         replaced = improving.replacement(left)
@@ -241,7 +241,7 @@ def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
         source=target.table.source,
         states=tuple(states),
         regions=summary.regions(shown, shares),
-        left=summary.left(shown),
+        left=summary.nodes_on_cpu(shown),
         costliest=costliest,
         agreement=models.asked(shown, model),
         n_nodes=len(shown.taken) + len(shown.left),

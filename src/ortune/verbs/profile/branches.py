@@ -8,13 +8,13 @@ from pathlib import Path
 from ortune.graph.branches import with_names
 from ortune.graph.model.open import open_model
 from ortune.graph.model.save import INLINE_LIMIT_BYTES, save_model
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 
 MOST_BYTES = 2 << 30
 """Size limit: a larger model is not copied, so its branches are not distinguished."""
 
 
-def told_apart(side: Resolved, folder: Path) -> Resolved:
+def with_distinct_names(side: ResolvedSide, folder: Path) -> ResolvedSide:
     """Return the side, or a copy in which nodes of different branches have different names if that is needed.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.engines.profiling.compiled import IN_PARTS
 from ortune.records import CompiledGraph, Plan, ProfileResult
 from ortune.show.document import Block, Cell, Column, Line, Table, table
@@ -29,8 +29,8 @@ def by_type(graph: CompiledGraph) -> str:
     ]
     counted = f"{count(len(graph.layers), 'layer')}, its own counters over {count(graph.n_runs, 'run')}"
     if not parts:  # counters are in microseconds
-        return f"{short(graph.provider)} takes less than a microsecond for each layer ({counted})"
-    return f"{short(graph.provider)} computes {', '.join(parts)} ({counted})"
+        return f"{short_name(graph.provider)} takes less than a microsecond for each layer ({counted})"
+    return f"{short_name(graph.provider)} computes {', '.join(parts)} ({counted})"
 
 
 def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
@@ -47,7 +47,7 @@ def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
         for layer in top
     ]
     which = f"the next {len(rows)}" if after else f"the most expensive {len(rows)}"
-    title = f"layers inside {short(graph.provider)} ({which} of {len(graph.layers)})" if rows else ""
+    title = f"layers inside {short_name(graph.provider)} ({which} of {len(graph.layers)})" if rows else ""
     return table(COLUMNS, rows, title=title, dense=True)
 
 
@@ -65,4 +65,4 @@ def more(result: ProfileResult, after: int) -> list[Block]:
 def missing(plan: Plan, why: str) -> list[str]:
     """Return the sentence that the layers inside the provider's part are unknown; [] without a reason."""
     reason = "it does not run the whole model" if why == IN_PARTS else why
-    return [f"layers inside {short(plan.provider_names[0])} are not listed: {reason}"] if why else []
+    return [f"layers inside {short_name(plan.provider_names[0])} are not listed: {reason}"] if why else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.durations import in_words
 from ortune.records import ProfileResult, TraceInfo
 from ortune.show.numbers import duration, percent, shorten
@@ -153,4 +153,4 @@ def untraced(reason: str) -> list[str]:
 
 
 def _provider(name: str) -> str:
-    return short(name) or "no provider"
+    return short_name(name) or "no provider"

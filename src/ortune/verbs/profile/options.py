@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import Cpus, Memory, Pairs, Rewrites
-from ortune.verbs._shared.groups import OnePlan, Resumable, with_pod
+from ortune.verbs._shared.groups import OnePlanOptions, ResumeOptions, with_pod
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Argument, Option, option_fields
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ EXAMPLE = 'ortune.profile("model.onnx").to_pandas()'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Resumable, OnePlan):
+class Options(ResumeOptions, OnePlanOptions):
     """Where does every millisecond of a run go?
 
     Runs a model under ONNX Runtime's profiler, or reads an existing profile. Divides the run into kernels, thread

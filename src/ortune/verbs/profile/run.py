@@ -11,18 +11,24 @@ import msgspec
 from ortune import monotonic, rules, targets
 from ortune.engines.profiling.compiled import compiled_graph
 from ortune.engines.profiling.deliver import Deliverables, deliver
-from ortune.engines.profiling.nodes import Origins, origins
+from ortune.engines.profiling.nodes import NodeOrigins, find_origins
 from ortune.engines.profiling.peaks import measure_peak, peak_s
-from ortune.engines.profiling.processes import FEWEST_RUNS, Process, affordable, profile_once, profiled_arm
+from ortune.engines.profiling.processes import (
+    FEWEST_RUNS,
+    ProfiledProcess,
+    affordable,
+    profile_once,
+    profiled_arm,
+)
 from ortune.engines.profiling.result import difference_of, result_of, side_times
 from ortune.engines.profiling.stored_peaks import load_peak, not_measured
 from ortune.engines.profiling.why import difference_between
 from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.measuring.document import document
-from ortune.measuring.first_run import settle
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved, SideText
+from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.records import (
@@ -42,14 +48,14 @@ from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.one_caller import one_caller
-from ortune.verbs._shared.session import experiment, go_on
+from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs._shared.spelling import named, path, words
 from ortune.verbs.look import words as look_words
 from ortune.verbs.profile import compiled_words
 from ortune.verbs.profile import note_words as profile_notes
-from ortune.verbs.profile.branches import told_apart
+from ortune.verbs.profile.branches import with_distinct_names
 from ortune.verbs.profile.options import Options
-from ortune.verbs.profile.subjects import Recorded, about_traces, read_recorded
+from ortune.verbs.profile.subjects import RecordedTrace, about_traces, read_recorded
 
 PROCESSES = 5
 """Profiled processes a side of a difference: from three on a node's change has an interval."""
@@ -118,7 +124,7 @@ def _traces(options: Options, opened: Experiment, wanted: Deliverables) -> Envel
     if options.against:
         other, other_result = _trace(str(options.against), opened.watch)
         a, b = (
-            side_times(str(name), [(side.trace, side.steady)], Origins())
+            side_times(str(name), [(side.trace, side.steady)], NodeOrigins())
             for name, side in ((options.subject, recorded), (options.against, other))
         )
         of_b = [f"B: {text}" for text in (*profile_notes.trace_notes(other_result), *other_result.notes)]
@@ -131,11 +137,11 @@ def _traces(options: Options, opened: Experiment, wanted: Deliverables) -> Envel
     return deliver(envelope, recorded.trace, Path(subject), wanted, log, _page)
 
 
-def _trace(text: str, watch: Watcher) -> tuple[Recorded, ProfileResult]:
+def _trace(text: str, watch: Watcher) -> tuple[RecordedTrace, ProfileResult]:
     watch.line(f"reading {text}")
     recorded = read_recorded(Path(text))
     steady = recorded.steady
-    result = result_of(text, recorded.trace, steady, recorded.warmup, Origins())
+    result = result_of(text, recorded.trace, steady, recorded.warmup, NodeOrigins())
     result = _with_findings(result, rules.Facts())
     if recorded.n_whole > len(steady.runs):
         note = profile_notes.too_many_runs(recorded.n_whole, len(steady.runs))
@@ -167,7 +173,7 @@ class _Models:
             )
             sides.append(opened.resolve(text, base_model=sides[0].model))
         with opened.measuring(sides[0].label):
-            go_on(opened, o, sides, o.resume, model=sides[0].label)
+            begin_or_resume(opened, o, sides, o.resume, model=sides[0].label)
             shown, result = self._measured(sides)
         result = msgspec.structs.replace(
             result,
@@ -177,15 +183,15 @@ class _Models:
         )
         envelope = opened.document(result)
         envelope = deliver(envelope, shown.trace, shown.path, self.wanted, opened.log, _page)
-        opened.say_trouble()
+        opened.report_storage_failures()
         return envelope
 
-    def _measured(self, sides: Sequence[Resolved]) -> tuple[Process, ProfileResult]:
+    def _measured(self, sides: Sequence[ResolvedSide]) -> tuple[ProfiledProcess, ProfileResult]:
         """Return the process that is reported in full, and the figures of all of them."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
         baselines, machine = self.experiment.baselines, self.experiment.machine
-        sides = [told_apart(b.side, self.scratch / f"branches-{n}") for n, b in enumerate(baselines)]
+        sides = [with_distinct_names(b.side, self.scratch / f"branches-{n}") for n, b in enumerate(baselines)]
         base = baselines[0]
         last = base.executor.last
         page = last.done.page if isinstance(last, Measured) else None
@@ -194,7 +200,7 @@ class _Models:
         # What a GPU took that is software is held against no machine's peak.
         peak = None if software else self._stored_peak(sides[0])
         missing = peak is None and not software and not self.options.no_peak
-        self.experiment.replay.pass_on()
+        self.experiment.replay.record_other_work()
         processes = self._processes(baselines, sides, keep_s=self._peak_s() if missing else 0.0)
         # Of several processes the middle one is told in full; names in the profile may differ between them.
         order = sorted(processes[0], key=lambda p: p.attribution.mean_wall_ns)
@@ -203,9 +209,9 @@ class _Models:
         map_s = self.experiment.pace().left_s
         graphs = [
             # That is work of the answer's kind, and takes about as long.
-            origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
+            find_origins(side, baseline.work, self.scratch, mine[0].trace, mine[0].graph)
             if map_s > self.experiment.answer_s
-            else Origins(trouble=profile_notes.NOT_MAPPED)
+            else NodeOrigins(trouble=profile_notes.NOT_MAPPED)
             for side, baseline, mine in zip(sides, baselines, processes, strict=True)
         ]
 
@@ -215,8 +221,8 @@ class _Models:
         def held_against(peak: MachinePeak | None) -> ProfileResult:
             return result_of(
                 "", shown.trace, shown.attribution, shown.warmup, graphs[0], peak, sides[0],
-                slowdown=shown.slowdown, cpus=machine.seen.effective_cpus, state=shown.state, resident=shown.resident,
-                no_peak=self.no_peak if peak is None else "", gpu_run=shown.gpu_run,
+                slowdown=shown.slowdown, cpus=machine.trial_host.effective_cpus, state=shown.state,
+                resident=shown.resident, no_peak=self.no_peak if peak is None else "", gpu_run=shown.gpu_run,
             )  # fmt: skip
 
         result = held_against(peak)
@@ -227,7 +233,7 @@ class _Models:
         pace = self.experiment.pace(least_s=LEAST_CHECKS_S)
         facts = replace(base.facts(), page=page, emulated=emulated, begins=pace.begins)
         trouble = [graph.trouble for graph in graphs]
-        seen = sides[0].seen([last] if isinstance(last, Measured) else ())
+        seen = sides[0].placed_record([last] if isinstance(last, Measured) else ())
         compiled, no_layers = (
             compiled_graph(sides[0], seen.placement, base.refs, base.work.custom_ops, self.scratch)
             if self.experiment.pace().left_s > self.experiment.answer_s
@@ -253,24 +259,24 @@ class _Models:
             result = msgspec.structs.replace(result, against=against)
         return shown, result
 
-    def _run_first(self, number: int, side: Resolved, name: str) -> None:
+    def _run_first(self, number: int, side: ResolvedSide, name: str) -> None:
         """Run a side for the first time; B with the input values of A if their inputs are compatible."""
         opened, feeds = self.experiment, self.options.feeds
         folder = self.scratch / f"side-{number}"
         folder.mkdir()
         first = opened.baselines[0] if opened.baselines else None
         if first and feeds.inputs is None and side.model.info.sha256 != first.side.model.info.sha256:
-            inputs = pairing.fed_as(
+            inputs = pairing.write_inputs_for(
                 first.side.model.ir, first.refs, side.model.ir, folder, folder / "as-A.npz"
             )
             feeds = replace(feeds, inputs=inputs, shapes={}, dims={}) if inputs else feeds
-        baseline = opened.base(side, feeds=feeds, scratch=folder, load=one_caller)
-        settle(baseline, self.budget, self.watch.line, name)
+        baseline = opened.base_measuring(side, feeds=feeds, scratch=folder, load=one_caller)
+        find_checked_inputs(baseline, self.budget, self.watch.line, name)
         if baseline.executor.last is not None:
             least_s = max(LEAST_LOAD_S, self.options.budget_s)
             baseline.limits.expect(baseline.executor.last.elapsed_ns, least_s=least_s)
 
-    def _stored_peak(self, side: Resolved) -> MachinePeak | None:
+    def _stored_peak(self, side: ResolvedSide) -> MachinePeak | None:
         return load_peak(self.experiment.machine.host, self.options.folder, side.runtime.ort_version)
 
     def _peak_s(self) -> float:
@@ -279,7 +285,7 @@ class _Models:
         start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
         return peak_s(self.experiment.machine, start_s)
 
-    def _peak(self, side: Resolved, doubted: MachinePeak | None = None) -> MachinePeak | None:
+    def _peak(self, side: ResolvedSide, doubted: MachinePeak | None = None) -> MachinePeak | None:
         """Measure the machine's peak in the remaining time; return ``doubted`` if there is not enough.
 
         Args:
@@ -311,8 +317,8 @@ class _Models:
             return doubted
 
     def _processes(
-        self, baselines: Sequence[Measuring], sides: Sequence[Resolved], keep_s: float
-    ) -> list[list[Process]]:
+        self, baselines: Sequence[Measuring], sides: Sequence[ResolvedSide], keep_s: float
+    ) -> list[list[ProfiledProcess]]:
         """Run profiled processes of every side, turn by turn, so that drift affects all alike.
 
         The number of processes and runs depends on the remaining time; there is always one process of the fewest runs.
@@ -341,7 +347,7 @@ class _Models:
             profiled_arm(baseline, baseline.arm(BASE, side=side))
             for baseline, side in zip(baselines, sides, strict=True)
         ]
-        processes: list[list[Process]] = [[] for _ in baselines]
+        processes: list[list[ProfiledProcess]] = [[] for _ in baselines]
         for turn in range(n):
             self.watch.line(f"profiling, process {turn + 1} of {n}")
             places = [self.scratch / f"trace-{number}-{turn}.json" for number in range(len(arms))]

@@ -76,7 +76,7 @@ def about_traces(subject: str, against: str | None, models_only: Mapping[str, ob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedTrace:
     """A trace that was recorded outside of ortune.
 
     Attributes:
@@ -91,7 +91,7 @@ class Recorded:
     n_whole: int
 
 
-def read_recorded(path: Path) -> Recorded:
+def read_recorded(path: Path) -> RecordedTrace:
     """Read a trace, and attribute the time of its steady runs.
 
     Raises:
@@ -101,4 +101,4 @@ def read_recorded(path: Path) -> Recorded:
     warmup = warmup_runs(trace.run_ns)
     first = min(warmup, max(trace.n_runs - 1, 0))
     steady = attribute(trace, countable(trace, first))
-    return Recorded(trace=trace, steady=steady, warmup=warmup, n_whole=trace.n_runs - first)
+    return RecordedTrace(trace=trace, steady=steady, warmup=warmup, n_whole=trace.n_runs - first)

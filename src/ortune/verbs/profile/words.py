@@ -9,7 +9,7 @@ from ortune.records import (
     ProfileResult,
 )
 from ortune.show import difference_tables, difference_words, transfer_words
-from ortune.show.answer_commands import as_said, lines, model_of, told_line, tune_line
+from ortune.show.answer_commands import lines, model_of, only_given, report_line, tune_line
 from ortune.show.document import Block, Code, Document, Line, Pairs, Points
 from ortune.show.numbers import duration, percent, shorten
 from ortune.show.profile_nodes import (
@@ -197,9 +197,11 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
     tune: list[str] = []
     if side is not None and side.plan == Plan():
         tune = (
-            tune_line(side, as_said(work), "", result.notes) if work else ["ortune", "tune", model_of(side)]
+            tune_line(side, only_given(work), "", result.notes)
+            if work
+            else ["ortune", "tune", model_of(side)]
         )
-    return [*fixes[:1], *lines(tune, told_line(result.session, envelope.store))]
+    return [*fixes[:1], *lines(tune, report_line(result.session, envelope.store))]
 
 
 def _against(result: ProfileResult) -> list[Block]:

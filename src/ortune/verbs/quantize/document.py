@@ -16,7 +16,7 @@ from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front
 from ortune.verbs._shared.other_programs import worded
-from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.precision import QuantizedModel
 from ortune.verbs.quantize.result import FrontRow, KeptReason, LayerRow, QuantizeResult, Saturation
 from ortune.verbs.quantize.sensitivity import Sensitivity
 from ortune.verbs.tune.result import TuneResult
@@ -28,7 +28,7 @@ LEAST_SHARE = 0.02
 def make_result(
     run: Tuning,
     answer: TuneResult,
-    models: Sequence[Model],
+    models: Sequence[QuantizedModel],
     walks: Sequence[Sensitivity],
     *,
     rows: Sequence[PrecisionRow],
@@ -66,7 +66,7 @@ def make_result(
     )
 
 
-def _is_of(winner: Model, walk: Sensitivity) -> bool:
+def _is_of(winner: QuantizedModel, walk: Sensitivity) -> bool:
     return any(model.plan == winner.plan for model in walk.models.values())
 
 
@@ -85,7 +85,9 @@ def saturation(plan: Plan | None, host: Host) -> Saturation:
     return "measured" if saturates(host) else "elsewhere"
 
 
-def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers: int) -> tuple[FrontRow, ...]:
+def _front(
+    run: Tuning, models: Sequence[QuantizedModel], winner: QuantizedModel | None, n_layers: int
+) -> tuple[FrontRow, ...]:
     """Return the float model's row, then one for each model with a finite error, sorted by error."""
     search = run.search
     statistic = search.judgement.statistic
@@ -99,7 +101,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
         if not math.isfinite(model.error):
             continue  # the row of its method has the reason
         arm = model.plan.id
-        blocks = search.confirmation if measured(search.confirmation, arm) else search.race.seen
+        blocks = search.confirmation if measured(search.confirmation, arm) else search.race.all_blocks
         trials = measured(blocks, arm)
         rows.append(
             FrontRow(
@@ -113,7 +115,7 @@ def _front(run: Tuning, models: Sequence[Model], winner: Model | None, n_layers:
                 figures=describe(trials, statistic) if trials else None,
                 comparison=worded(search.comparison(arm))
                 if blocks is search.confirmation
-                else search.raced(arm),
+                else search.race_comparison(arm),
                 chosen=model is winner,
                 failed=model.failed,
             )
@@ -137,7 +139,7 @@ def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
     return first, *others
 
 
-def layer_rows(layers: Sensitivity, winner: Model | None) -> list[LayerRow]:
+def layer_rows(layers: Sensitivity, winner: QuantizedModel | None) -> list[LayerRow]:
     """Return rows in graph order: one for each question, and one for each slow layer that cannot be quantized."""
     # Layers that the winner keeps are shown only if these layers are of the winner's method.
     mine = winner is not None and _is_of(winner, layers)

@@ -12,7 +12,7 @@ from ortune.errors import MeasurementError
 from ortune.records import ENOUGH_INPUTS, Calibration, Plan
 from ortune.search import trial_counts
 from ortune.search.phases import HELD_OUT_SHARE
-from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 MARGIN = 1.2
 """Factor on the expected seconds of a comparison, because later inputs may be slower than the first ones."""
@@ -56,12 +56,12 @@ class HeldOut:
         processes = 1 if self._plan_ids else 2
         return MARGIN * processes * precision.outputs_s(len(inputs.held_out), each_ns)
 
-    def looked_at(self, model: Model) -> Model:
+    def compared_on_all(self, model: QuantizedModel) -> QuantizedModel:
         """Compare a model on all held-out inputs and return it with these outputs; unchanged if there is no time."""
         run, plan = self._run, model.plan
-        if self._no_reference or self.has_seen(plan):
+        if self._no_reference or self.is_compared_on_all(plan):
             return model
-        run.pass_on()
+        run.record_other_work()
         if not run.replay.once(f"held-out-{plan.id}", bool, self._fits):
             # The reserved time was too short, so the suggested budget is twice as long.
             total_s = run.whole_budget.total_s
@@ -86,7 +86,7 @@ class HeldOut:
         reserved_s = 1e-9 * confirm * pilot.trial_ns + self._needed_s - self._kept_s
         return not run.watch.stop() and run.budget.reserve(reserved_s).left_ns >= 0
 
-    def has_seen(self, plan: Plan) -> bool:
+    def is_compared_on_all(self, plan: Plan) -> bool:
         """Return whether a plan's outputs were compared on all held-out inputs."""
         return len(self._inputs.held_out) == len(self._inputs.checking) or plan.id in self._plan_ids
 
@@ -113,4 +113,4 @@ class HeldOut:
         if not self._inputs.summary.source:
             return ENOUGH_INPUTS
         few = len(self._inputs.held_out) < ENOUGH_INPUTS
-        return ENOUGH_INPUTS if few or (winner is not None and not self.has_seen(winner)) else 0
+        return ENOUGH_INPUTS if few or (winner is not None and not self.is_compared_on_all(winner)) else 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ortune.engines.profiling.nodes import origins, profiled_nodes
-from ortune.engines.profiling.processes import Process, profile, profiled_arm, runs_for
+from ortune.engines.profiling.nodes import find_origins, profiled_nodes
+from ortune.engines.profiling.processes import ProfiledProcess, profile, profiled_arm, runs_for
 from ortune.errors import OrtuneError
 from ortune.graph.model.open import open_model
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import Plan
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
@@ -47,11 +47,11 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
     return before, after
 
 
-def _by_node(baseline: Measuring, side: Resolved, process: Process) -> dict[str, float]:
+def _by_node(baseline: Measuring, side: ResolvedSide, process: ProfiledProcess) -> dict[str, float]:
     """Return nanoseconds per run by node name; the time of a fused node is divided equally among its origins."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
-    node_origins = origins(side, baseline.work, folder, process.trace, process.graph)
+    node_origins = find_origins(side, baseline.work, folder, process.trace, process.graph)
     times: dict[str, float] = {}
     for node in profiled_nodes(process.trace, process.attribution, node_origins):
         names = node.originals or (node.name,)

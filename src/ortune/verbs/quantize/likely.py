@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.engines.quantizing.quantizing import changed
+from ortune.engines.quantizing.quantizing import with_parameters
 from ortune.graph.fingerprints import digest
 from ortune.records import Plan
 from ortune.search.precision import ALIKE
 from ortune.show import rewrite_words
 from ortune.store import likely_methods
-from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.precision import Precision, QuantizedModel
 from ortune.verbs.quantize.race import is_right
 
 
@@ -44,7 +44,7 @@ class LikelyMethods:
     def _load(self) -> likely_methods.Methods:
         return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
 
-    def keep(self, plans: Sequence[Plan], models: Sequence[Model], winner: Plan) -> None:
+    def keep(self, plans: Sequence[Plan], models: Sequence[QuantizedModel], winner: Plan) -> None:
         """Store the best methods of this session, and those that later sessions need not test.
 
         If the winner runs on another provider, the fastest model within the tolerance on the CPU provider counts too.
@@ -71,4 +71,4 @@ class LikelyMethods:
 
 def _method(plan: Plan) -> str:
     """Return the rewrites of a plan as text, without the layers that they leave in float."""
-    return "; ".join(map(rewrite_words.spec, changed(plan, leave="").rewrites))
+    return "; ".join(map(rewrite_words.spec, with_parameters(plan, leave="").rewrites))

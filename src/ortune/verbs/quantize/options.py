@@ -18,13 +18,13 @@ from ortune.verbs._shared.common import (
     Tolerance,
     WriteBundle,
 )
-from ortune.verbs._shared.groups import Load, Resumable, with_tolerance
-from ortune.verbs._shared.hosts import Hosted
+from ortune.verbs._shared.groups import LoadOptions, ResumeOptions, with_tolerance
+from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
-    from ortune.measuring.sides import Resolved
+    from ortune.measuring.sides import ResolvedSide
     from ortune.outputs.tolerance import Tolerance as Limit
     from ortune.records import Plan
 
@@ -37,7 +37,7 @@ WITHIN = "0.01"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Hosted, Resumable, Load):
+class Options(HostOptions, ResumeOptions, LoadOptions):
     """Which layers can be quantized, and how much faster does that make the model?
 
     Quantizes the whole model with each method, measures the error and time saving of every layer, and keeps layers in
@@ -94,7 +94,9 @@ class Options(Hosted, Resumable, Load):
 
         return named(self.targets)
 
-    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> tuple[Resolved, dict[str, str]]:
+    def with_runtimes(
+        self, side: ResolvedSide, say: Callable[[str], None]
+    ) -> tuple[ResolvedSide, dict[str, str]]:
         """Add a runtime for each further target on which models are raced.
 
         Returns:

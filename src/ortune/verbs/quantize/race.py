@@ -9,13 +9,13 @@ from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
 from ortune.records import Plan
 from ortune.search.halving import Entry
-from ortune.search.precision import ALIKE, Interval, front, to_ship
+from ortune.search.precision import ALIKE, ConfirmedSpeed, front, to_ship
 from ortune.search.proposals.plans import PlanProposal
 from ortune.search.reasons import Reason
 from ortune.show import finding_words
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.held_out import HeldOut
-from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.precision import QuantizedModel
 
 MOST_RACED = 6
 MOST_RIGHT = 3
@@ -31,8 +31,8 @@ USUAL = 0.95
 
 
 def race(
-    run: Tuning, models: Sequence[Model], held_out: HeldOut, ships: Callable[[Plan], bool]
-) -> dict[str, Model]:
+    run: Tuning, models: Sequence[QuantizedModel], held_out: HeldOut, ships: Callable[[Plan], bool]
+) -> dict[str, QuantizedModel]:
     """Race the candidates against float, then confirm the winner and the other models of the front.
 
     Args:
@@ -47,7 +47,7 @@ def race(
     wanted = contestants(models)
     by_arm = {model.plan.id: model for model in wanted}
     if not wanted or not run.baseline.check.claims:
-        run.refuse(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
+        run.report_no_race(quantize_words.NOTHING_TO_RACE if not wanted else finding_words.NO_CLAIMS)
         return by_arm
     proposed = [PlanProposal(plan=model.plan, origin="fewer bits", prior=USUAL) for model in wanted]
     if not enter(run, proposed, (), required=Plan()):
@@ -82,7 +82,7 @@ def race(
     return by_arm
 
 
-def _right(ranked: Sequence[Entry], by_arm: dict[str, Model], held_out: HeldOut) -> list[Entry]:
+def _right(ranked: Sequence[Entry], by_arm: dict[str, QuantizedModel], held_out: HeldOut) -> list[Entry]:
     """Return the entries within the tolerance, the first of them compared on all held-out inputs if there is time."""
     for entry in ranked:
         if is_right(by_arm[entry.arm]):
@@ -92,12 +92,12 @@ def _right(ranked: Sequence[Entry], by_arm: dict[str, Model], held_out: HeldOut)
     return [entry for entry in ranked if is_right(by_arm[entry.arm])]
 
 
-def _look_at(entry: Entry, by_arm: dict[str, Model], held_out: HeldOut) -> None:
-    model = by_arm[entry.arm] = held_out.looked_at(by_arm[entry.arm])
+def _look_at(entry: Entry, by_arm: dict[str, QuantizedModel], held_out: HeldOut) -> None:
+    model = by_arm[entry.arm] = held_out.compared_on_all(by_arm[entry.arm])
     entry.outputs = model.outputs
 
 
-def contestants(models: Sequence[Model]) -> list[Model]:
+def contestants(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
     """Return the models to race: the fastest within the tolerance, then the front of error and time.
 
     Remaining places are for models that are nearly as fast, because times are single observations or predictions.
@@ -107,7 +107,7 @@ def contestants(models: Sequence[Model]) -> list[Model]:
     return [*_of_one_place([model for model in models if not model.plan.providers])[:most], *elsewhere]
 
 
-def _of_one_place(models: Sequence[Model]) -> list[Model]:
+def _of_one_place(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
     timed = [m for m in models if m.time_ns is not None and m.outputs is not None and m.outputs.comparable]
     on_front = [timed[i] for i in front([(m.error, m.time_ns or 0.0) for m in timed])]
     right = sorted(
@@ -122,22 +122,22 @@ def _of_one_place(models: Sequence[Model]) -> list[Model]:
     return list({m.plan.id: m for m in (*wanted, *near)}.values())
 
 
-def is_right(model: Model | None) -> bool:
+def is_right(model: QuantizedModel | None) -> bool:
     """Return whether a model runs and its outputs are within the tolerance and not all nearly zero."""
     outputs = model.outputs if model is not None else None
     return outputs is not None and outputs.ok and not outputs.unjudged
 
 
-def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, Model]) -> list[Entry]:
+def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, QuantizedModel]) -> list[Entry]:
     """Return the entries on the front of error and time in the order of `ranked`; float is a point of the front too."""
-    points = [(by_arm[entry.arm].error, entry.middle) for entry in ranked]
+    points = [(by_arm[entry.arm].error, entry.median_log_ratio) for entry in ranked]
     # The float model has an error and a log ratio of 0, so models slower than float are never on the front.
     best = set(front([(0.0, 0.0), *points]))
     return [entry for place, entry in enumerate(ranked, 1) if place in best]
 
 
 def _choose_confirmed(
-    run: Tuning, by_arm: dict[str, Model], held_out: HeldOut, ships: Callable[[Plan], bool]
+    run: Tuning, by_arm: dict[str, QuantizedModel], held_out: HeldOut, ships: Callable[[Plan], bool]
 ) -> None:
     """Choose the winner among the models within the tolerance that are confirmed to be faster.
 
@@ -147,7 +147,7 @@ def _choose_confirmed(
     search = run.search
     if search.winner is None or not search.confirmation:
         return
-    faster: list[tuple[Entry, Interval]] = []
+    faster: list[tuple[Entry, ConfirmedSpeed]] = []
     for entry in (search.winner, *search.others):
         may_ship = ships(entry.plan) and is_right(by_arm[entry.arm])
         comparison = search.comparison(entry.arm) if may_ship else None
@@ -157,7 +157,7 @@ def _choose_confirmed(
             faster.append(
                 (
                     entry,
-                    Interval(
+                    ConfirmedSpeed(
                         error=error,
                         low=comparison.ratio_low,
                         at=comparison.ratio,
@@ -171,8 +171,8 @@ def _choose_confirmed(
         if not is_right(by_arm[best.arm]):
             faster = [pair for pair in faster if pair[0] is not best]
             continue
-        final = [pair for pair in faster if held_out.has_seen(pair[0].plan)]
-        if not final or held_out.has_seen(best.plan):
+        final = [pair for pair in faster if held_out.is_compared_on_all(pair[0].plan)]
+        if not final or held_out.is_compared_on_all(best.plan):
             _ship(run, best)
             return
         faster = final

@@ -12,19 +12,19 @@ import onnx_ir as ir
 from ortune import rewrites, rules, targets
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.engines.quantizing import quantizing as quantising
-from ortune.engines.quantizing.quantizing import changed
+from ortune.engines.quantizing.quantizing import with_parameters
 from ortune.engines.racing.tuning import Tuning
-from ortune.engines.racing.winner_rows import question_winner
+from ortune.engines.racing.winner_rows import check_winner_rows
 from ortune.errors import UsageError
 from ortune.graph.dot_products import saturates
 from ortune.measuring import output_check
-from ortune.measuring.first_run import settle
-from ortune.measuring.fixed_blocks import holds
+from ortune.measuring.first_run import find_checked_inputs
+from ortune.measuring.fixed_blocks import fits
 from ortune.measuring.opening import Experiment
-from ortune.measuring.rewriting import Models, usable_packages
-from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.rewriting import ModelVariants, usable_packages
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import Resolved, SideText, require_unchanged
+from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged
 from ortune.measuring.watcher import Watcher
 from ortune.records import Adoption, Envelope, Host, Plan
 from ortune.search.guards import GUARDS
@@ -37,19 +37,19 @@ from ortune.verbs._shared import tuned
 from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.common import WORTH_ADOPTING
 from ortune.verbs._shared.facts import facts_of
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs.quantize import race as precision_race
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.document import make_result
-from ortune.verbs.quantize.elsewhere import FIRST, Elsewhere, planned, shippable
 from ortune.verbs.quantize.held_out import HeldOut
 from ortune.verbs.quantize.layer_times import layer_times
 from ortune.verbs.quantize.likely import LikelyMethods
-from ortune.verbs.quantize.means import means
+from ortune.verbs.quantize.methods import methods_worth_testing
 from ortune.verbs.quantize.options import Options
-from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.other_providers import FIRST, OtherProviders, planned, shippable
+from ortune.verbs.quantize.precision import Precision, QuantizedModel
 from ortune.verbs.quantize.result import QuantizeResult
 from ortune.verbs.quantize.sensitivity import LayerByLayer, Sensitivity
 
@@ -78,24 +78,24 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
         require_writable(options.directory)
     with experiment("quantize", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))
-        side, absent = options.elsewhere(replace(side, plan=options.plan), watch.say)
+        side, absent = options.with_runtimes(replace(side, plan=options.plan), watch.say)
         if options.directory is not None and options.force:
             require_replaceable(options.directory, side.model.path)
         packages = usable_packages(side.runtime)
-        plans, model = means(side.model.ir, side.plan, opened.machine.host, packages)
+        plans, model = methods_worth_testing(side.model.ir, side.plan, opened.machine.host, packages)
         if not plans:
             raise _nothing_to_quantize(side, opened.machine.host)
         said = _memory(side, plans, opened.machine)
         with opened.measuring(side.label):
             if said:
                 watch.say(said)
-            go_on(opened, options, [side], options.resume, model=side.label)
+            begin_or_resume(opened, options, [side], options.resume, model=side.label)
             session = _Quantization(options, opened, side, plans, model, absent)
             envelope = session.go()
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
-def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
+def _nothing_to_quantize(side: ResolvedSide, host: Host) -> UsageError:
     """Return the error for a model without a method worth testing, with its findings if it is already quantized."""
     family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
     refusals = [rewrite.refuses(side.model.ir) for rewrite in family if rewrite.refuses]
@@ -114,7 +114,7 @@ def _nothing_to_quantize(side: Resolved, host: Host) -> UsageError:
     )
 
 
-def _memory(side: Resolved, plans: Sequence[Plan], machine: Machine) -> str:
+def _memory(side: ResolvedSide, plans: Sequence[Plan], machine: Machine) -> str:
     """Return the sentence on the memory that quantizing a large model needs; "" for others.
 
     Raises:
@@ -146,7 +146,7 @@ class _Quantization:
         self,
         options: Options,
         opened: Experiment,
-        side: Resolved,
+        side: ResolvedSide,
         plans: Sequence[Plan],
         model: ir.Model,
         absent: Mapping[str, str],
@@ -154,17 +154,17 @@ class _Quantization:
         self.absent = absent
         self.options, self.experiment, self.plans, self.model = options, opened, plans, model
         self.watch, self.budget = opened.watch, opened.budget
-        self.baseline = opened.base(side)
+        self.baseline = opened.base_measuring(side)
 
     def go(self) -> Envelope[QuantizeResult]:
         """Measure everything from the first run on, write the bundle, and return the document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
-        settle(baseline, self.budget, watch.line)
-        question_right(baseline, most_s(self.budget), watch.line)
+        find_checked_inputs(baseline, self.budget, watch.line)
+        check_against_float64(baseline, evaluation_limit_s(self.budget), watch.line)
         output_check.step_down(baseline)
         watch.line(PLANNING)
-        run_pilot(baseline, "latency", self.budget, lambda ns: holds(self.budget, ns))
-        inputs = quantising.gather(baseline)
+        run_pilot(baseline, "latency", self.budget, lambda ns: fits(self.budget, ns))
+        inputs = quantising.write_inputs(baseline)
         run = self._run()
         run.models.feeds = inputs.calibrating
         precision = Precision(
@@ -175,7 +175,7 @@ class _Quantization:
         task = None if asked else precision.judge_by_task()
         likely = LikelyMethods(precision)
         first, others = likely.split(self.plans)
-        elsewhere = Elsewhere(precision, list(baseline.side.elsewhere), self.absent)
+        elsewhere = OtherProviders(precision, list(baseline.side.elsewhere), self.absent)
         models, walks = self._models(precision, first, elsewhere)
         if others and not any(precision_race.is_right(model) for model in models):
             # The earlier model was not a good guide, so the other methods are tested too.
@@ -191,7 +191,7 @@ class _Quantization:
         models = [raced.get(model.plan.id, model) for model in models]
         rows = [raced[row.plan.id].row if row.plan.id in raced else row for row in precision.rows]
         run.precision = [*rows, *(model.row for model in models if model.kept)]
-        question_winner(run)
+        check_winner_rows(run)
         no_time, enough_s = self._lack(run, precision, models)
         answer = tuned.with_runtime(tuned.make_result(run, enough_s), baseline.side)
         calibration = held_out.calibration(answer.winner)  # in the bundle too
@@ -274,7 +274,7 @@ class _Quantization:
         """Add the winner's outputs on a processor without VNNI, and the 7-bit model with equal outputs everywhere."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
-        portable = precision.compared(changed(result.winner, range="7"))
+        portable = precision.compared(with_parameters(result.winner, range="7"))
         return msgspec.structs.replace(
             result,
             saturated=precision.without_vnni(result.winner, self._emulation_s),
@@ -295,10 +295,10 @@ class _Quantization:
             budget=self.budget,
             current=None,
             answer_s=self.experiment.answer_s + self._emulation_s,
-            models=Models(side, self.baseline.scratch, custom_ops, self.watch.line),
+            models=ModelVariants(side, self.baseline.scratch, custom_ops, self.watch.line),
         )
 
-    def _lack(self, run: Tuning, precision: Precision, models: Sequence[Model]) -> tuple[str, float]:
+    def _lack(self, run: Tuning, precision: Precision, models: Sequence[QuantizedModel]) -> tuple[str, float]:
         """Return the sentence on steps that did not fit in the budget, and a sufficient budget; "" and 0 if all fit."""
         trial_ns = self.baseline.pilot.trial_ns
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
@@ -313,15 +313,15 @@ class _Quantization:
             no_time = quantize_words.untested(len(precision.untested), len(precision.rows), enough_s)
         return no_time, enough_s
 
-    def _untested_s(self, precision: Precision, models: Sequence[Model]) -> int:
+    def _untested_s(self, precision: Precision, models: Sequence[QuantizedModel]) -> int:
         """Return a budget in seconds for the untested methods; 0 if none, or if a model is within the tolerance."""
         if not precision.untested or any(map(_is_within, models)):
             return 0
         return self.budget.enough_s(precision.enough_s)
 
     def _models(
-        self, precision: Precision, plans: Sequence[Plan], elsewhere: Elsewhere | None = None
-    ) -> tuple[list[Model], list[Sensitivity]]:
+        self, precision: Precision, plans: Sequence[Plan], elsewhere: OtherProviders | None = None
+    ) -> tuple[list[QuantizedModel], list[Sensitivity]]:
         """Return the fully quantized models, those on other providers, the partly quantized ones, and the walks."""
         # The other providers come early, so that they are tested even if not all methods fit in the budget.
         wholes = precision.whole_models(plans[:1])
@@ -335,14 +335,14 @@ class _Quantization:
             by_plan |= {model.plan.id: model for model in walk.models.values()}
         return list(by_plan.values()), walks
 
-    def _walks(self, precision: Precision, wholes: Sequence[Model]) -> list[Sensitivity]:
+    def _walks(self, precision: Precision, wholes: Sequence[QuantizedModel]) -> list[Sensitivity]:
         """Walk from the most promising quantized models towards float, other targets included if there is time.
 
         Errors are measured on the provider of the model, because bfloat16 and int8 round differently on each. The first
         walk is of a model that may be the answer.
         """
         by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
-        places = starts([precision.start(whole) for whole in wholes])
+        places = starts([precision.walk_start(whole) for whole in wholes])
         places.sort(key=lambda place: not shippable(wholes[place].plan, self.options.others))
         for place in _of_two_targets([wholes[place].plan for place in places], places)[:MOST_WALKS]:
             # Without time for a single step, profiles and questions would decide nothing.
@@ -365,7 +365,7 @@ def _of_two_targets(plans: Sequence[Plan], places: Sequence[int]) -> list[int]:
     return [places[0], *other, *(place for place in places[1:] if place not in other)]
 
 
-def _is_within(model: Model) -> bool:
+def _is_within(model: QuantizedModel) -> bool:
     """Return whether a model's outputs can be compared and are within the tolerance."""
     return math.isfinite(model.error) and model.outputs is not None and model.outputs.ok
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ortune.catalogue.knobs import find as find_knob
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.records import OutputDifference, Plan
 from ortune.show import rewrite_words, sides
 from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
@@ -198,7 +198,7 @@ def _provider(plan: Plan) -> str:
     if not plan.providers:
         return ""
     types = [str(value) for name, value in plan.settings.items() if find_knob(name).strict]
-    return " in ".join([short(plan.provider_names[0]), *types])
+    return " in ".join([short_name(plan.provider_names[0]), *types])
 
 
 def _cell(plan: Plan, *, counted: bool = False) -> Cell:

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from ortune import rewrites, targets
-from ortune.engines.quantizing.quantizing import changed, left_in_float
+from ortune.engines.quantizing.quantizing import left_in_float, with_parameters
 from ortune.graph.fingerprints import digest
 from ortune.graph.groups import LayerGroup, group_of_nodes
 from ortune.graph.model.graphs import name_of
@@ -18,10 +18,17 @@ from ortune.graph.model.open import open_model
 from ortune.measuring.measuring import Measuring
 from ortune.records import Plan
 from ortune.search.phases import PROFILED_TRIALS, SENSITIVITY_SHARE
-from ortune.search.precision import Kept, Question, Walk, answered, as_asked, keep_order
+from ortune.search.precision import (
+    Kept,
+    LayerSet,
+    QuantizationWalk,
+    float_order,
+    grouped_like,
+    measured_errors,
+)
 from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
-from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
 """Returns nanoseconds per run by node name, of the float model and of a plan's model in a file; empty if it fails."""
@@ -48,19 +55,19 @@ class Sensitivity:
         models: The measured models by the layers that they keep in float.
     """
 
-    whole: Model
+    whole: QuantizedModel
     groups: tuple[LayerGroup, ...]
-    questions: list[Question]
+    questions: list[LayerSet]
     asked: bool
     times_ns: list[float]
-    walk: Walk
-    models: dict[Kept, Model] = field(default_factory=dict)
+    walk: QuantizationWalk
+    models: dict[Kept, QuantizedModel] = field(default_factory=dict)
 
 
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
     """Return the plan with these layers in float, in addition to those that it already leaves there."""
     left = left_in_float(plan.rewrites[-1])
-    return changed(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
+    return with_parameters(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 
 
 class LayerByLayer:
@@ -74,7 +81,7 @@ class LayerByLayer:
     def __init__(self, precision: Precision, times: LayerTimes) -> None:
         self._precision, self._times = precision, times
 
-    def sensitivity(self, whole: Model) -> Sensitivity | None:
+    def sensitivity(self, whole: QuantizedModel) -> Sensitivity | None:
         """Measure the error and time saving of each layer with one method; None if it quantizes no layer."""
         precision = self._precision
         groups = precision.groups
@@ -90,7 +97,7 @@ class LayerByLayer:
             tuple[list[float], list[float]],
             lambda: self._timed(whole.plan, path, groups),
         )
-        precision.replay.pass_on()
+        precision.replay.record_other_work()
         places = sorted(touched)
         # Without a profile all layers weigh the same.
         costs = [before[i] if before else 1.0 for i in places]
@@ -98,7 +105,7 @@ class LayerByLayer:
         names = {kind: _file_of(whole.plan, kind) for kind in kinds}
         known = precision.replay.once(f"known-{whole.plan.id}", list[LayerError], lambda: self._known(names))
         expected = {question.kinds: question.error_ratio * whole.error for question in known}
-        parts = as_asked([*expected], kinds, costs, self._most_questions)
+        parts = grouped_like([*expected], kinds, costs, self._most_questions)
         layers = [tuple(groups[places[i]].name for i in part) for part in parts]
         everything = {groups[i].name for i in places}
 
@@ -111,12 +118,12 @@ class LayerByLayer:
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
 
         of_parts = [tuple(sorted({kinds[i] for i in part})) for part in parts]
-        errors, asked = answered([expected.get(of) for of in of_parts], measure, whole.error)
-        questions: list[Question] = []
+        errors, asked = measured_errors([expected.get(of) for of in of_parts], measure, whole.error)
+        questions: list[LayerSet] = []
         for number, (part, (error, measured)) in enumerate(zip(parts, errors, strict=True)):
             # Without a profile every layer is assumed to save the same time, so errors determine the order.
             saved = sum(before[places[i]] - after[places[i]] for i in part) if before else 1.0 * len(part)
-            questions.append(Question(names=layers[number], error=error, saved_ns=saved, measured=measured))
+            questions.append(LayerSet(names=layers[number], error=error, saved_ns=saved, measured=measured))
             if measured and whole.error:
                 self._keep(names, of_parts[number], error / whole.error)
         result = Sensitivity(
@@ -125,7 +132,9 @@ class LayerByLayer:
             questions=questions,
             asked=asked,
             times_ns=before,
-            walk=Walk(questions=keep_order(questions), measure=lambda kept: self._measured(result, kept)),
+            walk=QuantizationWalk(
+                questions=float_order(questions), measure=lambda kept: self._measured(result, kept)
+            ),
         )
         result.models[frozenset()] = whole
         result.walk.errors[frozenset()] = self._judged(whole)
@@ -170,7 +179,7 @@ class LayerByLayer:
             return [], []
         return _by_group(self._precision.model, before, groups), _by_group(open_model(path).ir, after, groups)
 
-    def _judged(self, model: Model) -> float:
+    def _judged(self, model: QuantizedModel) -> float:
         """Return the error, clipped to the limit if the outputs are within the tolerance, else raised above it."""
         limit = self._precision.limit
         # The walk compares errors with one number, but rows or a metric may decide whether outputs are within

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import msgspec
 
 from ortune.catalogue.providers import find as of_provider
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.durations import as_option
 from ortune.records import Envelope, Plan, PrecisionRow, VerdictName
 from ortune.show import finding_words, others_words, precision_words, sides
 from ortune.show import headline as heads
-from ortune.show.answer_commands import lines, told_line, with_budget, words_of
+from ortune.show.answer_commands import lines, report_line, with_budget, words_of
 from ortune.show.checks import checks, control_words
 from ortune.show.document import (
     Block,
@@ -101,10 +101,10 @@ def headline(result: QuantizeResult) -> str:
 
 def _where(row: FrontRow) -> str:
     """Return "on PROVIDER" for a row; "" for the CPU provider."""
-    return f"on {short(row.plan.provider_names[0])}" if row.plan.providers else ""
+    return f"on {short_name(row.plan.provider_names[0])}" if row.plan.providers else ""
 
 
-def better_elsewhere(result: QuantizeResult) -> str:
+def better_with_package(result: QuantizeResult) -> str:
     """Return the line on the faster model with another package, and how to adopt it; "" if there is none."""
     row = result.elsewhere
     if row is None or row.comparison is None:
@@ -201,7 +201,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
     blocks: list[Block] = [
         *stopped(envelope),
         Line(headline(result), tone),
-        Line(better_elsewhere(result), "good"),
+        Line(better_with_package(result), "good"),
         *others_words.lines([("", result.against_default)]),
         Line(rests_on(result), "look" if not_final(result) else ""),
         Line(by_metric(result)),
@@ -267,7 +267,7 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
     quiet = others_words.wait_options(result.against_default)
     if quiet:
         again = [*(again or words_of(result.reproduce)), *quiet]
-    return lines(again, compare, other, told_line(result.session, envelope.store))
+    return lines(again, compare, other, report_line(result.session, envelope.store))
 
 
 def packages(result: QuantizeResult) -> list[str]:
@@ -275,7 +275,7 @@ def packages(result: QuantizeResult) -> list[str]:
     needed: dict[str, str] = {}
     for row in result.front:
         if row.adoption is not None and row.comparison is not None:
-            needed.setdefault(short(row.plan.provider_names[0]), adopting(row.adoption))
+            needed.setdefault(short_name(row.plan.provider_names[0]), adopting(row.adoption))
     return [f"{name}: {text}" for name, text in needed.items()]
 
 

@@ -60,7 +60,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
         with_inputs=options.with_inputs or 0,
         given=os.environ,
     )
-    result = told(recording)
+    result = result_of(recording)
     if recording.sessions:
         kept = anonymous(recording) if options.anonymous else recording
         text = msgspec.json.encode(RecordedWorkload(cases=(), recording=kept))
@@ -79,7 +79,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
     return document("record", result, host=host, verdict=verdict(result))
 
 
-def told(recording: Recording) -> RecordResult:
+def result_of(recording: Recording) -> RecordResult:
     """Return the result of a recording: its findings, and the recording without the values of inputs."""
     findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
     result = RecordResult(

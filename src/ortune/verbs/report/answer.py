@@ -74,7 +74,7 @@ def _compared(result: CompareResult) -> PlanPair:
 
 
 def _tuned(result: TuneResult) -> PlanPair:
-    today = tune_facts.today(result)
+    today = tune_facts.current_plan(result)
     base_plan = today if today is not None else result.default
     base = result.current_figures if today is not None else result.default_figures
     kept = result.winner == base_plan
@@ -106,7 +106,7 @@ def _tuned(result: TuneResult) -> PlanPair:
         allowed=result.allowed,
         notes=result.notes,
         bundle=result.bundle,
-        standing=tune_facts.standing(result) if kept else None,
+        standing=tune_facts.certainty(result) if kept else None,
         reproduce=result.reproduce,
     )
 

@@ -123,7 +123,7 @@ def _decision(both: PlanPair) -> Decision:
 
 def _correction(result: Record) -> str:
     """Return the plan to set because the default's outputs are wrong; "" if they are correct."""
-    if not isinstance(result, TuneResult) or not tune_facts.corrected(result):
+    if not isinstance(result, TuneResult) or not tune_facts.only_corrects(result):
         return ""
     return f"the default's outputs are wrong: set {result.default.describe()}"
 

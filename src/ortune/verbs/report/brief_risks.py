@@ -7,9 +7,9 @@ from typing import Literal
 
 from ortune.records import Comparison, Guard
 from ortune.show import others_words
-from ortune.show.checks import GUARD_NAMES, guard, guard_state, trouble
+from ortune.show.checks import GUARD_NAMES, control_problem, guard, guard_state
 from ortune.show.finding_words import about_measurement
-from ortune.show.output_words import alike
+from ortune.show.output_words import closeness
 from ortune.verbs.report.answer import PlanPair
 from ortune.verbs.report.result import BriefRisk
 
@@ -58,7 +58,7 @@ def _proof(both: PlanPair) -> BriefRisk:
         return _risk("proof", "stop", "none: it was never compared with the current configuration")
     where = blocks(compared)
     if compared.verdict == "faster" and both.settled:
-        doubts = [text for text in map(trouble, both.controls) if text]
+        doubts = [text for text in map(control_problem, both.controls) if text]
         if not both.controls:
             doubts = ["controls not run"]
         doubts += [text for text in [others_words.doubts(compared)] if text]
@@ -89,11 +89,11 @@ def _outputs(both: PlanPair) -> BriefRisk:
     if not outputs.ok:
         return _risk("outputs", "stop", f"{'DIFFERENT' if both.comparison else 'WRONG'}: {outputs.what}")
     if outputs.reference_wrong:
-        return _risk("outputs", "stop", f"WRONG: {alike(outputs)}")
+        return _risk("outputs", "stop", f"WRONG: {closeness(outputs)}")
     if outputs.compared_as in ("moments", "sizes"):
-        return _risk("outputs", "look", f"{alike(outputs)}: the model is not deterministic")
+        return _risk("outputs", "look", f"{closeness(outputs)}: the model is not deterministic")
     level: Level = "look" if outputs.silent else "fine"
-    return _risk("outputs", level, f"{alike(outputs)}, on the inputs measured")
+    return _risk("outputs", level, f"{closeness(outputs)}, on the inputs measured")
 
 
 def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:

@@ -108,7 +108,7 @@ def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
     """Return a text on an application's findings, without the user's paths and arguments."""
     if files.exists(folder):
         raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
-    result = record.told(anonymous(recording))
+    result = record.result_of(anonymous(recording))
     if not result.findings:
         raise UsageError("nothing was found in this recording", where=name, do=f"ortune report {name}")
     try:
@@ -123,7 +123,7 @@ def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
 
 def _stored(recording: Recording) -> StoredSession:
     """Return a recording as a session that is shown again."""
-    result = record.told(recording)
+    result = record.result_of(recording)
     return StoredSession(
         id="",
         at=recording.at,
@@ -214,7 +214,7 @@ class _Reader:
     def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
         """Return the newest session, optionally of a given model and with an answer; None if there is none."""
         for head in self.store.heads:
-            if not model or reading.about(head, model):
+            if not model or reading.is_about(head, model):
                 session = self.session(head)
                 if not answered or (session.document and answer(session.document)):
                     return session

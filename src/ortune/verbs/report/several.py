@@ -19,7 +19,7 @@ from ortune.show.document import Column
 from ortune.show.machine_words import machine
 from ortune.show.numbers import duration, listed, memory, percent
 from ortune.show.profile_tables import category_words
-from ortune.show.sides import beside as figure_beside
+from ortune.show.sides import new_value as figure_beside
 from ortune.show.sides import value as figure_value
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult

@@ -33,7 +33,7 @@ def document(envelope: Envelope[ReportResult]) -> Document:
     elif result.history is not None:
         page = Document(title="ortune report", blocks=_history(result))
     elif result.kind == "told":
-        page = _told(result.sessions[0])
+        page = _document_of(result.sessions[0])
     else:
         page = Document(title="ortune report", blocks=_list(result))
     troubles = [Line(line, "look") for line in result.troubles]
@@ -95,13 +95,13 @@ def _list(result: ReportResult) -> list[Block]:
     ]
 
 
-def _told(session: StoredSession) -> Document:
+def _document_of(session: StoredSession) -> Document:
     """Return the verb's own document if it can be displayed, else the stored parts; the measuring time comes first."""
     before = [Line(stored_words.provenance(session), "faint")]
     kind = stored_kind(session.verb)
     stored = session.document
     if kind is not None and holds(stored, kind.result):
-        return finding_words.introduced(replace(kind.document(stored), before=before), stored)
+        return finding_words.with_common_parts(replace(kind.document(stored), before=before), stored)
     columns = [
         Column(stored_words.SO_FAR_HEADS[0], "text"),
         *(Column(head) for head in stored_words.SO_FAR_HEADS[1:]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Metric, NeverWaits, Page, ReplaceFile, Seed, Tolerance
-from ortune.verbs._shared.groups import OnePlan, with_tolerance
+from ortune.verbs._shared.groups import OnePlanOptions, with_tolerance
 from ortune.verbs._shared.spelling import OUT, RUN, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ EXAMPLE = 'ortune.rewrite("model.onnx", "affine-into-weights", output="new.onnx"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(OnePlan):
+class Options(OnePlanOptions):
     """Apply rewrites to a model, or list those that apply.
 
     Without names, lists the rewrites that apply to this model; -v shows why the others do not. With names, applies

@@ -19,10 +19,10 @@ from ortune.inputs.feed_files import read_feeds
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.rewriting import runtime_with, usable_packages
-from ortune.measuring.sides import USUAL_LIMITS, Resolved, SideText
+from ortune.measuring.sides import USUAL_LIMITS, ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, FeedRef, OutputDifference, Plan
-from ortune.rewrites import Rewritten
+from ortune.rewrites import RewrittenFile
 from ortune.runtimes import runtimes
 from ortune.targets.tool import ToolProcess
 from ortune.verbs._shared.session import experiment
@@ -57,7 +57,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
                 do="Pass the .onnx that it was converted from.",
             )
         place = options.place(side.model.path) if options.asked and not options.dry_run else None
-        baseline = opened.base(side)
+        baseline = opened.base_measuring(side)
         if not options.asked:
             with rewrites.remembering():
                 return _envelope(opened, _listed(baseline), "listed")
@@ -125,7 +125,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     specs = tuple(rewrites.completed(spec, side.model.ir, baseline.work) for spec in options.asked)
     feeds: tuple[FeedRef, ...] = ()
     if calibrated := [spec.name for spec in specs if rewrites.find(spec.name).calibrated]:
-        baseline.settle(verification.LIMIT_S)
+        baseline.find_inputs(verification.LIMIT_S)
         feeds = tuple(baseline.refs)
         if not baseline.work.inputs_path:
             baseline.note(rewrite_words.calibrated_on_synthetic(calibrated))
@@ -153,7 +153,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     assert place is not None
     model = rewritten.path if rewritten.path.suffix == rewrites.ORT else open_model(rewritten.path).ir
     with staged_model(model, place, external=bool(side.model.external)) as staged:
-        outputs = verification.outputs_of(baseline, staged, specs, rewritten.settings, watch.line)
+        outputs = verification.outputs_difference(baseline, staged, specs, rewritten.settings, watch.line)
         result = msgspec.structs.replace(result, outputs=outputs)
         # A rewrite of another class than exact is asked for with what it does to the outputs.
         moves = any(s.modified and s.safety == "numerics" for s in result.steps) and options.tolerance is None
@@ -164,7 +164,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
     return _envelope(opened, msgspec.structs.replace(result, path=str(place)), "written")
 
 
-def _compared(options: Options, side: Resolved, rewritten: Rewritten) -> RewritingResult:
+def _compared(options: Options, side: ResolvedSide, rewritten: RewrittenFile) -> RewritingResult:
     """Return the changes that the rewrites made to the graph."""
     before, after = side.model, open_model(rewritten.path)
     changed = after.op_counts.copy()

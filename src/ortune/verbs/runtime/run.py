@@ -32,16 +32,16 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     if o.action == "list" and names:
         raise UsageError("list takes no name", where=names[0], do="omit the name")
     if o.action != "list":
-        before = {environment.name for environment in made.made()}
+        before = {environment.name for environment in made.installed()}
         if o.action == "remove":
             _require_removable(names, before)
         made.check_names(names)
         for name in names:
             if o.action == "add":
-                made.require(name, watch.say)
-            called = made.called(name)
+                made.require_installed(name, watch.say)
+            called = made.canonical_name(name)
             changed += [called] * (made.remove(name) if o.action == "remove" else called not in before)
-    there = made.made()
+    there = made.installed()
     result = RuntimeResult(
         action=cast("Literal['add', 'list', 'remove']", o.action),
         folder=str(made.folder()),

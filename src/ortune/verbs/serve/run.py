@@ -8,7 +8,7 @@ from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope
 from ortune.targets import in_browsers
-from ortune.verbs._shared.elsewhere import browser_elsewhere
+from ortune.verbs._shared.remote_browser import remote_browser
 from ortune.verbs.bench import run as bench
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.serve.options import Options
@@ -25,5 +25,5 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     if not of_target(options.target).in_page:
         what, names = f"{options.target} is not in a browser", in_browsers()
         raise UsageError(what, where="--target", do=f"--target {', '.join(names[:-1])} or {names[-1]}")
-    with scratch_folder() as scratch, browser_elsewhere(options, [options.target], scratch, watch) as machine:
+    with scratch_folder() as scratch, remote_browser(options, [options.target], scratch, watch) as machine:
         return bench.measured("serve", options, watch, machine)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ortune.verbs._shared.common import NoWait, Page, ReplaceFile, Seed
-from ortune.verbs._shared.groups import OnePlan
+from ortune.verbs._shared.groups import OnePlanOptions
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option, path
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ USUAL = "skeleton.onnx"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(OnePlan):
+class Options(OnePlanOptions):
     """Write a small copy of a model without weights, names or metadata, to share with others.
 
     Graph, shapes and types are kept; weights are random. Findings and operator times are compared with the

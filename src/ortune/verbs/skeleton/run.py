@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 
 from ortune import files, rules
-from ortune.engines.profiling.nodes import Origins
-from ortune.engines.profiling.processes import Process, base_arm, profile, profiled_arm, runs_within
+from ortune.engines.profiling.nodes import NodeOrigins
+from ortune.engines.profiling.processes import ProfiledProcess, base_arm, profile, profiled_arm, runs_within
 from ortune.engines.profiling.result import result_of
 from ortune.errors import MeasurementError, ModelError, OrtuneError
 from ortune.graph import outputs
@@ -70,9 +70,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
         data = skeleton_model.proto.SerializeToString(deterministic=True)
         (scratch / USUAL).write_bytes(data)
         new = open_model(scratch / USUAL)
-        baseline = opened.base(side)
+        baseline = opened.base_measuring(side)
         with opened.measuring(side.label):
-            result = _held(options, baseline, skeleton_model, new, watch)
+            result = _comparison(options, baseline, skeleton_model, new, watch)
         _write(data, place, typed=options.output is not None)
         result = msgspec.structs.replace(
             result,
@@ -96,7 +96,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
         ) from error
 
 
-def _held(
+def _comparison(
     options: Options, baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
     """Return the comparison of the skeleton with the original: their findings and profiles."""
@@ -161,7 +161,7 @@ def _profile(
     """
     side = baseline.side
     watch.line("running the model")
-    baseline.settle(LEAST_LOAD_S)
+    baseline.find_inputs(LEAST_LOAD_S)
     names = skeleton_model.names.get("v", {})
     pairs = {names[value.name or ""]: value.name or "" for value in side.model.ir.graph.inputs}
     fed = {choice.name for choice in baseline.work.cases[0].inputs}
@@ -189,8 +189,8 @@ class _Operator:
     share: float = 0.0
 
 
-def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
-    nodes = result_of("", process.trace, process.attribution, process.warmup, Origins()).nodes
+def _operators(process: ProfiledProcess) -> dict[tuple[str, str], _Operator]:
+    nodes = result_of("", process.trace, process.attribution, process.warmup, NodeOrigins()).nodes
     total = math.fsum(node.least_ns for node in nodes) or 1.0
     operators: dict[tuple[str, str], _Operator] = {}
     for node in nodes:
@@ -203,7 +203,7 @@ def _operators(process: Process) -> dict[tuple[str, str], _Operator]:
 _NONE = _Operator()
 
 
-def _compared(processes: Sequence[Process]) -> SkeletonProfile:
+def _compared(processes: Sequence[ProfiledProcess]) -> SkeletonProfile:
     """Return the profiles of original, original again and skeleton, compared by operator."""
     before, again, after = map(_operators, processes)
     rows = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ortune.errors import Interrupted, MeasurementError
-from ortune.inputs.played import Played, Script
+from ortune.inputs.played import ReplayPart, Script
 from ortune.inputs.recording_file import case_name
 from ortune.measuring import application_experiments
 from ortune.measuring.application import Application
@@ -26,8 +26,8 @@ from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
 from ortune.verbs._app_bench.words import missing
-from ortune.verbs._shared.applications import application_of, require_taken
-from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.applications import application_of, require_applicable
+from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.soak import judging, words
 from ortune.verbs.soak.causes import CAUSES
@@ -48,14 +48,14 @@ def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[Soa
     Raises:
         OrtuneError: An option does not apply to a recording, or nothing could be measured.
     """
-    require_taken(options, {"fail_on"})
+    require_applicable(options, {"fail_on"})
     where = Path(options.model)
     with experiment("soak", options, watch) as opened:
         application = application_of(opened, options, recording, in_node=False)
         with opened.measuring(where.name, str(where.resolve()), names={"model": where.name}):
-            application.settle()
+            application.find_inputs()
             envelope = _played(options, opened, application)
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def _played(options: Options, opened: Experiment, application: Application) -> Envelope[SoakResult]:
@@ -81,7 +81,7 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
         going = run.start() and run.run(look_s, progress)
         # If the memory of no process rises so far, the soak continues for the rest of the time.
         parts = [[each for each in run.soaked if each.script == number] for number in range(n)]
-        rises = going and run.whole and any(map(judging.rises, parts))
+        rises = going and run.all_alive and any(map(judging.rises, parts))
         if going and not rises:
             going = run.run(budget.end_s, progress)
     finally:
@@ -157,7 +157,7 @@ def _with_causes(
 
 
 def _result(
-    options: Options, opened: Experiment, application: Application, run: ApplicationSoak, played: Played
+    options: Options, opened: Experiment, application: Application, run: ApplicationSoak, played: ReplayPart
 ) -> SoakResult:
     rows = [
         _row(opened, application, script, [each for each in run.soaked if each.script == number])

@@ -10,7 +10,7 @@ import numpy as np
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
-from ortune.measuring.soaking import Followed, Soak, Soaked
+from ortune.measuring.soaking import ModelSoak, ProcessMemory, SoakedProcess
 from ortune.records import Failed, SoakPoint, TrialError
 from ortune.stats import growth
 from ortune.stats import soak as soaks
@@ -37,7 +37,7 @@ def killed(failure: Failed | TrialError) -> bool:
 
 
 def made(
-    options: Options, opened: Experiment, baseline: Measuring, soak: Soak, rate_per_s: float | None
+    options: Options, opened: Experiment, baseline: Measuring, soak: ModelSoak, rate_per_s: float | None
 ) -> SoakResult:
     """Return the result of a soak of a model.
 
@@ -101,13 +101,13 @@ RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
 """Verdicts that have a cause."""
 
 
-def rises(soaked: Sequence[Followed]) -> bool:
+def rises(soaked: Sequence[ProcessMemory]) -> bool:
     """Return whether the memory of processes that still run rises, by the verdict so far."""
     called = [each for each in soaked if was_called(each)]
     return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
 
 
-def rate(soaked: Followed) -> float:
+def rate(soaked: ProcessMemory) -> float:
     """Return the calls per second of the second half, after warmup; 0 without active time."""
     points = soaked.points
     middle, last = points[len(points) // 2], points[-1]
@@ -133,7 +133,7 @@ def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitFo
 
     None if the verdict is not "growing" or no time can be estimated.
     """
-    limit = baseline.machine.seen.memory_limit_bytes or USUAL_LIMIT_BYTES
+    limit = baseline.machine.trial_host.memory_limit_bytes or USUAL_LIMIT_BYTES
     while limit <= judged.held_bytes:
         limit *= 2
     if judged.verdict != "growing" or not per_s:
@@ -149,7 +149,7 @@ def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitFo
     )
 
 
-def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
+def _kill(soaked: Sequence[SoakedProcess], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
     """Return the first process that was killed because of its memory; None if none was."""
     for each in soaked:
         if each.failure is not None and killed(each.failure):
@@ -163,7 +163,7 @@ def _kill(soaked: Sequence[Soaked], names: Sequence[str], baseline: Measuring) -
     return None
 
 
-def sizes_of(soaked: Sequence[Followed], names: Sequence[str]) -> tuple[SizeRow, ...]:
+def sizes_of(soaked: Sequence[ProcessMemory], names: Sequence[str]) -> tuple[SizeRow, ...]:
     """Return a row for each size in `names`, with the memory that its calls added."""
     steps = [step for each in soaked if each.done for step in each.done.steps]
     rows = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 from ortune.errors import UsageError
 from ortune.verbs._shared.common import Budget, ModelsOfRecording, Rewrites
-from ortune.verbs._shared.groups import Budgeted, Load, OnePlan
+from ortune.verbs._shared.groups import BudgetOptions, LoadOptions, OnePlanOptions
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ EXAMPLE = 'ortune.soak("model.onnx", budget="10m").result.verdict'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Load, Budgeted, OnePlan):
+class Options(LoadOptions, BudgetOptions, OnePlanOptions):
     """Does memory grow over time?
 
     Calls the model with new inputs each time, over all sizes of the workload in random order, in several processes. The

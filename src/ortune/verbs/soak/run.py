@@ -14,8 +14,8 @@ from ortune.measuring import failures, soak_experiments
 from ortune.measuring.budget import Budget
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.opening import Experiment
-from ortune.measuring.sides import Resolved, SideText
-from ortune.measuring.soaking import Schedule, Soak, Soaked, as_is
+from ortune.measuring.sides import ResolvedSide, SideText
+from ortune.measuring.soaking import ModelSoak, Schedule, SoakedProcess, as_is
 from ortune.measuring.watcher import Watcher
 from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, SoakExperiment
 from ortune.rules import rule_of
@@ -25,7 +25,7 @@ from ortune.show.numbers import memory
 from ortune.stats import arrivals
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.quantities import per_second
-from ortune.verbs._shared.session import experiment, keep
+from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.soak import app, judging, words
 from ortune.verbs.soak.causes import CAUSES
@@ -65,7 +65,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult
         watch.say(f"measuring with {runtimes.describe(side.runtime)}")
         with opened.measuring(side.label, side.label, names={"model": side.label}):
             envelope = _Run(options, opened, side).go()
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def exit_code(envelope: Envelope[SoakResult]) -> int:
@@ -73,7 +73,7 @@ def exit_code(envelope: Envelope[SoakResult]) -> int:
     return int(envelope.result.failed)
 
 
-def _require_here(side: Resolved) -> None:
+def _require_here(side: ResolvedSide) -> None:
     """Raise UsageError for a side that does not run in processes or pages of ONNX Runtime on this machine."""
     if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_node:
         raise UsageError(
@@ -86,25 +86,25 @@ def _require_here(side: Resolved) -> None:
 class _Run:
     """One soak."""
 
-    def __init__(self, options: Options, opened: Experiment, side: Resolved) -> None:
+    def __init__(self, options: Options, opened: Experiment, side: ResolvedSide) -> None:
         self.options, self.opened, self.side = options, opened, side
-        self.baseline: Measuring = opened.base(side)
+        self.baseline: Measuring = opened.base_measuring(side)
 
     def go(self) -> Envelope[SoakResult]:
         """Find inputs, soak the model, judge it, and test causes if memory rises."""
         opened, baseline = self.opened, self.baseline
-        baseline.settle(FIRST_SHARE * opened.budget.left_s)
-        opened.replay.pass_on()
+        baseline.find_inputs(FIRST_SHARE * opened.budget.left_s)
+        opened.replay.record_other_work()
         fresh = fresh_inputs(baseline.work)
         n = max(1, min(PROCESSES, baseline.executor.most_alive))
         arms = as_is(baseline, fresh, n, self.options.recreate)
         budget = opened.budget.running.reserve(opened.answer_s)
         look_s = budget.spent_s + SOAK_SHARE * budget.left_s
-        soak = Soak(opened, baseline, arms, SOAK_SHARE * budget.left_s, self._schedule())
+        soak = ModelSoak(opened, baseline, arms, SOAK_SHARE * budget.left_s, self._schedule())
         try:
             going = soak.start() and soak.run(look_s, self._progress)
             # If memory is flat or undecided so far, the soak continues for the rest of the time.
-            rises = going and soak.whole and judging.rises(soak.soaked)
+            rises = going and soak.all_alive and judging.rises(soak.soaked)
             if going and not rises:
                 going = soak.run(budget.end_s, self._progress)
         finally:
@@ -135,7 +135,7 @@ class _Run:
         opened, baseline = self.opened, self.baseline
         sizes = [size.size for size in result.sizes]
         largest = sizes.index(result.raised_by) if result.raised_by else 0
-        wanted = soak_experiments.arms(baseline, fresh, self.options.recreate, largest)
+        wanted = soak_experiments.experiment_arms(baseline, fresh, self.options.recreate, largest)
         if baseline.executor.most_alive < 2:
             baseline.note(words.NO_EXPERIMENTS)
             return [], [], True
@@ -145,7 +145,7 @@ class _Run:
         points: list[PointRow] = []
         for number, part in enumerate(parts):
             left = budget.share(1 / (len(parts) - number))
-            soak = Soak(opened, baseline, [arm for arm, _, _ in part], left.left_s, self._schedule())
+            soak = ModelSoak(opened, baseline, [arm for arm, _, _ in part], left.left_s, self._schedule())
             soak.goes_on = True
             try:
                 going = soak.start() and soak.run(left.end_s, self._progress)
@@ -161,7 +161,7 @@ class _Run:
     def _nodes(self, fresh: tuple[FreshInput, ...], budget: Budget) -> tuple[NodeMemory, ...]:
         """Record the memory of nodes in a short separate process and return those that allocate most."""
         wanted = soak_experiments.recorded_nodes(self.baseline, fresh)
-        soak = Soak(self.opened, self.baseline, [wanted], NODES_S)
+        soak = ModelSoak(self.opened, self.baseline, [wanted], NODES_S)
         try:
             # All sizes were called before, so this takes no longer than a turn.
             if soak.start():
@@ -184,7 +184,7 @@ class _Run:
         rate = self._rate()
         return None if rate is None else partial(_starts, self.options.arrival or "poisson", rate)
 
-    def _require_answer(self, soaked: Sequence[Soaked]) -> None:
+    def _require_answer(self, soaked: Sequence[SoakedProcess]) -> None:
         """Raise MeasurementError if a process failed for another reason than memory, or its memory is unknown."""
         for process in soaked:
             failure = process.failure

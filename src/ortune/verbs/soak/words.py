@@ -9,9 +9,9 @@ import msgspec
 from ortune.records import Envelope, GrowthFigure, SoakChange
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words
-from ortune.show.answer_commands import compare_line, lines, told_line
+from ortune.show.answer_commands import compare_line, lines, report_line
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
-from ortune.show.numbers import counted, enough, memory, shorten, shorten_end, three, waiting
+from ortune.show.numbers import counted, enough, memory, shorten, shorten_end, significant, waiting
 from ortune.show.stored_kind import StoredKind
 from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 
@@ -59,7 +59,7 @@ def size(n_bytes: float, like: float | None = None) -> str:
     largest = abs(n_bytes if like is None else like)
     scale, unit = next((each for each in _UNITS if largest >= each[0]), _UNITS[-1])
     sign, value = ("-" if n_bytes < 0 else ""), abs(n_bytes) / scale
-    return f"{sign}{three(value) if scale > 1 else f'{value:.0f}'} {unit}"
+    return f"{sign}{significant(value) if scale > 1 else f'{value:.0f}'} {unit}"
 
 
 def rate(figure: GrowthFigure) -> str:
@@ -336,7 +336,7 @@ def _next(envelope: Envelope[SoakResult]) -> list[str]:
     if plan is not None and result.application is None:
         changed = msgspec.structs.replace(result.side, plan=merge(result.side.plan, plan))
         confirm = compare_line(result.side, changed, envelope.workload, "idle memory", result.notes)
-    return lines(confirm, told_line(result.session, envelope.store))
+    return lines(confirm, report_line(result.session, envelope.store))
 
 
 STORED = StoredKind(result=SoakResult, document=document, headline=headline)

@@ -15,8 +15,8 @@ from ortune.measuring import output_check
 from ortune.measuring.measuring import Measuring
 from ortune.objectives import Objective
 from ortune.records import Failed, Measured, Plan, RewriteSpec, UntestedTarget
-from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, grounded, propose_on
-from ortune.verbs._shared.tune_facts import left_out, tried
+from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, propose_on, with_cleanup
+from ortune.verbs._shared.tune_facts import plans_that_ran, untried_plans
 from ortune.verbs.tune.hybrids import hybrids
 from ortune.verbs.tune.result import TuneResult
 
@@ -55,7 +55,7 @@ class OtherTargets(NamedTuple):
     bases: tuple[Plan, ...] = ()
 
 
-def propose_elsewhere(
+def propose_on_targets(
     baseline: Measuring,
     names: Sequence[str],
     model: ModelFacts,
@@ -90,7 +90,7 @@ def propose_elsewhere(
         if targets.of(plan).emulated(outcome):
             refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
             continue
-        baseline.live_with(outcome)
+        baseline.limit_alive(outcome)
         if outcome.done.gpu_run is not None:
             baseline.gpu_runs[plan.provider_names[0]] = outcome.done.gpu_run
         types = _lower_types(baseline, name, plan)
@@ -107,7 +107,7 @@ def propose_elsewhere(
             scope_of(baseline, plan, objective, allow),
         )
         own, without = _rewritten(baseline, plan, outcome, objective, allow, row)
-        split, unsplit = one_border(baseline, plan, outcome)
+        split, unsplit = one_border_plans(baseline, plan, outcome)
         proposed, refused = (
             [*proposed, *more, *own, *split],
             [*refused, *too, *without, *unsplit],
@@ -116,12 +116,12 @@ def propose_elsewhere(
     return OtherTargets(proposed, tuple(refused), tuple(untested), tuple(bases))
 
 
-def late(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
+def unreached_targets(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
     """Return the targets requested by name that were not reached, each with a sufficient budget."""
     if not result.budget.enough_s:
         return ()
-    ran = {c.plan.provider_names[0] for c in tried(result.candidates)}
-    waiting = {c.plan.provider_names[0] for c in left_out(result.candidates)}
+    ran = {c.plan.provider_names[0] for c in plans_that_ran(result.candidates)}
+    waiting = {c.plan.provider_names[0] for c in untried_plans(result.candidates)}
     # Before the first proposal all are waiting; after it, one that is not among them was refused with a reason.
     proposed = bool(waiting or ran or result.not_tried or result.untested_targets)
     return tuple(
@@ -200,13 +200,15 @@ def _rewritten(
         model.ir, allow, workload=baseline.work, objective=objective, target=name, features=features
     ):
         if rewrites.find(spec.name).targets:
-            plan = msgspec.structs.replace(on, rewrites=grounded(spec, row))
+            plan = msgspec.structs.replace(on, rewrites=with_cleanup(spec, row))
             origin = f"rewrite {spec.name} on {on.describe()}: {reason}"
             plans.append(PlanProposal(plan=plan, origin=origin, prior=REWRITE_PRIOR))
     return plans, without_feature(baseline, on, ran, objective, allow)
 
 
-def one_border(baseline: Measuring, on: Plan, ran: Measured) -> tuple[list[PlanProposal], tuple[str, ...]]:
+def one_border_plans(
+    baseline: Measuring, on: Plan, ran: Measured
+) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Return plans that keep one side of the graph on the CPU, if a run placed nodes there between the provider's."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:

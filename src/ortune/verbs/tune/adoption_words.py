@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.records import Candidate, ProviderCost
 from ortune.show import headline as heads
-from ortune.show.numbers import change, duration, memory, three
+from ortune.show.numbers import change, duration, memory, significant
 from ortune.show.transfer_words import included
 from ortune.verbs._shared.adoption_words import adopting
 from ortune.verbs._shared.tune_headline import not_adopted
@@ -33,7 +33,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
     ]
 
 
-def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
+def other_providers(result: TuneResult) -> list[tuple[str, str]]:
     """Return each other execution provider that was raced: the result of its best plan, and its drawbacks.
 
     A provider with a confirmed plan is omitted, since it has its own sentence.
@@ -63,7 +63,7 @@ def elsewhere(result: TuneResult) -> list[tuple[str, str]]:
         blocks = heads.count(best.n_blocks, "block")
         text = f"not chosen: its best configuration measured {change(best.ratio)}{beside} ({blocks}, exploratory)"
         lost = _lost(costs[name]) if name in costs else []
-        lines.append((short(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))
+        lines.append((short_name(name), "; ".join(filter(None, (text, best.why, ", ".join(lost))))))
     return lines
 
 
@@ -83,7 +83,7 @@ def _lost(cost: ProviderCost) -> list[str]:
         ("peak memory", cost.peak_bytes, cost.default_peak_bytes),
     )
     return [
-        f"{name} {three(new / base)}x the default's"
+        f"{name} {significant(new / base)}x the default's"
         for name, new, base in pairs
         if new and base and new > AS_MUCH * base
     ]

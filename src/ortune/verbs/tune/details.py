@@ -13,7 +13,7 @@ from ortune.show.document import Column
 from ortune.show.numbers import change, duration, memory, span
 from ortune.show.placement_words import placed
 from ortune.show.side_rows import VERIFIED
-from ortune.verbs._shared.tune_facts import deciding, left_out, mended
+from ortune.verbs._shared.tune_facts import deciding, fixed_findings, untried_plans
 from ortune.verbs._shared.tune_headline import counted
 from ortune.verbs.tune.result import BudgetReport, TuneResult
 
@@ -110,7 +110,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
     rows.append(("noise", noise(result)))
     if result.headroom is not None:
         rows.append(("headroom", result.headroom.sentence))
-    causes = mended(result)
+    causes = fixed_findings(result)
     rows += finding_words.rows(f for f in result.findings if f not in causes)
     rows += [("note", text) for text in result.notes]
     if result.hardware_bound:
@@ -125,7 +125,7 @@ def details(result: TuneResult) -> list[tuple[str, str]]:
             for c in result.candidates
             if c.status == status
         ]
-    if left := left_out(result.candidates):
+    if left := untried_plans(result.candidates):
         names = [c.plan.describe() for c in left]
         more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
         rows.append(("not tested", "; ".join([*names[:NAMED], *more])))

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from ortune.catalogue import knobs
 from ortune.catalogue.facts import HEAVY
 from ortune.catalogue.named import NODE_PLACEMENT as PLACEMENT
-from ortune.catalogue.providers import CPU, find, short
+from ortune.catalogue.providers import CPU, find, short_name
 from ortune.records import Placement, Plan
 from ortune.search.proposals.plans import PlanProposal
 
@@ -61,8 +61,8 @@ def hybrids(
     if not islands:
         return [], ()
     count = "1 node" if len(islands) == 1 else f"{len(islands)} nodes"
-    what = f"{count} on the CPU between nodes on {short(on.provider_names[0])}"
-    if old := knobs.too_old(PLACEMENT, ort_version):
+    what = f"{count} on the CPU between nodes on {short_name(on.provider_names[0])}"
+    if old := knobs.why_too_old(PLACEMENT, ort_version):
         return [], (f"{what}: {old}",)
     provider = find(on.provider_names[0])
     if provider.compiles and provider.plugin:

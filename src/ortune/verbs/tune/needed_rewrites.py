@@ -18,7 +18,7 @@ from ortune.errors import OrtuneError
 from ortune.graph.fingerprints import model_fingerprint
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.pace import Pace
-from ortune.measuring.rewriting import Models
+from ortune.measuring.rewriting import ModelVariants
 from ortune.records import Plan, RewriteSpec
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
@@ -28,7 +28,7 @@ MOST_BYTES = 128 * 2**20
 
 
 def needed(
-    baseline: Measuring, models: Models, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
+    baseline: Measuring, models: ModelVariants, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
 ) -> tuple[RewriteSpec, ...]:
     """Return the row without clean-up rewrites that do not change the optimised graph.
 
@@ -64,7 +64,7 @@ def needed(
 
 def _digests(
     baseline: Measuring,
-    models: Models,
+    models: ModelVariants,
     tries: Sequence[Sequence[RewriteSpec]],
     everywhere: Plan,
     ends: float,

@@ -11,10 +11,10 @@ from typing import Annotated
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.verbs._shared.common import BundleFolder, ModelsOfRecording, ReplaceBundle, WriteBundle
-from ortune.verbs._shared.hosts import Hosted
+from ortune.verbs._shared.hosts import HostOptions
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import RUN, AnyPath, Argument, Option
-from ortune.verbs.tune.searched import Searched
+from ortune.verbs.tune.searched import SearchOptions
 
 FORMATS = ("text", "json", "markdown", "github", "html")
 QUICK_BUDGET = "30s"
@@ -30,7 +30,7 @@ EXAMPLE = 'ortune.tune("model.onnx", budget="3m").result.bundle'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Hosted, Searched):
+class Options(HostOptions, SearchOptions):
     """Find the fastest correct way to run a model on this machine.
 
     Measures settings one by one against the default, combines those that help, drops those that do not, and confirms

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ortune.records import Comparison, Envelope
 from ortune.show import headline as heads
 from ortune.show import sides
-from ortune.show.chart import Chart, Interval, bounds_of, factor_axis
+from ortune.show.chart import Chart, IntervalMark, bounds_of, factor_axis
 from ortune.show.document import Block, Code, Document, Head, Line, Pairs, Section, stopped
 from ortune.show.numbers import detectable, times
 from ortune.show.sections import sections
@@ -59,7 +59,7 @@ def title(result: TuneResult) -> str:
 
 
 def _paste(result: TuneResult) -> list[Block]:
-    default = "the current configuration" if tune_facts.today(result) is not None else "the default"
+    default = "the current configuration" if tune_facts.current_plan(result) is not None else "the default"
     code = tune_words.code_lines(result.code) if not tune_words.stays(result) else []
     return [
         Code(title="", lines=code),
@@ -82,12 +82,12 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
-        than = " than the current configuration" if tune_facts.today(result) is not None else ""
+        than = " than the current configuration" if tune_facts.current_plan(result) is not None else ""
         return times(1 / claim.ratio).replace("x", "×"), f"{unit}{than}"
-    if tune_facts.corrected(result):
+    if tune_facts.only_corrects(result):
         return "", f"Set {result.default.describe()}"
     if tune_facts.stays_best(result):
-        return "", "Keep the current configuration" if tune_facts.today(result) else "Keep the default"
+        return "", "Keep the current configuration" if tune_facts.current_plan(result) else "Keep the default"
     text = heads.word(verdict, result.statistic, result.worth_ratio)
     return "", text[:1].upper() + text[1:]
 
@@ -96,7 +96,7 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
     """Return a chart of the interval on an axis around "no change"."""
     if claim is None:
         return []
-    now = tune_facts.today(result) is not None
+    now = tune_facts.current_plan(result) is not None
     default = tune_facts.default_name(result)
     one, base = ("current", "the current configuration") if now else (default, f"the {default}")
     low, high = bounds_of(claim.ratio_low, claim.ratio_high)
@@ -106,7 +106,7 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
     )
     alt = f"Against {base}: {times(factor)}, {tune_headline.interval_of(claim)} {tune_headline.bounds(claim)}"
     sure = claim.phase == "confirm"
-    mark = Interval(middle=factor, low=low, high=high, hue="winner", sure=sure)
+    mark = IntervalMark(middle=factor, low=low, high=high, hue="winner", sure=sure)
     return [Chart(alt=alt, marks=(mark,), height_px=GAUGE_PX, x=axis)]
 
 
@@ -134,7 +134,7 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
     """Return the basis of the claim, as names and values."""
     if claim is None:
-        n = len(tune_facts.tried(result.candidates))
+        n = len(tune_facts.plans_that_ran(result.candidates))
         share = result.smallest_effect_ratio
         seen = [("minimum detectable effect", detectable(share))] if n else []
         return [("configurations tested", str(n)), *seen]

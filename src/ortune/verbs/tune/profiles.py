@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ortune.engines.profiling.headroom import short_profile
-from ortune.engines.profiling.why import why
+from ortune.engines.profiling.why import explain_difference
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError
 from ortune.objectives import Objective
@@ -81,7 +81,7 @@ def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | No
     latencies = (figures.latency_ns, result.winner_figures.latency_ns)
     sides = [replace(run.side, plan=a.plan, runs=a.model, runtime=a.runtime) for a in (base, new)]
     try:
-        difference = why(
+        difference = explain_difference(
             run.baseline,
             (sides[0], sides[1]),
             (base, new),

@@ -12,7 +12,7 @@ from ortune.engines.quantizing import quantizing as quantising
 from ortune.engines.racing.confirming import confirm_winner
 from ortune.engines.racing.entering import enter
 from ortune.engines.racing.tuning import Tuning
-from ortune.measuring import questions
+from ortune.measuring import base_checks
 from ortune.measuring.pace import Pace
 from ortune.measuring.replay import Places
 from ortune.measuring.rewriting import usable_packages
@@ -24,7 +24,13 @@ from ortune.search.plan_edits import merge
 from ortune.search.proposals.plans import PlanProposal, propose
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs.tune import in_browsers
-from ortune.verbs.tune.across import gpu_features, one_border, propose_elsewhere, scope_of, without_feature
+from ortune.verbs.tune.across import (
+    gpu_features,
+    one_border_plans,
+    propose_on_targets,
+    scope_of,
+    without_feature,
+)
 from ortune.verbs.tune.needed_rewrites import needed
 from ortune.verbs.tune.within_memory import in_rows
 
@@ -70,10 +76,10 @@ def search(
     findings = _findings(run, asked, profile, pace)
     pinned = tuple(rewrites.completed(spec, model.ir, baseline.work) for spec in asked.pinned)
     proposed, refused, bases = _proposed(run, asked, findings, places, pace)
-    run.skip(pace, CHECKS_SHARE)
+    run.record_skipped(pace, CHECKS_SHARE)
     # A model of fewer bits is made, and its outputs are compared, before it may cost blocks.
     if any(quantising.is_quantising(plan) for plan in (Plan(rewrites=pinned), *(p.plan for p in proposed))):
-        inputs = quantising.gather(baseline)
+        inputs = quantising.write_inputs(baseline)
         run.models.feeds, run.calibration = inputs.calibrating, inputs.summary
         tried = quantising.Quantising(run, inputs)
         proposed, run.precision = tried.chosen(proposed, bases), tried.rows
@@ -99,7 +105,7 @@ def _proposed(
     of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
     objective = _objective(run)
     row = _row(run, everywhere, target, objective, pace)
-    run.pass_on()
+    run.record_other_work()
     rewritable = model.info.format != "ort"
     # What there was time for: a session that goes on proposes the same.
     rewritten = run.replay.once(
@@ -147,7 +153,7 @@ def _proposed(
     # A target that nobody named may only use time that the search can spare.
     nobody_asked = not asked.of_a_browser and not asked.others
     spare = (lambda: run.spare_ns(1.0)) if nobody_asked else None
-    elsewhere = propose_elsewhere(
+    elsewhere = propose_on_targets(
         baseline, others, of_model, objective=objective, allow=allow, row=row, spare_ns=spare
     )
     run.untested = elsewhere.untested
@@ -168,8 +174,8 @@ def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tu
     if isinstance(ran, Failed):
         return [], ()  # the race tells why, of each plan
     if targets.of(on).emulated(ran):
-        raise questions.emulation_error(baseline.side.label, targets.of(on).provider)
-    return one_border(baseline, on, ran)
+        raise base_checks.emulation_error(baseline.side.label, targets.of(on).provider)
+    return one_border_plans(baseline, on, ran)
 
 
 def _objective(run: Tuning) -> Objective:
@@ -188,7 +194,7 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
         return Places(places=places, ended_ns=replay.clock())
 
     places = replay.once("places", Places, look)
-    replay.reached(places.ended_ns)
+    replay.set_clock(places.ended_ns)
     return places.places
 
 

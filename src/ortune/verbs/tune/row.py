@@ -11,8 +11,8 @@ from ortune.verbs.tune.result import TuneResult
 def row(envelope: Envelope[TuneResult]) -> ModelRow:
     """Return the row of a tuning: the winner's gain and its plan."""
     result = envelope.result
-    kept = tune_facts.kept(result)
-    claim = None if tune_facts.nothing_tested(result) else tune_facts.claimed(result)
+    kept = tune_facts.keeps_current(result)
+    claim = None if tune_facts.nothing_tested(result) else tune_facts.deciding_claim(result)
     figures = (*changed(claim)[:1], *time_of(None if kept else claim))
     if kept:
         figures = (*figures, *value_of(result.current_figures or result.default_figures, result.statistic))

@@ -10,14 +10,14 @@ import msgspec
 from ortune import targets
 from ortune.bundle.write import require_replaceable, require_writable
 from ortune.engines.racing.tuning import Tuning
-from ortune.engines.racing.winner_rows import question_winner
+from ortune.engines.racing.winner_rows import check_winner_rows
 from ortune.errors import UsageError
-from ortune.measuring import questions
-from ortune.measuring.first_run import settle
+from ortune.measuring import base_checks
+from ortune.measuring.first_run import find_checked_inputs
 from ortune.measuring.opening import Experiment
-from ortune.measuring.right_outputs import most_s, question_right
+from ortune.measuring.right_outputs import check_against_float64, evaluation_limit_s
 from ortune.measuring.run_pilot import run_pilot
-from ortune.measuring.sides import Resolved, SideText, in_place, require_unchanged, resolve
+from ortune.measuring.sides import ResolvedSide, SideText, require_unchanged, resolve, with_web_or_node
 from ortune.measuring.watcher import Watcher
 from ortune.records import BrowserPlace, Envelope, Headroom, Plan, ProfileResult
 from ortune.runtimes import runtimes
@@ -27,13 +27,13 @@ from ortune.show import finding_words
 from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.bundling import with_bundle
-from ortune.verbs._shared.elsewhere import browser_elsewhere
-from ortune.verbs._shared.session import experiment, go_on, keep
+from ortune.verbs._shared.remote_browser import remote_browser
+from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
 from ortune.verbs._shared.tuned import make_result, with_runtime
 from ortune.verbs.tune import within_memory, wrong_default
-from ortune.verbs.tune.across import late
+from ortune.verbs.tune.across import unreached_targets
 from ortune.verbs.tune.options import Options
 from ortune.verbs.tune.profiles import default_headroom, winner_difference
 from ortune.verbs.tune.proposing import look_in_browser, search
@@ -72,14 +72,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             require_replaceable(options.directory, side.model.path)
         # "--runtime openvino" asks for OpenVINO in every plan; the default that they are held against is the CPU's.
         everywhere = merge(Plan(providers=side.plan.providers), options.common)
-        side = options.elsewhere(side, watch.say)
-        runtime = in_place(side.runtime, options.default, options.in_browser)
+        side = options.with_runtimes(side, watch.say)
+        runtime = with_web_or_node(side.runtime, options.default, options.in_browser)
         side = replace(side, plan=options.default, runtime=runtime)
         watch.say(f"measuring with {runtimes.describe(runtime)}")
         names = [options.first_target]
-        there = browser_elsewhere(options, names, opened.scratch, watch) if options.serve else None
+        there = remote_browser(options, names, opened.scratch, watch) if options.serve else None
         with opened.measuring(side.label, machine=there):
-            go_on(opened, options, [side], options.resume, model=side.label)
+            begin_or_resume(opened, options, [side], options.resume, model=side.label)
             run, envelope = _tune(options, everywhere, opened, side)
         # Where nothing could be tried, or nothing confirmed, there is nothing to ship.
         budget = envelope.result.budget
@@ -90,7 +90,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
             envelope = with_bundle(
                 run, envelope, envelope.result, options.directory, force=options.force, again=again
             )
-        return keep(opened, options, envelope)
+        return store_result(opened, options, envelope)
 
 
 def exit_code(envelope: Envelope[TuneResult]) -> int:
@@ -99,10 +99,10 @@ def exit_code(envelope: Envelope[TuneResult]) -> int:
 
 
 def _tune(
-    options: Options, everywhere: Plan, opened: Experiment, side: Resolved
+    options: Options, everywhere: Plan, opened: Experiment, side: ResolvedSide
 ) -> tuple[Tuning, Envelope[TuneResult]]:
     """Return the tuning and its document; ``everywhere`` is the plan that the user requires in every plan."""
-    watch, baseline = opened.watch, opened.base(side)
+    watch, baseline = opened.watch, opened.base_measuring(side)
     run = Tuning(
         baseline,
         opened.replay,
@@ -116,14 +116,14 @@ def _tune(
         worth_adopting=options.worth_adopting_ratio,
     )
     watch.line("running the model for the first time")
-    settle(baseline, opened.budget.running, watch.line)
-    question_right(baseline, most_s(opened.budget.running), watch.line)
+    find_checked_inputs(baseline, opened.budget.running, watch.line)
+    check_against_float64(baseline, evaluation_limit_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
-    run.pass_on()
+    run.record_other_work()
     within = within_memory.step_down(run, options.max_memory_bytes)
     watch.line(PLANNING)
-    enough = run_pilot(baseline, options.objective, run.budget, run.holds, lambda: run.least_trials)
-    questions.require_real_times(baseline)
+    enough = run_pilot(baseline, options.objective, run.budget, run.holds_block, lambda: run.least_trials)
+    base_checks.require_real_times(baseline)
     headroom: Headroom | None = None
     short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
@@ -131,14 +131,14 @@ def _tune(
         watch.line("testing other backends of the browser")
         places = look_in_browser(run, races=enough)
     if not baseline.check.claims:
-        run.refuse(finding_words.NO_CLAIMS)
+        run.report_no_race(finding_words.NO_CLAIMS)
     elif enough:
-        run.keep_for_why(options.objective)
+        run.reserve_for_explanation(options.objective)
         watch.line("profiling, to see where the time goes")
         headroom, short, profile = default_headroom(run, options.objective, options.folder)
-        run.pass_on()  # a session that goes on has it in its journal, and the time that it took
+        run.record_other_work()  # a session that goes on has it in its journal, and the time that it took
         mended = wrong_default.mending(run, ROW_SHARE)
-        run.pass_on()
+        run.record_other_work()
         replaced = within is not None and within.base is not None
         if (baseline.check.wrong_plan is not None and not mended) or replaced:
             everywhere = merge(everywhere, Plan(settings=baseline.side.plan.settings))
@@ -149,12 +149,12 @@ def _tune(
             asked = replace(asked, pinned=(*asked.pinned, *mended), as_asked=True)
         search(run, asked, profile, places)
     else:
-        run.refuse(plans=max(1, len(options.others)))
+        run.report_no_race(plans=max(1, len(options.others)))
     wrong_default.time_once(run)
     require_unchanged(baseline.side)
-    question_winner(run)
+    check_winner_rows(run)
     result = with_runtime(make_result(run, within=within), baseline.side)
-    without_time = () if run.stopped else late(result, options.others)
+    without_time = () if run.stopped else unreached_targets(result, options.others)
     result = msgspec.structs.replace(
         result,
         places=places,

@@ -20,19 +20,25 @@ from ortune.verbs._shared.common import (
     Tolerance,
     require_allowed,
 )
-from ortune.verbs._shared.groups import Downloaded, Load, OnePlan, Resumable, with_tolerance
+from ortune.verbs._shared.groups import (
+    DownloadOptions,
+    LoadOptions,
+    OnePlanOptions,
+    ResumeOptions,
+    with_tolerance,
+)
 from ortune.verbs._shared.quantities import share, size_bytes
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Option, path
 
 if TYPE_CHECKING:
     from ortune.measuring.input_options import InputOptions
-    from ortune.measuring.sides import Resolved
+    from ortune.measuring.sides import ResolvedSide
     from ortune.records import Plan, RewriteSpec
     from ortune.verbs.tune.proposing import TuneRequest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
+class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, OnePlanOptions):
     """Options of a search for the fastest plan."""
 
     rewrite: Annotated[
@@ -144,7 +150,7 @@ class Searched(RemoteBrowser, Resumable, Load, Downloaded, OnePlan):
             )
         return other_runtimes.named(self.targets)
 
-    def elsewhere(self, side: Resolved, say: Callable[[str], None]) -> Resolved:
+    def with_runtimes(self, side: ResolvedSide, say: Callable[[str], None]) -> ResolvedSide:
         """Return the side with a runtime for each further target on which plans are raced."""
         from ortune.verbs._shared.other_runtimes import ALL, AUTO, usable_here, with_targets
 

@@ -16,7 +16,7 @@ LEAST_PART = 0.1
 NAME = 60
 
 
-def won(difference: ProfileDifference) -> str:
+def gain_location(difference: ProfileDifference) -> str:
     """Return the location of the gain, in one sentence: the categories and the node that decreased most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
@@ -46,12 +46,12 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
         if difference_tables.no_difference(difference)
         else f"do not show the gain ({both})"
     )
-    certain = difference_words.certain(difference)
+    certain = difference_words.beyond_noise(difference)
     less = [row for row in certain if row.difference_ns < 0]
     if less:
         first, n = less[0], len(less)
         which = f"{n} nodes take less, mainly" if n > 1 else "one node takes less:"
-        node = f"{shorten(first.name, NAME)} ({difference_words.owner(first)})"
+        node = f"{shorten(first.name, NAME)} ({difference_words.row_change(first)})"
         return f"Why: whole runs under the profiler {whole}, but {which} {node}."
     if certain:
         nodes = heads.count(len(certain), "node")
@@ -62,7 +62,9 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
 def left(result: TuneResult) -> list[tuple[str, str]]:
     """Return, without a winner, the nearest plan, the potential that settings cannot reach, and what was not tried."""
     rows = []
-    measured = [c for c in tune_facts.tried(result.candidates) if c.ratio and c.status == "eliminated"]
+    measured = [
+        c for c in tune_facts.plans_that_ran(result.candidates) if c.ratio and c.status == "eliminated"
+    ]
     nearest = min(measured, key=lambda c: c.ratio or 1.0, default=None)
     if result.refused is not None:
         rows.append(("nearest", result.refused.why))

@@ -23,8 +23,8 @@ from ortune.measuring.pace import Pace
 from ortune.records import Measured, Outcome, Plan
 from ortune.search.figures import figure
 from ortune.search.phases import WITHIN_MEMORY_SHARE
-from ortune.search.plan_edits import changed
-from ortune.search.proposals.plans import grounded
+from ortune.search.plan_edits import with_change
+from ortune.search.proposals.plans import with_cleanup
 from ortune.search.proposals.settings import FIRST
 from ortune.show.numbers import memory
 from ortune.verbs.tune.across import scope_of
@@ -51,7 +51,7 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
     run.search.race.limit_bytes = limit_bytes
     run.watch.line("measuring the memory of the default over all sizes")
     found = run.replay.once("within-memory", WithinMemory, lambda: _find(run, limit_bytes))
-    run.pass_on()
+    run.record_other_work()
     baseline, search = run.baseline, run.search
     if found.current is not None and not found.holds(found.current):
         search.current = None
@@ -97,7 +97,7 @@ def rewritten(run: Tuning, allow: Sequence[str], pace: Pace) -> list[Plan]:
     others = [spec for spec, kind in kinds if kind.safety != "exact" and not kind.calibrated]
     found = [
         *([row] if row else []),
-        *(grounded(unsaturated(spec, model.ir, baseline.host), row) for spec in others),
+        *(with_cleanup(unsaturated(spec, model.ir, baseline.host), row) for spec in others),
     ]
     return [Plan(rewrites=specs, settings=rewrites.settings_for(specs)) for specs in found]
 
@@ -158,16 +158,16 @@ def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
     tried: list[MemoryTry] = []
     allow = run.search.race.allowed
     for change in [*proposals(baseline, allow), *rewritten(run, allow, pace)]:
-        whole = changed(plan, change, Plan())
+        whole = with_change(plan, change, Plan())
         if whole is not None and whole != plan and pace.begins(change.describe()):
             tried.append(_seen(run, whole, _trial(run, f"less-{len(tried)}", whole)))
     together = plan
     for each in sorted(tried, key=lambda each: each.peak_bytes or 0):
         if not each.failed and (each.peak_bytes or 0) < LESS * (first.peak_bytes or 0):
-            together = changed(together, each.plan, Plan(settings=together.settings)) or together
+            together = with_change(together, each.plan, Plan(settings=together.settings)) or together
     if together not in (plan, *(each.plan for each in tried)) and pace.begins(together.describe()):
         tried.append(_seen(run, together, _trial(run, "less-together", together)))
-    run.skip(pace, WITHIN_MEMORY_SHARE)
+    run.record_skipped(pace, WITHIN_MEMORY_SHARE)
     return tried
 
 
@@ -193,9 +193,9 @@ def _seen(run: Tuning, plan: Plan, outcome: Outcome | str) -> MemoryTry:
         return MemoryTry(plan=plan, failed=f"{outcome.reason}: {outcome.what}")
     baseline = run.baseline
     own, outputs = output_check.own_outputs(baseline), Path(outcome.outputs_path)
-    gone = output_check.left_out(baseline, plan.rewrites)
+    gone = output_check.removed_outputs(baseline, plan.rewrites)
     tolerance = run.plan_runs.tolerance_of(plan)
-    difference = baseline.comparer.compared(own, outputs, baseline.refs, tolerance, gone)
+    difference = baseline.comparer.difference(own, outputs, baseline.refs, tolerance, gone)
     kept = outcome.done.kept
     return MemoryTry(
         plan=plan,

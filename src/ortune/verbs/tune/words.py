@@ -8,30 +8,30 @@ from ortune.printable import operand, visible
 from ortune.records import BUSY_MACHINE, WORSENS, Candidate, Envelope, Figures, Finding, Plan
 from ortune.show import finding_words, others_words, precision_words
 from ortune.show import sides as two_sides
-from ortune.show.answer_commands import change_line, lines, profile_line, told_line, with_budget, words_of
+from ortune.show.answer_commands import change_line, lines, profile_line, report_line, with_budget, words_of
 from ortune.show.checks import checks
 from ortune.show.document import Annotation, Code, Column, Document, Line, Pairs, Table, Tone, stopped, table
 from ortune.show.numbers import change, duration, span, times
 from ortune.show.placement_words import places
 from ortune.show.side_rows import cases, spread
-from ortune.show.stored_kind import StoredKind, both
+from ortune.show.stored_kind import StoredKind, both_builds
 from ortune.verbs._shared import within_memory_words
 from ortune.verbs._shared.tune_facts import (
     base_name,
-    claimed,
-    corrected,
+    certainty,
+    current_plan,
     deciding,
+    deciding_claim,
     default_name,
-    fewer_bits,
-    kept,
-    left_out,
+    fixed_findings,
+    is_in_winner,
+    keeps_current,
     measured_right,
-    mended,
     nothing_tested,
-    shipped,
-    standing,
-    today,
-    tried,
+    only_corrects,
+    plans_that_ran,
+    untried_plans,
+    winner_precision,
 )
 from ortune.verbs._shared.tune_headline import (
     acceptance,
@@ -65,7 +65,7 @@ def figures_table(result: TuneResult) -> Table:
     columns = [(default, result.default_figures)]
     if result.wrong_default_figures is not None:
         columns.insert(0, (WRONG_DEFAULT, result.wrong_default_figures))
-    now = today(result)
+    now = current_plan(result)
     if now is not None and result.current_figures:
         columns.append((base_name(result), result.current_figures))
     comparison, base = None, base_name(result)
@@ -131,7 +131,7 @@ def explored(result: TuneResult) -> Table:
     ]
     more = len(ran) - len(rows)
     notes = [f"{more} more: ortune report -v lists them"] if more > 0 else []
-    if ran and (n_unmeasured := len(tried(result.candidates)) - len(ran)):
+    if ran and (n_unmeasured := len(plans_that_ran(result.candidates)) - len(ran)):
         notes.append(f"{n_unmeasured} more failed or had wrong outputs (-v lists them)")
     return table(columns, rows, notes=notes)
 
@@ -156,7 +156,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
             Pairs(
                 rows=[
                     *adoption_words.rows(result),
-                    *adoption_words.elsewhere(result),
+                    *adoption_words.other_providers(result),
                     *adoption_words.transfer(result),
                 ]
             ),
@@ -187,20 +187,20 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 def stays(result: TuneResult) -> bool:
     """Return whether nothing needs to change."""
-    return kept(result) and not corrected(result)
+    return keeps_current(result) and not only_corrects(result)
 
 
 def causes(result: TuneResult) -> list[str]:
     """Return findings about the file that a rewrite fixes, each with the measured gain of that rewrite."""
     by_plan: dict[str, list[Finding]] = {}
-    for finding in mended(result):
+    for finding in fixed_findings(result):
         by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)
     sentences = []
     for findings in by_plan.values():
         comparison, plan = findings[0].verified, findings[0].plan or Plan()
-        is_shipped = shipped(result, plan)
+        is_shipped = is_in_winner(result, plan)
         # Where nothing is to be changed there is no winner: what leads a search must not be said to be no part of it.
-        no_part = [] if kept(result) else ["not part of the winner"]
+        no_part = [] if keeps_current(result) else ["not part of the winner"]
         where = ["part of the winner"] if is_shipped else no_part
         if comparison is None:
             safety = findings[0].safety
@@ -232,7 +232,7 @@ def _checks(result: TuneResult) -> list[Line]:
 def untested(result: TuneResult) -> str:
     """Return how much was not tested, and how to list it."""
     counts = (
-        (len(left_out(result.candidates)), "for lack of time"),
+        (len(untried_plans(result.candidates)), "for lack of time"),
         (len(result.not_tried), "not possible or allowed here"),
     )
     parts = [f"{n} {why}" for n, why in counts if n]
@@ -253,40 +253,48 @@ def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
     more: list[str] = []
     if result.budget.enough_s:
         more = with_budget(result.reproduce, result.budget.enough_s)
-    prove = ["ortune", "compare", operand(result.bundle)] if result.bundle and not kept(result) else []
+    prove = (
+        ["ortune", "compare", operand(result.bundle)] if result.bundle and not keeps_current(result) else []
+    )
     ran = msgspec.structs.replace(result.side, plan=result.default)  # a browser's is no profile of a process
-    why = profile_line(ran, envelope.workload) if kept(result) else []
-    unproven = [f.plan for f in mended(result) if f.plan is not None and not shipped(result, f.plan)]
+    why = profile_line(ran, envelope.workload) if keeps_current(result) else []
+    unproven = [
+        f.plan for f in fixed_findings(result) if f.plan is not None and not is_in_winner(result, f.plan)
+    ]
     leader = leading(result)
     # What is ahead is what a command confirms first.
     ahead = [leader.plan] if leader is not None and leader.plan != result.default else unproven
     measure = [change_line(result.reproduce, result.default, plan) for plan in ahead[:1]]
     fewer = []
-    settled = kept(result) and not nothing_tested(result) and not result.budget.exploratory
+    settled = keeps_current(result) and not nothing_tested(result) and not result.budget.exploratory
     if settled and not result.allowed:
         again = more or words_of(result.reproduce)
         fewer = [*again, *(acceptance(result) or ["--allow", "numerics"])] if again else []
-    quiet = others_words.wait_options(claimed(result)) or _quiet(result)
+    quiet = others_words.wait_options(deciding_claim(result)) or _quiet(result)
     if quiet and (again := more or words_of(result.reproduce)):
         more = [*again, *quiet]
-    return lines(*measure, more, prove, fewer, why, told_line(result.session, envelope.store))
+    return lines(*measure, more, prove, fewer, why, report_line(result.session, envelope.store))
 
 
 def _quiet(result: TuneResult) -> list[str]:
     """Return the options to wait for a quiet machine, if the machine was busy and nothing was compared."""
-    return list(others_words.WAIT) if result.conditions == BUSY_MACHINE and claimed(result) is None else []
+    return (
+        list(others_words.WAIT)
+        if result.conditions == BUSY_MACHINE and deciding_claim(result) is None
+        else []
+    )
 
 
 def _tone(result: TuneResult) -> Tone:
     comparison = deciding(result)
     if comparison is not None and comparison.verdict == "faster" and comparison.phase == "confirm":
-        unsure = result.calibration is not None and not result.calibration.final and fewer_bits(result)
+        unsure = result.calibration is not None and not result.calibration.final and winner_precision(result)
         return (
             "unsure"
             if unsure or others_words.doubts(comparison) or any(g.failed for g in comparison.guards)
             else "good"
         )
-    return "strong" if standing(result) in ("best", "no-change") else "unsure"
+    return "strong" if certainty(result) in ("best", "no-change") else "unsure"
 
 
 def code_lines(code: str) -> list[str]:
@@ -298,5 +306,7 @@ STORED = StoredKind(
     result=TuneResult,
     document=document,
     headline=lambda result: result.headline or headline(result),
-    build=lambda result: both(result.side.runtime.build, (result.runtime or result.side.runtime).build),
+    build=lambda result: both_builds(
+        result.side.runtime.build, (result.runtime or result.side.runtime).build
+    ),
 )

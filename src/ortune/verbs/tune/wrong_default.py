@@ -86,15 +86,20 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
     if not isinstance(outcome, Measured):
         return False
     own = output_check.own_outputs(baseline)
-    without = output_check.left_out(baseline, specs)
+    without = output_check.removed_outputs(baseline, specs)
     outputs = Path(outcome.outputs_path)
-    return baseline.comparer.compared(own, outputs, baseline.refs, baseline.options.tolerance, without).ok
+    return baseline.comparer.difference(own, outputs, baseline.refs, baseline.options.tolerance, without).ok
 
 
 def time_once(run: Tuning) -> None:
     """Run one trial of a default with wrong outputs, if no block contains it and there is time."""
     entry = run.search.race.timed_only
-    if entry is None or entry.gives_up or measured(run.search.race.seen, entry.arm) or run.watch.stop():
+    if (
+        entry is None
+        or entry.is_given_up
+        or measured(run.search.race.all_blocks, entry.arm)
+        or run.watch.stop()
+    ):
         return
     if not run.budget.holds(1, run.baseline.pilot.trial_ns):
         return

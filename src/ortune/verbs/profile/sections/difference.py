@@ -14,4 +14,4 @@ NOTE = difference_section.NOTE
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
     """Return the difference of two profiles; [] without a second one."""
     against = envelope.result.against
-    return difference_section.of(against) if against is not None else []
+    return difference_section.tables_and_notes(against) if against is not None else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ortune.catalogue.providers import short
+from ortune.catalogue.providers import short_name
 from ortune.records import Envelope, ProfiledNode, ProfileResult
 from ortune.show.document import Block, Cell, Column, Fold, Line, table
 from ortune.show.headline import count
@@ -89,7 +89,7 @@ def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
         "share": Cell(node_share(node, result), order=node_ns(node, result)),
         "mean": Cell(duration(node.time_ns), order=node.time_ns),
         "type": Cell(node.precision),
-        "provider": Cell(short(node.provider)),
+        "provider": Cell(short_name(node.provider)),
         "calls": Cell(f"{node.calls:g}", order=node.calls),
         "wait": Cell(wait(node), order=node.wait_ns / node.time_ns if node.time_ns else 0.0),
         "rate": Cell(f"{operations(rate)}/s" if rate else "", order=rate or 0.0),

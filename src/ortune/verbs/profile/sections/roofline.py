@@ -8,7 +8,7 @@ from ortune.records import Envelope, MachinePeak, ProfiledNode, ProfileResult
 from ortune.show.chart import Axis, Chart, Dot, Segment, decade_axis
 from ortune.show.document import Block, Line, Points
 from ortune.show.headline import count
-from ortune.show.numbers import duration, operations, three
+from ortune.show.numbers import duration, operations, significant
 from ortune.show.profile_nodes import floor_ratio, name_of
 
 ORDER = 70
@@ -133,7 +133,7 @@ def _about(node: ProfiledNode) -> str:
     floor = f", {floor_ratio(node)} times its roofline bound" if node.floor_ns else ""
     return (
         f"({node.op_type}): {duration(node.time_ns)}{floor}; {operations(_rate(node))}/s, "
-        f"{three(_intensity(node))} FLOP a byte"
+        f"{significant(_intensity(node))} FLOP a byte"
     )
 
 
@@ -143,7 +143,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tup
         most, moved = max(peak.flops_per_s), max(peak.bytes_per_s.values())
         n = "1 thread" if most == 1 else f"{most} threads"
         entries.append(
-            ("roof", f"{n}, float32: {operations(peak.flops_per_s[most])}/s, {three(moved / 1e9)} GB/s")
+            ("roof", f"{n}, float32: {operations(peak.flops_per_s[most])}/s, {significant(moved / 1e9)} GB/s")
         )
         if most > 1 and 1 in peak.flops_per_s:
             entries.append(("roof single", f"1 thread: {operations(peak.flops_per_s[1])}/s"))

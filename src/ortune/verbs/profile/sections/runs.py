@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import Envelope, ProfileResult, RunVariance
 from ortune.show import profile_nodes
-from ortune.show.chart import Box, Chart, Mark, in_order, order_axis, value_axis
+from ortune.show.chart import Box, Chart, Mark, order_axis, ordered_dots, value_axis
 from ortune.show.document import Block, Column, Line, table
 from ortune.show.numbers import duration, percent
 from ortune.verbs.profile import words as profile_words
@@ -56,7 +56,7 @@ def _chart(variance: RunVariance) -> Chart:
     return Chart(
         title=f"Each dot is the slowest of {every} runs" if every > 1 else "",
         alt=alt,
-        marks=(*marks, *in_order(slowest, "default")),
+        marks=(*marks, *ordered_dots(slowest, "default")),
         height_px=HEIGHT_PX,
         x=order_axis(len(slowest), "first run", f"last of {len(times)}"),
         y=axis,

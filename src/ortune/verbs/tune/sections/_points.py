@@ -26,7 +26,7 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 def roles(result: TuneResult) -> tuple[str, ...]:
     """Return the roles with distinct plans: the default, the current plan and the winner."""
     names = ["default"]
-    if tune_facts.today(result) is not None:
+    if tune_facts.current_plan(result) is not None:
         names.append("current")
     if result.winner not in (result.default, result.current):
         names.append("winner")

@@ -16,4 +16,4 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Return one row per fact; empty if only the default's provider was raced."""
     result = envelope.result
     transfer = adoption_words.transfer(result)
-    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.elsewhere(result), *transfer])]
+    return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.other_providers(result), *transfer])]

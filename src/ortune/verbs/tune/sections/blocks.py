@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ortune.records import BlockPoint, Comparison, Envelope
-from ortune.show.chart import Box, Chart, Segment, bounds_of, factor_axis, in_order, order_axis
+from ortune.show.chart import Box, Chart, Segment, bounds_of, factor_axis, order_axis, ordered_dots
 from ortune.show.document import Block, Column, Fold, table
 from ortune.show.numbers import times
 from ortune.verbs._shared import tune_headline
@@ -77,7 +77,7 @@ def _chart(
             marks=(
                 Box(x0=0.0, x1=across.high, y0=low or axis.low, y1=high or axis.high, hue="band winner"),
                 Segment(x0=0.0, x1=across.high, y0=estimate, y1=estimate, hue="winner"),
-                *in_order(factors, "winner", joined=True),
+                *ordered_dots(factors, "winner", joined=True),
             ),
             height_px=HEIGHT_PX,
             x=across,

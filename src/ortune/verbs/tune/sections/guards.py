@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, Guard
-from ortune.show.chart import CHANGES, Axis, Interval, Mark, Segment, factor_axis
+from ortune.show.chart import CHANGES, Axis, IntervalMark, Mark, Segment, factor_axis
 from ortune.show.checks import GUARD_NAMES, guard_state
 from ortune.show.checks import guard as guard_words
 from ortune.show.document import Block, Cell, Column, Line, table
@@ -26,7 +26,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     guards = deciding.guards if deciding is not None else ()
     ends = [v for g in guards for v in (g.ratio, g.ratio_low, g.ratio_high, g.limit_ratio) if v]
     axis = factor_axis(ends, lambda t: f"{100 * (t - 1):+.0f} %" if t != 1 else "0 %", steps=CHANGES)
-    base = "the current configuration" if tune_facts.today(result) is not None else "the default"
+    base = "the current configuration" if tune_facts.current_plan(result) is not None else "the default"
     columns = [
         Column("figure", "text"),
         Column(f"against {base}", "chart", axis=axis),
@@ -55,7 +55,7 @@ def _row(guard: Guard, axis: Axis) -> list[Cell]:
         if low is None:
             low = high = guard.ratio
         hue = "bad" if guard.failed else "winner"
-        marks.append(Interval(middle=guard.ratio, low=low, high=high, sure=True, hue=hue))
+        marks.append(IntervalMark(middle=guard.ratio, low=low, high=high, sure=True, hue=hue))
         text = f"{change(guard.ratio)}{f' ({interval})' if interval else ''}; limit {limit}: {state}"
     return [
         Cell(GUARD_NAMES[guard.figure]),

@@ -16,6 +16,6 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
     """Return the facts about the remaining potential; [] if there is a winner."""
     result = envelope.result
-    if not tune_facts.kept(result):
+    if not tune_facts.keeps_current(result):
         return []
     return [Pairs(rows=tune_why.left(result))]

@@ -6,8 +6,8 @@ from collections import Counter
 from itertools import pairwise
 
 from ortune.records import Control, Envelope
-from ortune.show.chart import Box, Chart, Mark, in_order, order_axis, value_axis
-from ortune.show.checks import control_words, trouble
+from ortune.show.chart import Box, Chart, Mark, order_axis, ordered_dots, value_axis
+from ortune.show.checks import control_problem, control_words
 from ortune.show.document import Block, Cell, Column, Line, table
 from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections import _points as points
@@ -46,7 +46,11 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 def _row(control: Control) -> list[Cell]:
     outcome = (
-        "passed" if control.ok and not trouble(control) else "went undetected" if control.ok else "FAILED"
+        "passed"
+        if control.ok and not control_problem(control)
+        else "went undetected"
+        if control.ok
+        else "FAILED"
     )
     return [
         Cell(CONTROL_NAMES[control.name], f"{control.n_blocks} blocks"),
@@ -77,7 +81,7 @@ def _drift(result: TuneResult) -> list[Chart]:
         Chart(
             title="The default, one dot per block, over the session",
             alt=alt,
-            marks=(*marks, *in_order(values, "default")),
+            marks=(*marks, *ordered_dots(values, "default")),
             height_px=HEIGHT_PX,
             x=order_axis(len(phases), "first block", "last block"),
             y=axis,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ortune.records import Candidate, Comparison, Envelope, Plan
 from ortune.show import numbers, sides
-from ortune.show.chart import Axis, Interval, bounds_of, factor_axis
+from ortune.show.chart import Axis, IntervalMark, bounds_of, factor_axis
 from ortune.show.document import Block, Cell, Column, Points, Row, Tone, table
 from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune.result import TuneResult
@@ -116,5 +116,5 @@ def _row(
     blocks = "1 block" if n_blocks == 1 else f"{n_blocks} blocks"
     beneath = f"{blocks}; {outcome}{f': {why}' if why else ''}"
     alt = f"{text} {'confirmed' if sure else 'exploratory'}"
-    mark = Interval(middle=factor, low=low, high=high, hue=hue, sure=sure)
+    mark = IntervalMark(middle=factor, low=low, high=high, hue=hue, sure=sure)
     return [name, Cell(alt, marks=(mark,)), Cell(text, beneath, "strong")]

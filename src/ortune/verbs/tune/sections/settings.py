@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ortune.records import Envelope, SettingWorth
-from ortune.show.chart import Interval, Mark, factor_axis
+from ortune.show.chart import IntervalMark, Mark, factor_axis
 from ortune.show.document import Block, Cell, Column, table
 from ortune.show.numbers import times
 from ortune.verbs.tune import details as tune_details
@@ -40,7 +40,7 @@ def _row(item: SettingWorth) -> list[Cell]:
     ratio, has_interval = item.without_ratio, item.without_low is not None
     if ratio is not None:
         low, high = (item.without_low, item.without_high) if has_interval else (ratio, ratio)
-        marks = (Interval(middle=ratio, low=low, high=high, hue="winner" if item.kept else "other"),)
+        marks = (IntervalMark(middle=ratio, low=low, high=high, hue="winner" if item.kept else "other"),)
     name, worth = tune_details.setting(item), tune_details.worth(item)
     about = "; ".join(part for part in (item.summary, LEVELS[item.read_back]) if part)
     return [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortune.records import CaseResult, Envelope
 from ortune.show import numbers, sides
-from ortune.show.chart import Interval, bounds_of, factor_axis
+from ortune.show.chart import IntervalMark, bounds_of, factor_axis
 from ortune.show.document import Block, Cell, Column, table
 from ortune.show.numbers import duration, times
 from ortune.verbs._shared import tune_facts
@@ -35,6 +35,6 @@ def _row(case: CaseResult) -> list[Cell]:
     both = f"{duration(case.base_ns)}{f' to {new}' if new else ''}"
     return [
         Cell(case.case, f"weight {case.weight:.2f}"),
-        Cell(f"{case.case}: {gain}", marks=(Interval(middle=factor, low=low, high=high, hue="winner"),)),
+        Cell(f"{case.case}: {gain}", marks=(IntervalMark(middle=factor, low=low, high=high, hue="winner"),)),
         Cell(f"{both}, {gain}"),
     ]

@@ -12,7 +12,7 @@ from ortune.show.document import Block, Cell, Column, Line, Row, Table, table
 from ortune.show.numbers import duration
 from ortune.show.profile_tables import category_words
 from ortune.show.stack import stack
-from ortune.verbs._shared.tune_facts import today
+from ortune.verbs._shared.tune_facts import current_plan
 from ortune.verbs.tune import why_words as tune_why
 from ortune.verbs.tune.result import TuneResult
 from ortune.verbs.tune.sections._points import role_words
@@ -35,7 +35,7 @@ def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
     unit = difference_tables.unit(change)
     rows = [row for row in change.categories if row.a_ns or row.b_ns]
     whole = max(change.a_wall_ns, change.b_wall_ns)
-    names = (role_words(result, "current" if today(result) else "default"), "winner")
+    names = (role_words(result, "current" if current_plan(result) else "default"), "winner")
     a, b = ([(row.name, (row.a_ns, row.b_ns)[i] or 0.0) for row in rows] for i in range(2))
     cells: list[Row] = [
         [
@@ -50,7 +50,7 @@ def _both(result: TuneResult, change: ProfileDifference) -> list[Block]:
     total = [*(unit.show(ns) for ns in walls), unit.signed(walls[1] - walls[0])]
     heads = [*(f"{name}, {unit.name}" for name in names), "change"]
     return [
-        Line(tune_why.won(change), "strong"),
+        Line(tune_why.gain_location(change), "strong"),
         _bar(names[0], a, walls[0], whole),
         _bar(names[1], b, walls[1], whole),
         _table(heads, cells, total),

@@ -19,8 +19,8 @@ from ortune import targets
 from ortune.catalogue.knobs import lower_precisions
 from ortune.records import OutputDifference, Plan, ProviderSpec, RewriteSpec
 from ortune.verbs.quantize import words
-from ortune.verbs.quantize.elsewhere import planned
-from ortune.verbs.quantize.precision import Model
+from ortune.verbs.quantize.other_providers import planned
+from ortune.verbs.quantize.precision import QuantizedModel
 from ortune.verbs.quantize.race import MOST_ELSEWHERE, contestants
 from ortune.verbs.quantize.result import FrontRow, QuantizeResult
 from simulated_machine import Faults, Lab, measuring_on
@@ -109,7 +109,12 @@ def test_what_another_package_gains_is_named_and_the_answer_runs_in_the_users_ow
     assert better.comparison.ratio < 0.9 * result.against_default.ratio
     assert result.elsewhere_needs is not None
     facts(
-        words.better_elsewhere(result), "with another package", "error", "OpenVINO", "pip install", "openvino"
+        words.better_with_package(result),
+        "with another package",
+        "error",
+        "OpenVINO",
+        "pip install",
+        "openvino",
     )
     assert float_row(result) is result.front[0]
     assert "--targets openvino" in " ".join(words.on_target(result))
@@ -183,13 +188,13 @@ def test_a_number_type_is_tried_where_the_processor_has_instructions_for_it(
 
 
 def test_models_of_other_providers_take_no_place_of_the_users_own() -> None:
-    def model(number: int, *, elsewhere: bool) -> Model:
+    def model(number: int, *, elsewhere: bool) -> QuantizedModel:
         plan = Plan(
             rewrites=(RewriteSpec(name="static-int8", params={"leave": str(number)}),),
             providers=ON_OPENVINO if elsewhere else (),
         )
         outputs = OutputDifference(ok=True, relative_l2=0.01)
-        return Model(
+        return QuantizedModel(
             plan=plan, kept=frozenset(), outputs=outputs, error=0.01, time_ns=1e6 + number, ratio=0.5
         )
 

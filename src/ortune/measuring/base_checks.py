@@ -16,7 +16,7 @@ from ortune.graph.shapes.symbols import feedable
 from ortune.measuring import feed_kinds, row_check
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
-from ortune.measuring.sides import Resolved
+from ortune.measuring.sides import ResolvedSide
 from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan, RowCheck
 from ortune.rules import rule_of
 from ortune.rules.graph import rows_combined
@@ -53,7 +53,7 @@ def emulation_error(label: str, provider: Provider) -> MeasurementError:
     )
 
 
-def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
+def compare_with_cpu(measuring: Measuring, base: Arm, first: Measured) -> None:
     """Compare the outputs of a browser with those of the CPU outside it, and add findings about its device.
 
     Args:
@@ -66,13 +66,13 @@ def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
     measuring.findings += rule_of(emulated_device).findings(facts)
     if first.done.page is None:
         return
-    answer_natively(measuring)
+    run_natively(measuring)
     native, difference = measuring.pilot.native, None
     ours = first if Path(first.outputs_path or "-").is_dir() else _answered(measuring, base)
     if isinstance(ours, Measured):
-        _question_numbers(measuring, Path(ours.outputs_path))
+        _alert_non_finite(measuring, Path(ours.outputs_path))
     if isinstance(native, Measured) and isinstance(ours, Measured) and not measuring.comparer.moments:
-        difference = measuring.comparer.compared(
+        difference = measuring.comparer.difference(
             Path(native.outputs_path), Path(ours.outputs_path), measuring.refs, None
         )
     facts = replace(measuring.facts(), page=first.done.page, native=difference)
@@ -80,7 +80,7 @@ def question_page(measuring: Measuring, base: Arm, first: Measured) -> None:
         measuring.findings += rule_of(rule).findings(facts)
 
 
-def _question_numbers(measuring: Measuring, outputs: Path) -> None:
+def _alert_non_finite(measuring: Measuring, outputs: Path) -> None:
     """Add an alert if a page's outputs are not finite, whether or not other outputs exist to compare them with."""
     check = measuring.check
     check.nonfinite = measuring.comparer.not_finite(outputs, measuring.refs)
@@ -88,7 +88,7 @@ def _question_numbers(measuring: Measuring, outputs: Path) -> None:
     measuring.alert(rule_of(non_finite_outputs).findings(facts))
 
 
-def answer_natively(measuring: Measuring) -> None:
+def run_natively(measuring: Measuring) -> None:
     """Run the base on the CPU outside the browser before any page; its outputs limit the size of a page's reply."""
     pilot = measuring.pilot
     if pilot.native is None and measuring.side.plan.is_web:
@@ -101,7 +101,7 @@ def _answered(measuring: Measuring, arm: Arm) -> Outcome:
     return measuring.executor.trial(arm, runs=0, keep_outputs=True, fresh=True)
 
 
-def question_values(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:
+def time_input_kinds(measuring: Measuring, base: Arm, most_ns: float = math.inf) -> None:
     """Time the base on several kinds of generated inputs, and add findings about the differences.
 
     A kind that differs is timed once more in a separate process and in the other order, since a disturbance of some
@@ -133,7 +133,7 @@ def question_values(measuring: Measuring, base: Arm, most_ns: float = math.inf) 
             measuring.say(f"{finding.code} {finding.what}; {finding.fix}")
 
 
-def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
+def alert_dependent_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
     """Add an alert if the rows of a batch depend on each other.
 
     Args:
@@ -153,7 +153,9 @@ def question_rows(measuring: Measuring, left_ns: float = math.inf) -> None:
         )
 
 
-def question_rows_of(measuring: Measuring, side: Resolved, arm: Arm, name: str, left_ns: float) -> None:
+def alert_dependent_rows_of(
+    measuring: Measuring, side: ResolvedSide, arm: Arm, name: str, left_ns: float
+) -> None:
     """Add an alert if the rows of a batch depend on each other in another model than the base's.
 
     Only a model with a graph that mixes rows is run.
@@ -179,7 +181,9 @@ def question_rows_of(measuring: Measuring, side: Resolved, arm: Arm, name: str, 
     measuring.alert(_of_rows(measuring, side, model, found), name)
 
 
-def _of_rows(measuring: Measuring, side: Resolved, model: OpenModel, found: RowCheck | None) -> list[Finding]:
+def _of_rows(
+    measuring: Measuring, side: ResolvedSide, model: OpenModel, found: RowCheck | None
+) -> list[Finding]:
     """Return the findings about dependent rows; from the graph if nothing was run."""
     facts = replace(measuring.facts(), model=model, plan=side.plan, row_check=found)
     if found is not None:

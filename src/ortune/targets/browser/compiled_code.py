@@ -47,7 +47,7 @@ class CompiledCode:
         name = hashlib.sha256("\0".join(same).encode()).hexdigest()[:24]
         self.folder = scratch / "compiled" / name
 
-    def awaited(self) -> bool:
+    def is_awaited(self) -> bool:
         """Return whether there is compiled code, or a trial was asked to wait for it before."""
         mark = self.folder.with_suffix(".awaited")
         if self.folder.is_dir() or mark.exists():
@@ -56,7 +56,7 @@ class CompiledCode:
         mark.touch()
         return False
 
-    def give(self, profile: Path) -> bool:
+    def copy_into(self, profile: Path) -> bool:
         """Copy the compiled code into a new profile; return whether there is any."""
         if not self.folder.is_dir():
             return False
@@ -64,11 +64,13 @@ class CompiledCode:
             shutil.copytree(self.folder / part, profile / part)
         return True
 
-    def lacks(self, profile: Path) -> bool:
+    def is_behind(self, profile: Path) -> bool:
         """Return whether a browser has compiled more than the stored code."""
         return _compiled_bytes(profile) > max(_LEAST_BYTES, _compiled_bytes(self.folder))
 
-    def gains(self, profile: Path, compiling_s: Callable[[], float], *, began_compiled: bool) -> bool:
+    def wait_for_new_code(
+        self, profile: Path, compiling_s: Callable[[], float], *, began_compiled: bool
+    ) -> bool:
         """Return whether a browser leaves useful compiled code; waits briefly for it to be written.
 
         If V8 is still compiling, later trials would repeat that work.
@@ -78,8 +80,8 @@ class CompiledCode:
             compiling_s: Callback that returns V8's CPU time of compiling so far.
             began_compiled: Whether the profile started with stored code.
         """
-        first = not self.awaited()
-        if not first and not self.lacks(profile):
+        first = not self.is_awaited()
+        if not first and not self.is_behind(profile):
             return False
         if began_compiled and compiling_s() > _LARGE_S:
             return False
@@ -90,9 +92,9 @@ class CompiledCode:
             time.sleep(_WRITTEN_S)  # what it wrote last may note as begun what is ready by now
         return quiet
 
-    def take(self, profile: Path) -> None:
+    def store(self, profile: Path) -> None:
         """Store the compiled code of a browser if it has more than the stored one; its profile cannot be used again."""
-        if not self.lacks(profile):
+        if not self.is_behind(profile):
             return
         shutil.rmtree(self.folder, ignore_errors=True)
         try:

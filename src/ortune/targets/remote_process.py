@@ -19,9 +19,9 @@ from typing import IO, Annotated, Any
 
 import msgspec
 
-from ortune import elsewhere, launcher, platform
+from ortune import assigned_host, launcher, platform
 from ortune.graph.model.open import open_model
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import ToolRequest, TrialError, TrialRequest
 from ortune.runtimes.environment import clean_environment
 
@@ -66,15 +66,15 @@ class _TooMuch(Exception):
     """The files sent back exceed the limit."""
 
 
-class Gone(Exception):
+class RelayLost(Exception):
     """The relay did not answer as expected."""
 
 
-class ProcessEnded(Gone):
+class ProcessEnded(RelayLost):
     """The remote process ended; its last messages are among its lines."""
 
 
-class FarChild(launcher.Child):
+class RemoteChild(launcher.Child):
     """A process with a remote interpreter, used like a local one.
 
     Args:
@@ -106,7 +106,7 @@ class FarChild(launcher.Child):
             variables: Environment variables to add.
 
         Raises:
-            Gone: There is no Python on the other machine, or it does not answer.
+            RelayLost: There is no Python on the other machine, or it does not answer.
         """
         source = importlib.resources.files("ortune").joinpath("worker", "relay.py").read_bytes()
         text = base64.b64encode(source + b"\nRelay().listen()\n").decode()
@@ -115,11 +115,11 @@ class FarChild(launcher.Child):
         self._carry(program, _PROGRAM)
         self._tell("start", program=_PROGRAM, arguments=list(arguments), environment=dict(variables))
 
-    def carried(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
+    def with_remote_paths(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
         """Send the files of a request; return the request with the remote paths.
 
         Raises:
-            Gone: The other end does not answer.
+            RelayLost: The other end does not answer.
         """
         feeds = tuple(
             msgspec.structs.replace(feed, path=self._folder(Path(feed.path), f"feeds/{number}"))
@@ -144,12 +144,12 @@ class FarChild(launcher.Child):
             profile_path=self._written(request.profile_path),
         )
 
-    def sensors(self) -> Snapshot | None:
+    def sensors(self) -> SensorSnapshot | None:
         """Return the other machine's current sensors; None if it does not answer."""
         self._tell("sensors")
         try:
-            return platform.sensors_elsewhere(self._answer("sensors").texts)
-        except Gone:
+            return platform.remote_sensors(self._answer("sensors").texts)
+        except RelayLost:
             return None
 
     def sleep(self, stop: bool) -> None:
@@ -223,7 +223,7 @@ class FarChild(launcher.Child):
         try:
             answer = self._answers.get(timeout=self._limit_s)
         except queue.Empty:
-            raise Gone(f"did not answer within {self._limit_s:.0f} s") from None
+            raise RelayLost(f"did not answer within {self._limit_s:.0f} s") from None
         if answer is None or answer.relay != kind:
             raise ProcessEnded("ended without an answer")
         return answer
@@ -235,7 +235,7 @@ class FarChild(launcher.Child):
         else:
             stat = content.stat()
             digest, size = _digest(content, stat.st_size, stat.st_mtime_ns), stat.st_size
-            host = elsewhere.assigned.get()
+            host = assigned_host.assigned.get()
             if host is not None and not self.is_here and size > _CHUNK:
                 host.keep(content, digest, size)
         self._tell("file", path=name, sha256=digest, bytes=size)

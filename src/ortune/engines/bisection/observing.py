@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
-from ortune.engines.bisection.seen import ValueStatistics, see
+from ortune.engines.bisection.value_statistics import ValueStatistics, sample_value
 from ortune.errors import MeasurementError
 from ortune.graph import cost
 from ortune.graph.model.graphs import subgraphs
@@ -32,7 +32,7 @@ MOST_FAILURES = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class ObservedGraph:
     """A graph prepared for observing its values.
 
     Attributes:
@@ -58,7 +58,7 @@ class Running:
         return any(any(True for _ in subgraphs(node)) for node in self.graph.graph)
 
 
-def described(node: ir.Node, side: Running) -> GraphNode:
+def described(node: ir.Node, side: ObservedGraph) -> GraphNode:
     """Return the record of a node for documents."""
     return GraphNode(
         name=node.name or "",
@@ -69,7 +69,7 @@ def described(node: ir.Node, side: Running) -> GraphNode:
     )
 
 
-class Eyes:
+class ValueObserver:
     """Runs graphs with their values as outputs and samples them.
 
     Args:
@@ -83,8 +83,8 @@ class Eyes:
         self._count = self._failures = 0
         folder.mkdir()
 
-    def look(
-        self, running: Running, what: str, wanted: Collection[str] | None = None
+    def observe(
+        self, running: ObservedGraph, what: str, wanted: Collection[str] | None = None
     ) -> dict[str, ValueStatistics]:
         """Return a sample of every value that can be an output, or of the wanted ones, by name."""
         values: dict[str, ValueStatistics] = {}
@@ -94,7 +94,7 @@ class Eyes:
             values |= self._part(running, names)
         return values
 
-    def _part(self, running: Running, names: Sequence[str]) -> dict[str, ValueStatistics]:
+    def _part(self, running: ObservedGraph, names: Sequence[str]) -> dict[str, ValueStatistics]:
         self._count += 1
         folder = self._folder / str(self._count)
         folder.mkdir()
@@ -123,19 +123,19 @@ class Eyes:
         values = {
             name: data
             for i, (name, value) in enumerate(left.items())
-            if (data := see(value, folder / f"{i}.npy")) is not None
+            if (data := sample_value(value, folder / f"{i}.npy")) is not None
         }
         shutil.rmtree(outcome.outputs_path, ignore_errors=True)
         return values
 
 
-def nudged(running: Running, folder: Path, seed: int) -> Running:
+def nudged(running: ObservedGraph, folder: Path, seed: int) -> ObservedGraph:
     """Return the graph with inputs and small weights moved by one rounding step, to estimate rounding errors."""
     graph = rounding.nudged(running.graph, seed) or running.graph
     return replace(running, graph=graph, feed=rounding.moved_feed(running.feed, folder, seed))
 
 
-def _values(running: Running, wanted: Collection[str] | None) -> list[tuple[ir.Node, list[str]]]:
+def _values(running: ObservedGraph, wanted: Collection[str] | None) -> list[tuple[ir.Node, list[str]]]:
     """Yield each node with the names of its values to observe."""
     values = []
     for node in running.nodes:
@@ -150,7 +150,7 @@ def _no_tensor(value: ir.Value) -> bool:
     return value.type is not None and not isinstance(value.type, ir.TensorType)
 
 
-def _parts(running: Running, wanted: Collection[str] | None) -> list[list[str]]:
+def _parts(running: ObservedGraph, wanted: Collection[str] | None) -> list[list[str]]:
     """Return the names of the values, in order, in parts that fit in memory."""
     sizes = _sizes(running)
     parts: list[list[str]] = []
@@ -165,7 +165,7 @@ def _parts(running: Running, wanted: Collection[str] | None) -> list[list[str]]:
     return [part for part in parts if part]
 
 
-def _sizes(running: Running) -> dict[ir.Node, int]:
+def _sizes(running: ObservedGraph) -> dict[ir.Node, int]:
     """Return the bytes that each node produces, if its shapes are known."""
     feeds = feed_files.read_feeds(Path(running.feed.path))
     shapes = {name: value.shape for name, value in feeds.items() if isinstance(value, np.ndarray)}

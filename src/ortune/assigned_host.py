@@ -15,7 +15,7 @@ from typing import IO, Protocol
 from ortune.errors import MeasurementError
 
 
-class Process(Protocol):
+class HostProcess(Protocol):
     """A process on a host; the part of ``subprocess.Popen`` that ``launcher.Child`` uses."""
 
     @property
@@ -65,7 +65,7 @@ class AssignedHost(Protocol):
 
     python: str
 
-    def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> Process:
+    def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> HostProcess:
         """Start the host's interpreter with these arguments.
 
         Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ortune.platform.cpu import processor
 from ortune.platform.linux import meminfo
-from ortune.platform.sensors import CPUS_READ, Snapshot, read_gauges
+from ortune.platform.sensors import CPUS_READ, SensorSnapshot, read_gauges
 from ortune.platform.summary import make_host
 from ortune.records import Host
 
@@ -29,7 +29,7 @@ def _laid_out(texts: Mapping[str, str]) -> Iterator[Path]:
         yield root
 
 
-def sensors_elsewhere(texts: Mapping[str, str]) -> Snapshot:
+def remote_sensors(texts: Mapping[str, str]) -> SensorSnapshot:
     """Return the sensors of another machine; its quotas and ortune's own CPU time are unknown.
 
     Args:
@@ -40,7 +40,7 @@ def sensors_elsewhere(texts: Mapping[str, str]) -> Snapshot:
         return replace(read_gauges(root, CPUS_READ), psi_cpu_some_us=None)
 
 
-def host_elsewhere(
+def remote_host(
     texts: Mapping[str, str], *, system: str, machine: str, affinity: int, memory_bytes: int
 ) -> Host:
     """Return the description of another machine; quotas and GPUs are unknown.

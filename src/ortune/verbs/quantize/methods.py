@@ -13,11 +13,11 @@ from ortune.engines.quantizing.quantizing import (
     DYNAMIC,
     STATIC,
     WEIGHTS,
-    changed,
     is_of_other_tool,
     may_saturate,
     unsaturated,
     widest_first,
+    with_parameters,
 )
 from ortune.graph.dot_products import saturates
 from ortune.graph.nodes import holds
@@ -29,7 +29,7 @@ LONG_BLOCK = "128"
 """Weights per scale of the block size that is tested in addition to the usual ones."""
 
 
-def means(
+def methods_worth_testing(
     model: ir.Model, side: Plan, host: Host, packages: Collection[str] = ()
 ) -> tuple[list[Plan], ir.Model]:
     """Return a plan for each method worth testing on the CPU, and the model that the quantizer then reads.
@@ -80,13 +80,13 @@ def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
         forms = [plan for plan in forms if plan.rewrites[-1].params.get("activations") != "s8"]
     if not saturates(host):
         return forms
-    return [changed(plan, range="7") if may_saturate(plan.rewrites[-1]) else plan for plan in forms]
+    return [with_parameters(plan, range="7") if may_saturate(plan.rewrites[-1]) else plan for plan in forms]
 
 
 def _singles(proposed: Sequence[Plan]) -> list[Plan]:
     """Return the standard settings of ONNX Runtime's quantizers: one scale per tensor, then the proposed plans."""
     static = [plan for plan in proposed if plan.rewrites[-1].name == STATIC]
-    return [*(changed(plan, scales="tensor") for plan in static[:1]), *proposed]
+    return [*(with_parameters(plan, scales="tensor") for plan in static[:1]), *proposed]
 
 
 def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
@@ -102,7 +102,7 @@ def _with(plan: Plan, spec: RewriteSpec) -> Plan:
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec))
 
 
-def _behind(plan: Plan, spec: RewriteSpec) -> Plan:
+def _with_earlier_rewrite(plan: Plan, spec: RewriteSpec) -> Plan:
     """Return the plan with a rewrite before its last one."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec, plan.rewrites[-1]))
 
@@ -112,7 +112,7 @@ def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
     spec = rewrites.parse("cross-layer-equalization")
     if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
         return list(plans)
-    return [_behind(plan, spec) if plan.rewrites[-1].name == STATIC else plan for plan in plans]
+    return [_with_earlier_rewrite(plan, spec) if plan.rewrites[-1].name == STATIC else plan for plan in plans]
 
 
 def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
@@ -120,21 +120,21 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
     kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind == WEIGHTS:
         # Products in float32 are more exact but slower with many rows; longer blocks have fewer scales to read.
-        return [changed(plan, products="float32"), changed(plan, block=LONG_BLOCK)]
+        return [with_parameters(plan, products="float32"), with_parameters(plan, block=LONG_BLOCK)]
     if kind not in (STATIC, DYNAMIC):
         return plans
     if kind == DYNAMIC and saturates(host) and not holds(model, *rewrites.RECURRENT):
-        plans.append(changed(plan, range="8", weights="u8"))
+        plans.append(with_parameters(plan, range="8", weights="u8"))
     smooth = rewrites.parse("smooth-quant")
     refuses = rewrites.find(smooth.name).refuses
     if refuses is not None and not refuses(model):
-        plans.append(_behind(plan, smooth))
+        plans.append(_with_earlier_rewrite(plan, smooth))
     if kind == STATIC:
-        plans.append(changed(plan, bias="corrected"))
+        plans.append(with_parameters(plan, bias="corrected"))
         if plan.rewrites[-1].params.get("operators") == "products":
             # Ranges without outliers reduced the error of a file classifier from 70 % to 25 %. With all operators in 8
             # bits, they increased it for two of three models.
-            plans.append(changed(plan, calibration="percentile"))
+            plans.append(with_parameters(plan, calibration="percentile"))
     return plans
 
 

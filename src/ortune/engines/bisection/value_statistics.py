@@ -59,7 +59,7 @@ class ValueStatistics:
         return decode(np.asarray(load_array(self.sample)), self.onnx_type).astype(np.float64)
 
 
-def see(value: StoredValue, sample: Path) -> ValueStatistics | None:
+def sample_value(value: StoredValue, sample: Path) -> ValueStatistics | None:
     """Sample a value from a worker's file, piece by piece; None for strings and non-tensors."""
     if value.kind != "tensor" or value.onnx_type == "string":
         return None
@@ -95,7 +95,7 @@ def see(value: StoredValue, sample: Path) -> ValueStatistics | None:
     )
 
 
-def precision(a: ValueStatistics, b: ValueStatistics) -> float:
+def rounding_l2(a: ValueStatistics, b: ValueStatistics) -> float:
     """Return the relative L2 that rounding alone explains, for the finer type, so that conversions are noticed."""
     return min(_PRECISION.get(value.onnx_type, _USUAL_PRECISION) for value in (a, b))
 
@@ -230,7 +230,7 @@ def differing_share(a: ValueStatistics, b: ValueStatistics) -> float:
     return float((old != new).mean()) if old.size else 0.0
 
 
-def alike(a: ValueStatistics, b: ValueStatistics, limit: float) -> bool:
+def may_be_equal(a: ValueStatistics, b: ValueStatistics, limit: float) -> bool:
     """Return whether two values may be equal by their statistics, regardless of element order."""
     if (a.size, a.n_nan, a.n_inf) != (b.size, b.n_nan, b.n_inf):
         return False

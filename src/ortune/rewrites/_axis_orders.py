@@ -39,7 +39,7 @@ def axis_of(node: ir.Node, default: int, rank: int) -> int:
     return int_of(node, "axis", default) % rank
 
 
-def drops(node: ir.Node) -> bool:
+def removes_axes(node: ir.Node) -> bool:
     """Return whether a node is a reduction that removes its axes."""
     return is_op(node, *REDUCTIONS) and not int_of(node, "keepdims", 1)
 
@@ -49,14 +49,14 @@ def is_plain(order: Order) -> bool:
     return list(order) == sorted(order)
 
 
-def without(order: Order, gone: Sequence[int]) -> Order:
+def without_axes(order: Order, gone: Sequence[int]) -> Order:
     """Remove axes, numbered as after the Transpose, from an order."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
     # Renumber the remaining axes from 0.
     return tuple(sorted(left).index(before) for before in left)
 
 
-def with_new(order: Order, new: Sequence[int]) -> Order:
+def with_axes(order: Order, new: Sequence[int]) -> Order:
     """Insert axes into an order, at the same positions before and after the Transpose."""
     rank = len(order) + len(new)
     places = [axis for axis in range(rank) if axis not in {axis % rank for axis in new}]
@@ -66,18 +66,18 @@ def with_new(order: Order, new: Sequence[int]) -> Order:
     return tuple(result)
 
 
-def listed(node: ir.Node) -> list[int]:
+def constant_axes(node: ir.Node) -> list[int]:
     """Return the constant axes input of a Squeeze or Unsqueeze; empty if unknown."""
     numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
 
 
-def dropped(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
+def removed_axes(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
     """Return the axes that a Squeeze, or a Reshape used as one, removes; None if it is not one or they are unknown."""
     if before is None:
         return None
     if is_op(node, "Squeeze"):
-        return [axis % len(before) for axis in listed(node)]
+        return [axis % len(before) for axis in constant_axes(node)]
     sizes = constant(node.inputs[1])
     if sizes is None or after is None or sizes.ndim != 1 or len(sizes) != len(after):
         return None
@@ -116,7 +116,7 @@ def _reduction(node: ir.Node, order: Order) -> bool:
 
 
 def _some_axes(node: ir.Node, order: Order) -> bool:
-    return bool(listed(node))
+    return bool(constant_axes(node))
 
 
 def _sized(node: ir.Node, order: Order) -> bool:

@@ -25,10 +25,10 @@ from ortune.inputs.feed_files import write_feeds
 from ortune.inputs.value_files import read_index
 from ortune.records import Failed, FeedRef, Measured, Plan, Runtime, TrialRequest
 from ortune.runtimes.runtimes import find_runtime
-from ortune.targets.far import _FOLDER, _OUTPUT
 from ortune.targets.machine import Machine
+from ortune.targets.remote_process import _FOLDER, _OUTPUT
 from ortune.targets.runner import run
-from ortune.targets.task import Task
+from ortune.targets.task import TrialTask
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.targets.turns import Turns
 from ortune.worker import relay
@@ -64,7 +64,7 @@ def model(path: Path, op: str = "Relu") -> Path:
     return path
 
 
-def task(folder: Path, path: Path, runtime: Runtime, name: str = "trial") -> Task:
+def task(folder: Path, path: Path, runtime: Runtime, name: str = "trial") -> TrialTask:
     write_feeds(folder / "feeds", {"x": FEED})
     place = folder / name
     place.mkdir()
@@ -76,7 +76,7 @@ def task(folder: Path, path: Path, runtime: Runtime, name: str = "trial") -> Tas
         outputs_path=str(place / "outputs"),
         profile_path=str(place / "profile"),
     )
-    return Task(plan=Plan(), runtime=runtime, request=request, folder=place, scratch=folder)
+    return TrialTask(plan=Plan(), runtime=runtime, request=request, folder=place, scratch=folder)
 
 
 def test_it_is_another_machine_of_which_the_interpreter_tells(far: Runtime) -> None:
@@ -234,8 +234,8 @@ REFUSED = {
 def test_what_another_machine_sends_is_read_within_limits(
     far: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("ortune.targets.far.MOST_BACK_BYTES", 32)
-    monkeypatch.setattr("ortune.targets.far.MOST_FILES", 5)
+    monkeypatch.setattr("ortune.targets.remote_process.MOST_BACK_BYTES", 32)
+    monkeypatch.setattr("ortune.targets.remote_process.MOST_FILES", 5)
     hostile = tmp_path / "hostile"
     text = _HOSTILE.partition("        for path in")[0] + f"        {REFUSED[kind]}\n"
     hostile.write_text(text.format(python=sys.executable))
@@ -257,9 +257,9 @@ def test_sensors_of_another_machine_are_read_from_its_files(tmp_path: Path) -> N
         "proc/pressure/cpu": "some avg10=1 avg60=1 avg300=1 total=99",
         "../../outside": "no",
     }
-    seen = platform.sensors_elsewhere(texts)
+    seen = platform.remote_sensors(texts)
     assert (seen.load1, seen.temperature_c, seen.cpu_mhz) == (1.5, 61.5, 1800)
     assert seen.psi_cpu_some_us is None and seen.own_us is None and seen.at_ns is not None
     there = relay.sensor_texts()
     assert "proc/loadavg" in there and max(map(len, there.values())) <= relay.TEXT_BYTES
-    assert platform.sensors_elsewhere(there).load1 is not None
+    assert platform.remote_sensors(there).load1 is not None

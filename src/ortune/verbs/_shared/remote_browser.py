@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def browser_elsewhere(
+def remote_browser(
     options: Listening, targets: Sequence[str], scratch: Path, watch: Watcher
 ) -> Iterator[Machine]:
     """Provide the machine of the connected browser until the measurement ends.

@@ -33,7 +33,7 @@ MOST_NODES = 5_000
 """Models with more nodes are not analysed, since finding the nodes that rewrites change would take too long."""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class ModelKind(msgspec.Struct, frozen=True, kw_only=True):
     """Composition of a model.
 
     Attributes:
@@ -45,7 +45,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int
 
 
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
+class MeasuredGains(msgspec.Struct, frozen=True, kw_only=True):
     """Measured gains of rewrites, the content of ``brought.json``.
 
     Attributes:
@@ -54,24 +54,24 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     rewrites: dict[str, list[Brought]] = {}
-    models: dict[str, Kind] = {}
+    models: dict[str, ModelKind] = {}
 
 
 @functools.cache
-def measured() -> Measured:
+def measured() -> MeasuredGains:
     """Read the table from the package; cached."""
-    return msgspec.json.decode(TABLE.read_bytes(), type=Measured)
+    return msgspec.json.decode(TABLE.read_bytes(), type=MeasuredGains)
 
 
-def kind_of(model: ir.Model) -> Kind:
+def kind_of(model: ir.Model) -> ModelKind:
     """Return the composition of a model."""
     operators = Counter(node.op_type for node in nodes(model))
-    return Kind(
+    return ModelKind(
         operators=dict(sorted(operators.items())), parameters=sum(tensor.size for tensor in parameters(model))
     )
 
 
-def alike(one: Kind, other: Kind) -> bool:
+def are_similar(one: ModelKind, other: ModelKind) -> bool:
     """Return whether two models are similar in operators and size."""
     a, b = Counter(one.operators), Counter(other.operators)
     sizes = sorted((one.parameters, other.parameters))
@@ -79,7 +79,7 @@ def alike(one: Kind, other: Kind) -> bool:
     return (a & b).total() >= ALIKE * (a | b).total() and sizes[1] <= AS_LARGE * sizes[0]
 
 
-def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
+def similar_gains(finding: Finding, kind: ModelKind) -> tuple[Brought, ...]:
     """Return the gains of the finding's fix on similar models, most certain first; empty if it is not a single rewrite.
 
     Gains that exceed the bound for this model are excluded.
@@ -89,7 +89,7 @@ def brought(finding: Finding, kind: Kind) -> tuple[Brought, ...]:
     table = measured()
     rows = table.rewrites.get(finding.plan.rewrites[0].name, ())
     least = finding.least_ratio or 0.0
-    fitting = (row for row in rows if row.ratio >= least and alike(table.models[row.model], kind))
+    fitting = (row for row in rows if row.ratio >= least and are_similar(table.models[row.model], kind))
     return tuple(sorted(fitting, key=lambda row: (not row.proven, bool(row.others))))
 
 
@@ -107,7 +107,9 @@ def estimated(
         return tuple(findings)
     kind = kind_of(model)
     bounded = (_bounded(finding, model, cost) for finding in findings)
-    return tuple(msgspec.structs.replace(finding, brought=brought(finding, kind)) for finding in bounded)
+    return tuple(
+        msgspec.structs.replace(finding, brought=similar_gains(finding, kind)) for finding in bounded
+    )
 
 
 def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult) -> Finding:

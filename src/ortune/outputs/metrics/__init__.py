@@ -1,0 +1,14 @@
+"""Built-in metrics of ``--metric``, one file each with a constant ``METRIC``: quality from 0 (nothing correct) to 1."""
+
+from __future__ import annotations
+
+from ortune.outputs.metrics import accuracy, boxes, ctc, perplexity, ranks
+
+METRICS = {
+    "accuracy": accuracy.METRIC,
+    "boxes": boxes.METRIC,
+    "ctc": ctc.METRIC,
+    "ranks": ranks.METRIC,
+    "perplexity": perplexity.METRIC,
+}
+"""Metrics by name, in the order in which users read them."""

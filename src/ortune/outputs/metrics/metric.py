@@ -1,0 +1,62 @@
+"""A built-in metric, and what its functions receive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortune.outputs.files import Array
+
+FEWEST = 5
+"""Minimum rows of a class for a separate result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCase:
+    """One input.
+
+    Attributes:
+        base: Outputs of the base, by name.
+        inputs: Fed values by name.
+        label: Label from the data; None without one.
+    """
+
+    base: Mapping[str, Array]
+    inputs: Mapping[str, Array]
+    label: Array | None = None
+
+
+Side = Sequence[Mapping[str, Array]]
+"""Outputs by name, for each input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A built-in metric.
+
+    Attributes:
+        names: Returns the names of the outputs that it applies to.
+        takes: Description of these outputs.
+        right: Returns the expected result for an input, from its label or the base's output.
+        of: Returns the quality by slice, with "" for the whole first.
+        count: Returns the number of answers in an expected result.
+    """
+
+    names: Callable[[TaskCase], list[str]]
+    takes: str
+    right: Callable[[TaskCase, str], Any]
+    of: Callable[[Sequence[TaskCase], Sequence[Any], Side, str], dict[str, float]]
+    count: Callable[[Any], int] = len
+
+
+def rows_of(array: Array) -> Array:
+    """Return an array with all axes but the last merged."""
+    return array.reshape(-1, array.shape[-1])
+
+
+def all_rows(side: Side, name: str) -> Array:
+    """Return the rows of an output over all inputs."""
+    return np.concatenate([rows_of(outputs[name]) for outputs in side])
