@@ -204,12 +204,12 @@ def peers(
     found = {name: Runs(path=path) for name, path in own_settings(model, shown, folder).items()}
     failed: dict[str, str] = {}
     try:
-        openvino = made.require("openvino", print_error).runtime.python
+        openvino = made.require_installed("openvino", print_error).runtime.python
         found["OpenVINO as it comes"] = Runs(path=model, python=openvino, provider=OPENVINO)
     except OrtuneError as error:
         failed["OpenVINO as it comes"] = error.what
     try:
-        made.require("nncf", print_error)
+        made.require_installed("nncf", print_error)
     except OrtuneError as error:
         return found, failed | {"NNCF": error.what}
     path = folder / "nncf.onnx"
@@ -783,7 +783,7 @@ def fetch(names: Sequence[str]) -> int:
             missing += 1
     for name in ("openvino", "nncf"):
         try:
-            print(f"{name}: {made.require(name, print_error).runtime.python}", flush=True)
+            print(f"{name}: {made.require_installed(name, print_error).runtime.python}", flush=True)
         except OrtuneError as error:
             print(f"{name} is MISSING: {error}", flush=True)
             missing += 1

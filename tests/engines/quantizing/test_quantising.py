@@ -20,12 +20,12 @@ from onnx_text import assemble, model_of, saved
 from ortune import rewrites
 from ortune.engines.quantizing.precision_table import table
 from ortune.engines.quantizing.quantizing import (
-    Inputs,
     Quantising,
-    gather,
+    QuantizationInputs,
     named_operator,
     unsaturated,
     within,
+    write_inputs,
 )
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import InputError
@@ -54,7 +54,7 @@ from ortune.records import (
     Runtime,
 )
 from ortune.runtimes import nncf
-from ortune.search.plan_edits import changed
+from ortune.search.plan_edits import with_change
 from ortune.search.proposals.plans import PlanProposal
 from ortune.show import precision_words
 from ortune.show.document import Document
@@ -62,7 +62,7 @@ from ortune.show.terminal import plain
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.verbs.quantize.document import saturation
-from ortune.verbs.quantize.means import means
+from ortune.verbs.quantize.methods import methods_worth_testing
 from ortune.verbs.tune.run import Options
 from within import program
 
@@ -112,7 +112,7 @@ GROUND = RewriteSpec(name="initializers-out-of-inputs")
 @contextmanager
 def quantising(
     folder: Path, data: Path, elsewhere: dict[str, Runtime] | None = None
-) -> Iterator[tuple[Tuning, Inputs]]:
+) -> Iterator[tuple[Tuning, QuantizationInputs]]:
     """A tuning of the model that has run its pilot, and the inputs of quantised models."""
     options = Options(model=model(folder / "m.onnx"), tolerance=0.05, data=data)
     with scratch_folder() as scratch:
@@ -125,7 +125,7 @@ def quantising(
         )  # fmt: skip
         baseline.settle(600)
         run_pilot(baseline, "latency")
-        inputs = gather(baseline)
+        inputs = write_inputs(baseline)
         tuning.models.feeds = inputs.calibrating
         yield tuning, inputs
 
@@ -292,8 +292,8 @@ def test_the_table_holds_the_fastest_of_each_class() -> None:
 
 def test_a_plan_has_one_model_of_fewer_bits() -> None:
     one, two = row("static-int8", 0, 1).plan, row("dynamic-int8", 0, 1).plan
-    assert changed(one, two, Plan()) is None
-    assert changed(one, Plan(settings={"intra_op_num_threads": 1}), Plan()) is not None
+    assert with_change(one, two, Plan()) is None
+    assert with_change(one, Plan(settings={"intra_op_num_threads": 1}), Plan()) is not None
 
 
 def test_top_1_agreement_is_told(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_an_lstm_gets_seven_bits_where_eight_saturate(tmp_path: Path) -> None:
         memory_bytes=1 << 34, features=("avx2", "fma"),
     )  # fmt: skip
     vnni = msgspec.structs.replace(saturating, features=("avx2", "avx512_vnni"))
-    made = {host.features[1]: means(model, Plan(), host)[0] for host in (saturating, vnni)}
+    made = {host.features[1]: methods_worth_testing(model, Plan(), host)[0] for host in (saturating, vnni)}
     assert [plan.rewrites[-1].params for plan in made["fma"]] == [{"range": "7", "scales": "channel"}]
     assert [plan.rewrites[-1].params for plan in made["avx512_vnni"]] == [{"scales": "channel"}]
     spec = RewriteSpec(name="dynamic-int8", params={"scales": "channel"})

@@ -10,10 +10,10 @@ import msgspec
 
 from ortune import rewrites, targets
 from ortune.catalogue.knobs import lower_precisions, strict_settings, without_instructions
-from ortune.engines.quantizing.quantizing import STATIC, changed, is_of_other_tool
+from ortune.engines.quantizing.quantizing import STATIC, is_of_other_tool, with_parameters
 from ortune.records import Measured, Plan, Value
 from ortune.search.phases import SENSITIVITY_SHARE
-from ortune.verbs.quantize.precision import Model, Precision
+from ortune.verbs.quantize.precision import Precision, QuantizedModel
 from ortune.verbs.quantize.race import is_right
 from ortune.verbs.quantize.result import PlannedTarget
 
@@ -44,7 +44,7 @@ class OtherProvider:
         )
 
 
-class Elsewhere:
+class OtherProviders:
     """The other providers of one session.
 
     Args:
@@ -61,19 +61,19 @@ class Elsewhere:
         self._providers: list[OtherProvider] = []
         self.absent = dict(absent)
 
-    def floats(self) -> list[Model]:
+    def floats(self) -> list[QuantizedModel]:
         """Return the float model in the number types of each provider, without those that fail.
 
         They need no file, so they are tested early and may use a larger share of the time than other models.
         """
-        found: list[Model] = []
+        found: list[QuantizedModel] = []
         for name in self._names:
             provider = self._chosen(name, found)
             if provider is not None:
                 self._providers.append(provider)
         return found
 
-    def first(self, files: Iterable[Model]) -> list[Model]:
+    def first(self, files: Iterable[QuantizedModel]) -> list[QuantizedModel]:
         """Return the first files on each provider with tested number types, without those that fail.
 
         Args:
@@ -89,7 +89,7 @@ class Elsewhere:
         ]
         return [*self._given(first), *self._precision.whole_models(own)]
 
-    def more(self, models: Sequence[Model], methods: Sequence[Plan]) -> list[Model]:
+    def more(self, models: Sequence[QuantizedModel], methods: Sequence[Plan]) -> list[QuantizedModel]:
         """Run further files on the other providers: the fastest within the tolerance, and those of other quantizers.
 
         Args:
@@ -113,7 +113,7 @@ class Elsewhere:
             *self._precision.whole_models([plan for plan in others if plan.id not in known]),
         ]
 
-    def _chosen(self, name: str, found: list[Model]) -> OtherProvider | None:
+    def _chosen(self, name: str, found: list[QuantizedModel]) -> OtherProvider | None:
         """Test the number types of a provider and return it with the one for layers that files keep in float.
 
         Models that run are appended to `found`. None if none runs or the device is emulated.
@@ -148,7 +148,7 @@ class Elsewhere:
         self.absent[name] = EMULATED
         return True
 
-    def _given(self, files: Sequence[Model]) -> list[Model]:
+    def _given(self, files: Sequence[QuantizedModel]) -> list[QuantizedModel]:
         kept = {provider.plan(model.plan).id: model.kept for model in files for provider in self._providers}
         plans = [provider.plan(model.plan) for model in files for provider in self._providers]
         return [replace(model, kept=kept[model.plan.id]) for model in self._precision.whole_models(plans)]
@@ -157,7 +157,7 @@ class Elsewhere:
 def planned(
     absent: Mapping[str, str], files: Sequence[Plan], settings: Mapping[str, Value]
 ) -> tuple[PlannedTarget, ...]:
-    """Return the plans for targets that do not run here, in the order in which ``Elsewhere`` would test them.
+    """Return the plans for targets that do not run here, in the order in which ``OtherProviders`` would test them.
 
     Args:
         absent: The targets, with the reason.
@@ -197,7 +197,7 @@ def _in_float16(of: Plan, target: str) -> list[Plan]:
 def _of_its_kind(static: Plan, target: str) -> list[Plan]:
     """Return the plans of static quantization in the formats that the target's provider prefers, if it has any."""
     kinds = targets.find(target).provider.static_int8
-    return [changed(static, **rewrites.parse(f"{STATIC}:{params}").params) for params in kinds]
+    return [with_parameters(static, **rewrites.parse(f"{STATIC}:{params}").params) for params in kinds]
 
 
 def shippable(plan: Plan, named: Collection[str]) -> bool:

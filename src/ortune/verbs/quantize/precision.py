@@ -12,9 +12,9 @@ import onnx_ir as ir
 
 from ortune import rewrites, targets
 from ortune.engines.quantizing.outputs import QuantizedOutputs
-from ortune.engines.quantizing.precision_table import within
+from ortune.engines.quantizing.precision_table import error_class
 from ortune.engines.quantizing.quantizing import (
-    Inputs,
+    QuantizationInputs,
     left_in_float,
     model_bytes,
     named_operator,
@@ -45,7 +45,7 @@ LEAST_RIGHT = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class QuantizedModel:
     """One quantized model and its measurements so far.
 
     Attributes:
@@ -72,7 +72,7 @@ class Model:
         """The row of the model in the bundle and in the result."""
         return PrecisionRow(
             plan=self.plan,
-            within_ratio=within(self.outputs) if self.outputs is not None else None,
+            within_ratio=error_class(self.outputs) if self.outputs is not None else None,
             calibrated=any(rewrites.find(spec.name).calibrated for spec in self.plan.rewrites[-1:]),
             ratio=self.ratio,
             size_bytes=self.size_bytes,
@@ -97,7 +97,7 @@ class Precision:
         baseline: Measuring,
         model: ir.Model,
         plan_runs: PlanRuns,
-        inputs: Inputs,
+        inputs: QuantizationInputs,
         tolerance: Tolerance,
         watch: Watcher,
         budget: Budget,
@@ -121,7 +121,7 @@ class Precision:
         self.late, self.untested, self.enough_s = False, list[Plan](), 0.0
         self.budget, self._began_s = budget, budget.spent_s
         self._outputs = QuantizedOutputs(baseline, plan_runs.replay, inputs.checking)
-        self._runs, self._slow = False, dict[tuple[str, ...], Model]()
+        self._runs, self._slow = False, dict[tuple[str, ...], QuantizedModel]()
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
@@ -180,14 +180,14 @@ class Precision:
         """Whether there is time for another step towards float."""
         return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
-    def whole_models(self, plans: Sequence[Plan], share: float = WHOLE_MODELS_SHARE) -> list[Model]:
+    def whole_models(self, plans: Sequence[Plan], share: float = WHOLE_MODELS_SHARE) -> list[QuantizedModel]:
         """Test each plan once on the whole model, add its row, and return the models that run, the fastest first.
 
         Args:
             plans: The plans, in the order of their tests.
             share: Share of the time after the pilot in which they are begun.
         """
-        running: list[Model] = []
+        running: list[QuantizedModel] = []
         waiting = list(plans)
         while waiting:
             plan = waiting.pop(0)
@@ -243,21 +243,23 @@ class Precision:
             _untested(plan, "worse in an earlier model with the same kinds of layers") for plan in plans
         ]
 
-    def _whole(self, plan: Plan) -> Model:
+    def _whole(self, plan: Plan) -> QuantizedModel:
         baseline = self.baseline
         path, failed = self.made(plan)
         if path is None:
-            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=failed)
+            return QuantizedModel(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=failed)
         arm = baseline.arm(f"bits-{plan.id}", plan=plan, model=path)
         outcome = baseline.executor.trial(arm, runs=baseline.pilot.look_runs)
         if not isinstance(outcome, Measured):
-            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what)
+            return QuantizedModel(
+                plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what
+            )
         if plan.providers and targets.of(plan).emulated(outcome):
-            return Model(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=EMULATED)
-        baseline.live_with(outcome)
+            return QuantizedModel(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=EMULATED)
+        baseline.limit_alive(outcome)
         difference = self.outputs_of(plan)
         before, after = figure(baseline.pilot.first, "median"), figure(outcome, "median")
-        return Model(
+        return QuantizedModel(
             plan=plan, kept=frozenset(), outputs=difference, error=difference.worst_slice_l2, time_ns=after,
             ratio=after / before if before and after else None, size_bytes=self._size(plan, path),
             failed="" if math.isfinite(difference.worst_slice_l2) else difference.what,
@@ -271,11 +273,11 @@ class Precision:
         limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self.budget.left_s), self.budget.spent_s
         path, failed = self.plan_runs.model_of(plan, limit_s)
         # The next decision includes its time, even if it failed.
-        self.replay.pass_on()
+        self.replay.record_other_work()
         self.late = self.late or (path is None and self.budget.spent_s - began_s >= limit_s)
         return path, failed
 
-    def start(self, model: Model) -> Start:
+    def walk_start(self, model: QuantizedModel) -> Start:
         """Return a fully quantized model as a candidate start of a layer-by-layer walk."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
         kind, ratio = f"{model.plan.rewrites[-1].name} {targets.of(model.plan).name}", model.ratio
@@ -290,11 +292,11 @@ class Precision:
         """Nanoseconds of the float model for the inputs for comparison; 0 if it did not run."""
         return self._outputs.reference_ns
 
-    def compared(self, plan: Plan) -> Model:
+    def compared(self, plan: Plan) -> QuantizedModel:
         """Create the model of a plan and compare its outputs, without timing it."""
         path, failed = self.made(plan)
         difference = self.outputs_of(plan)
-        return Model(
+        return QuantizedModel(
             plan=plan, kept=frozenset(), outputs=difference, error=difference.worst_slice_l2,
             size_bytes=None if path is None else model_bytes(path), failed=failed,
         )  # fmt: skip
