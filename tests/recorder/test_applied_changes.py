@@ -239,6 +239,28 @@ def test_an_execution_provider_is_chosen_if_the_build_has_it(tmp_path: Path) -> 
         assert (model.what, model.kept) == (() if not_on else (f"on {name}",), not_on)
 
 
+def test_a_provider_replaces_the_devices_that_the_options_name(tmp_path: Path) -> None:
+    body = """
+    import warnings
+    warnings.simplefilter("error")
+    options = ort.SessionOptions()
+    options.add_provider_for_devices([d for d in ort.get_ep_devices() if d.ep_name == "CPUExecutionProvider"], {})
+    options.add_session_config_entry("session.set_denormal_as_zero", "1")
+    for _ in range(2):
+        session = InferenceSession(MODEL, options)
+        used = session.get_session_options().get_session_config_entry("session.set_denormal_as_zero")
+        print(session.get_providers()[0], used, session.run(None, X)[0].shape)
+    """
+    for name, first in (
+        ("AzureExecutionProvider", "AzureExecutionProvider"),
+        ("Other", "CPUExecutionProvider"),
+    ):
+        changed = change(SIGMOID, providers=[[name, {}], ["CPUExecutionProvider", {}]])
+        done, printed = run(tmp_path, body, changed)
+        assert printed == [f"{first} 1 (3, 4, 5)"] * 2
+        assert (done.models[0].created, done.models[0].failed) == (2, 0)
+
+
 def test_a_replacement_that_was_changed_is_not_used(tmp_path: Path) -> None:
     theirs, ours = of_size(tmp_path, "theirs.onnx", "n"), of_size(tmp_path, "ours.onnx", "n", "+")
     replaced = change(theirs, replacement=str(ours), replacement_sha256="0" * 64)

@@ -39,7 +39,7 @@ PLAIN = (
     "add_free_dimension_override_by_denotation",
 )
 """Methods of options with only numbers and texts as arguments, so two objects can be compared."""
-UNCHANGED: Dict[str, Any] = {"options": {}, "entries": {}}
+UNCHANGED: Dict[str, Any] = {"options": {}, "entries": {}, "providers": []}
 LOG_BYTES = 16 << 20
 BLOCK_BYTES = 1 << 20
 
@@ -335,15 +335,30 @@ class Applier:
     def placed(self, change: Any, args: Any, kwargs: Any) -> Tuple[Any, Any]:
         """Return the arguments of a creation with the providers of a change, if this build has all of them."""
         wanted = change["providers"]
-        if not wanted or not {name for name, _ in wanted} <= set(self.module.C.get_available_providers()):
+        if not self.has(wanted):
             return args, kwargs
         names, options = [name for name, _ in wanted], [options for _, options in wanted]
         return (names, options, *args[2:]), {n: v for n, v in kwargs.items() if not n.startswith("provider")}
 
+    def has(self, providers: Any) -> bool:
+        """Return whether a change has providers, and this build has all of them."""
+        names = {name for name, _ in providers}
+        return bool(names) and names <= set(self.module.C.get_available_providers())
+
+    def chosen_in(self, options: Any) -> bool:
+        """Return whether a program chose execution providers in its options."""
+        history = {} if options is None else self.history.get(options, {})
+        return any("provider" in name for name, _, _ in history.get("calls", {}).values())
+
     # Sharing.
 
-    def options(self, given: Any, change: Any) -> Any:
+    def options(self, given: Any, change: Any, *, moves: bool = False) -> Any:
         """Return new options: those of the program, with the changes.
+
+        Args:
+            given: The program's options; None if it passed none.
+            change: The changes.
+            moves: Whether other providers are passed than those that the program chose in its options.
 
         Raises:
             ValueError: They were obtained from another session, so some of them cannot be read.
@@ -358,6 +373,8 @@ class Applier:
                 if value != getattr(fresh, name):
                     setattr(fresh, name, value)
             for name, args, kwargs in history.get("calls", {}).values():
+                if moves and "provider" in name:
+                    continue
                 if name != ENTRY or args[0] not in change["entries"]:
                     getattr(fresh, name)(*args, **kwargs)
         for name, value in change["options"].items():
@@ -525,8 +542,10 @@ class Changes:
         self.session, self.replacement = session, replacement
         self.model = session._model_path, session._model_bytes
         self.options = session._sess_options
-        if change["options"] or change["entries"]:
-            self.options = applier.options(session._sess_options, change)
+        resetting = getattr(applier.local, "resetting", None) is session
+        moves = not resetting and applier.chosen_in(self.options) and applier.has(change["providers"])
+        if change["options"] or change["entries"] or moves:
+            self.options = applier.options(self.options, change, moves=moves)
 
     def __enter__(self) -> None:
         self.session._sess_options = self.options
