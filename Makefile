@@ -37,6 +37,8 @@ test-long: $(READY)  ## What takes an hour or more, on a quiet machine; its tabl
 	$(BIN)/python benchmarks/conversions.py
 	$(BIN)/python benchmarks/targets_race.py --again --models all --minutes 51
 	$(BIN)/python benchmarks/web_models.py
+	$(BIN)/python benchmarks/recorder.py
+	$(BIN)/python benchmarks/faultless.py
 	$(BIN)/python benchmarks/fuzz.py --mutations 10000
 	$(BIN)/python benchmarks/rewrite_fuzz.py
 	$(BIN)/python tools/make_recipes.py --check

