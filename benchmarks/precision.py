@@ -48,7 +48,7 @@ from onnxruntime import quantization
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.runtimes import made
-from precision_models import CASES, TOLERANCES, Feeds, Missing
+from precision_models import CASES, LABEL, TOLERANCES, Feeds, Missing
 from zoo import ZooError
 
 KEPT = Path(__file__).resolve().parent / "rows" / "precision.jsonl"
@@ -230,11 +230,13 @@ def print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def judged(kind: str, reference: list[list[np.ndarray]], new: list[list[np.ndarray]]) -> dict[str, float]:
+def judged(
+    kind: str, reference: list[list[np.ndarray]], new: list[list[np.ndarray]], truths: list[Any]
+) -> dict[str, float]:
     """The largest relative L2 of an output and of a slice of its last axis, and how well the task is done.
 
     ``task`` is a share: of rows with the same largest score, of regions that are there again, or the correlation of
-    ranks; 1 where outputs are waveforms, or mean nothing.
+    ranks; of notes, the F1 score relative to that of float; 1 where outputs are waveforms, or mean nothing.
     """
     whole, piece = 0.0, 0.0
     for values, others in zip(reference, new, strict=True):
@@ -247,7 +249,19 @@ def judged(kind: str, reference: list[list[np.ndarray]], new: list[list[np.ndarr
                 own = np.maximum(np.linalg.norm(columns, axis=0), 1e-2 * np.linalg.norm(columns))
                 piece = max(piece, float((apart / np.maximum(own, 1e-12)).max()))
     pairs = [(values[0], others[0]) for values, others in zip(reference, new, strict=True)]
+    if kind == "notes":
+        task = found_notes([values[1] for values in new], truths)
+        return {
+            "relative_l2": whole, "slice_l2": piece,
+            "task": task / found_notes([values[1] for values in reference], truths), "f1": task,
+        }  # fmt: skip
     return {"relative_l2": whole, "slice_l2": piece, "task": TASKS[kind](pairs)}
+
+
+def found_notes(scores: list[np.ndarray], truths: list[np.ndarray]) -> float:
+    """The F1 score of all pitches in all frames."""
+    found, true = np.stack([each[0] for each in scores]) >= LEAST_SCORE, np.stack(truths) > 0
+    return float(2 * (found & true).sum() / max(1, found.sum() + true.sum()))
 
 
 Pairs = Sequence[tuple[np.ndarray, np.ndarray]]
@@ -321,7 +335,8 @@ def begun(name: str, campaign: str) -> dict[str, Any]:
 def ortune(*words: str) -> tuple[dict[str, Any] | None, str]:
     """The result of a command, and ""; None and its last line where it fails."""
     command = [sys.executable, "-m", "ortune", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    here = Path(__file__).resolve().parent  # where its metrics are
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here)
     if done.returncode:
         return None, (done.stderr.strip().splitlines() or ["ortune said nothing"])[-1]
     return json.loads(done.stdout)["result"], ""
@@ -331,7 +346,7 @@ def shown_and_held(name: str) -> tuple[Path, list[Feeds], list[Feeds]]:
     """A model, the inputs that ortune gets, and those that it never gets."""
     case = CASES[name]
     n_shown, n_held = FEW if case.kind == "time" else (SHOWN, HELD_OUT)
-    model, feeds = case.model(), list(case.feeds(n_shown + n_held))
+    model, feeds = case.model().resolve(), list(case.feeds(n_shown + n_held))
     rng.shuffle(feeds)
     return model, feeds[:n_shown], feeds[n_shown:]
 
@@ -346,8 +361,11 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
         return row | {"failed": str(error)}
     with tempfile.TemporaryDirectory(prefix="ortune-precision-") as text:
         folder = Path(text)
-        data, held = saved(shown, folder / "data"), saved(held_out, folder / "held")
-        others, row["not_made"] = peers(model, shown, folder / "data", folder)
+        saved(shown, folder / "data")
+        truths = [values.get(LABEL) for values in held_out]
+        shown, held_out = unlabelled(shown), unlabelled(held_out)
+        data, held = saved(shown, folder / "bare"), saved(held_out, folder / "held")
+        others, row["not_made"] = peers(model, shown, folder / "bare", folder)
         models = {"float": Runs(path=model), **others}
         # One store for both, as a user has: the second search skips what the first has shown to be worse.
         words = ["quantize", str(model), "--data", str(folder / "data"), *TOLERANCES[case.kind]]
@@ -386,7 +404,7 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
                 "ns": 1e9 * statistics.median(seen),
                 "ratio": statistics.median(ratios := [a / b for a, b in zip(seen, times["float"], strict=True)]),
                 "lowest": min(ratios), "highest": max(ratios),
-                **judged(case.kind, given["float"], given[label]),
+                **judged(case.kind, given["float"], given[label], truths),
             }
             for label, seen in times.items()
         }  # fmt: skip
@@ -395,6 +413,11 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
             row["best"] = best
             row["layers"], row["layers_note"] = slowest_layers(models[best].path, data[0], folder)
     return row
+
+
+def unlabelled(feeds: list[Feeds]) -> list[Feeds]:
+    """The inputs that a model reads."""
+    return [{name: values for name, values in each.items() if name != LABEL} for each in feeds]
 
 
 def saved(feeds: list[Feeds], folder: Path) -> list[Path]:
