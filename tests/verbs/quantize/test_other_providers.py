@@ -98,6 +98,9 @@ def test_what_another_package_gains_is_named_and_the_answer_runs_in_the_users_ow
 ) -> None:
     result = quantized(tmp_path, "--no-bundle")
     assert result.winner.rewrites and not result.winner.providers
+    # Number types need no file: they come after the first method of the CPU provider.
+    places = [(bool(row.plan.rewrites), bool(row.plan.providers)) for row in result.methods]
+    assert places[0] == (True, False) and places.index((False, True)) < places.index((True, False), 1)
     # A short budget has seen the number types and two quantized files on the other provider too.
     tested = [row.plan for row in result.methods if row.tested and row.plan.providers]
     assert "f32" in {plan.settings["openvino_precision"] for plan in tested if not plan.rewrites}

@@ -28,7 +28,7 @@ from ortune.show.html import pages
 from ortune.verbs.quantize import basis_words as quantize_basis
 from ortune.verbs.quantize import metric_words, sections
 from ortune.verbs.quantize import words as quantize_words
-from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
+from ortune.verbs.quantize.result import NO_TIME, FrontRow, LayerRow, QuantizeResult
 
 DYNAMIC = Plan(rewrites=(RewriteSpec(name="dynamic-int8"),))
 FLOAT = FrontRow(plan=Plan(), error=0.0, ok=True, n_float=2, n_layers=2)
@@ -390,3 +390,17 @@ def test_a_file_by_another_quantizer_names_it() -> None:
     result = msgspec.structs.replace(over_providers(chosen="openvino"), made_by="nncf 3.4.0")
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     facts(golden.printed(quantize_words.document(envelope), 180), "made by nncf 3.4.0")
+
+
+def test_methods_without_time_name_the_budget_that_is_enough_and_others_their_reason() -> None:
+    lacking = "openvino_precision=f16 has no effect: it needs avx512_fp16, which this processor lacks"
+    rows = tuple(
+        PrecisionRow(plan=plan, within_ratio=None, why=why, tested=False)
+        for plan, why in ((DYNAMIC, NO_TIME), (Plan(settings={"openvino_precision": "f16"}), lacking))
+    )
+    result = msgspec.structs.replace(answered(exploring=False), methods=rows, all_methods_s=320.0)
+    envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
+    text = " ".join(golden.printed(quantize_words.document(envelope), 200, whole=True).split())
+    facts(text, "no time left (--budget 320s is enough)", f"{lacking} (")
+    late = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, all_methods_s=0.0))
+    assert "no time left (dynamic-int8" in golden.printed(quantize_words.document(late), 200, whole=True)
