@@ -136,6 +136,14 @@ def test_the_verdict(processes_of, verdict):
     assert judge(processes_of).verdict == verdict
 
 
+def test_a_few_pages_in_the_allocators_count_are_no_growth():
+    def crumbs(rng):
+        return 30 * MIB + np.arange(96) * 600.0
+
+    found = judge(soaked(constant, used=crumbs))
+    assert found.verdict == "flat" and not found.of_used
+
+
 def test_what_grows_only_in_the_allocators_count_is_named():
     found = judge(soaked(constant, used=rising))
     assert found.of_used

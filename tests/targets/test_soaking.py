@@ -12,6 +12,7 @@ from ortune.inputs import feed_files
 from ortune.records import FeedRef, FreshInput, Plan, PodSize, SoakDone, SoakPoint, TrialRequest
 from ortune.stats.growth import Series
 from ortune.stats.soak import Judged, SoakSeries, judge
+from ortune.targets import worker
 from ortune.targets.machine import Machine
 from ortune.targets.soak_runner import prepared
 from ortune.targets.soaking import Soaking, SoakTask
@@ -183,3 +184,23 @@ def test_a_process_that_is_killed_at_its_limit_leaves_the_number_of_its_calls(tm
     assert process.failure is not None and process.failure.reason == "out-of-memory"
     assert process.counted is not None and process.counted[0] > 1_000
     assert process.points and isinstance(process.points[-1], SoakPoint)
+
+
+def test_a_kill_by_the_kernel_in_the_soaks_own_group_names_the_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call takes more than the limit, and ortune does not look in time."""
+    monkeypatch.setattr(worker, "POLL_RUNNING_S", 60.0)
+    process = started(tmp_path, "Ratchet", rows=(16, 20_000), pod=PodSize(memory_bytes=120 << 20))
+    machine = process.machine
+    try:
+        if machine.pod is None or "by cgroup" not in machine.pod.how:
+            pytest.skip("NOT TESTED HERE: no control group can be made")
+        process.turn(1)
+        process.turn(16)
+    finally:
+        process.close()
+        machine.close()
+    assert process.failure is not None and process.failure.reason == "out-of-memory", process.failure
+    assert "killed at the container's memory limit of 120 MiB" in process.failure.what
+    assert process.counted is not None and process.counted[0] > 1 and process.counted[1] == 1

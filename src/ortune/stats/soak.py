@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ortune.stats.growth import FIRST_PART, Growth, Series, growth
+from ortune.stats.growth import FIRST_PART, GRANULE_BYTES, Growth, Series, growth
 
 USED_GRANULE_BYTES = 32 << 10
 """Uncertainty of the allocator's own count of memory in use, which has no page steps."""
@@ -76,6 +76,9 @@ def judge(processes: Sequence[SoakSeries], settled_call: float = 0.0) -> Judged:
     if all(one.used is not None for one in processes):
         series = [one.used for one in processes if one.used is not None]
         used = growth(series, granule_bytes=USED_GRANULE_BYTES, settled_call=settled_call)
+        calls = min(float(one.calls[-1]) for one in series)
+        if used.trend == "growing" and (used.per_call or 0.0) * calls < GRANULE_BYTES:
+            used = None  # as little is not growth in the memory held either
     ends = [float(one.held.held_bytes[-1]) for one in processes]
     rises = [end - one.first_bytes for end, one in zip(ends, processes, strict=True)]
     returned = [one.returned_bytes for one in processes if one.returned_bytes is not None]

@@ -10,6 +10,7 @@ import leaking
 import ortune
 from golden import side
 from made_runtimes import require
+from onnx_text import model_of, saved
 from ortune.errors import UsageError
 from ortune.records import Envelope, GrowthFigure
 from ortune.show.terminal import plain
@@ -83,3 +84,20 @@ def test_the_release_is_named(tmp_path: Path) -> None:
     ).result
     assert found.changed == ("1.32.0",)
     assert [each.memory_verdict for each in found.rows] == ["growing", "flat", "flat"]
+
+
+@pytest.mark.long
+def test_the_release_is_named_that_ended_a_real_leak(tmp_path: Path) -> None:
+    """Each string of an input from NumPy kept 145 bytes in 1.20 and older."""
+    releases = ["1.23.2", "1.21.1", "1.20.1"]
+    for release in releases:
+        require(f"onnxruntime=={release}")
+    model = saved(
+        tmp_path / "strings.onnx", model_of("g (string[n] x) => (string[n] y) { y = Identity (x) }")
+    )
+    found = ortune.history(
+        model, objective="memory-growth", budget="3m", release=releases, dim={"n": 1}, store=tmp_path
+    ).result
+    assert found.changed == ("1.21.1",)
+    assert found.rows[-1].memory_verdict == "growing" and found.rows[0].memory_verdict == "flat"
+    assert headline(found) == "memory grows less in 1.21.1 than in 1.20.1"

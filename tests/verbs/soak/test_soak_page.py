@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from facts import facts
 from golden import side
 from ortune.records import Envelope, GrowthFigure, SoakExperiment
 from ortune.show.chart import Box, Chart, Segment
@@ -99,3 +100,13 @@ def test_a_rise_without_experiments_names_the_budget_for_them(result: SoakResult
 
 def test_without_points_nothing_is_drawn(result: SoakResult) -> None:
     assert drawn(msgspec.structs.replace(result, points=())) == []
+
+
+def test_the_parts_of_a_page_are_named(result: SoakResult) -> None:
+    parts = {"heap_bytes": 6 * MIB, "wasm_bytes": 16 * MIB, "gpu_bytes": 2 * MIB, "gpu_buffers": 5}
+    points = [msgspec.structs.replace(point, **parts) for point in result.points]
+    found = msgspec.structs.replace(result, points=tuple(points))
+    text = plain(document(Envelope(schema="ortune/soak/1", ortune="0", status="ok", result=found)))
+    facts(text, "JavaScript heap", "6.00 MiB", "WebAssembly memory", "16.0 MiB", "GPU buffers", "5 buffers")
+    sections = [block for block in charts(found) if isinstance(block, Section)]
+    assert "WebAssembly" in sections[0].note and "child" not in sections[0].note

@@ -56,9 +56,8 @@ def charts(result: SoakResult) -> list[Block]:
     changes = [points for arm, points in arms.items() if arm.startswith(words.EXPERIMENT)]
     found: list[Block] = []
     if any(len(points) > 1 for points in own):
-        found.append(
-            Section(title="Memory over time", note=words.PAGE_NOTE, blocks=[_over_time(result, own)])
-        )
+        note = words.PAGE_NOTE if own[0][-1].heap_bytes is None else words.IN_PAGE_NOTE
+        found.append(Section(title="Memory over time", note=note, blocks=[_over_time(result, own)]))
     if any(len(points) > 1 for points in changes):
         found.append(Section(title="Changes", note=words.CHANGES_NOTE, blocks=[_changes(changes)]))
     return found

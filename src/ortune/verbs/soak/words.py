@@ -23,6 +23,10 @@ PAGE_NOTE = (
     "Memory of each process and its children, without pages of files: before loading, between turns of calls, "
     "and after the sessions are deleted."
 )
+IN_PAGE_NOTE = (
+    "Memory of each page before loading, between turns of calls, and after the session is released: JavaScript's heap "
+    "without garbage, WebAssembly memory, and buffers of the GPU."
+)
 CHANGES_NOTE = (
     "Memory between turns of calls: one process for each change, and an unchanged one next to them."
 )
