@@ -125,6 +125,11 @@ class ModelVariants:
         made = msgspec.structs.replace(optimisation_part(plan), rewrites=plan.rewrites)
         return (made if _by_provider(plan) else Plan(rewrites=plan.rewrites)).id
 
+    @property
+    def source(self) -> Path:
+        """The model itself, without the rewrites of plans."""
+        return self._side.runs
+
     def made(self, plan: Plan) -> Path | None:
         """Return a plan's rewritten model; None if the plan has no rewrites, or if it was not made yet."""
         return self._made.get(self.key(plan))

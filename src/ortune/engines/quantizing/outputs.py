@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from ortune.errors import OrtuneError
 from ortune.measuring import output_check
 from ortune.measuring.executor import Arm
@@ -33,7 +35,12 @@ class QuantizedOutputs:
     """
 
     def __init__(
-        self, baseline: Measuring, replay: Replay, refs: tuple[FeedRef, ...], name: str = "bits"
+        self,
+        baseline: Measuring,
+        replay: Replay,
+        refs: tuple[FeedRef, ...],
+        name: str = "bits",
+        source: Path | None = None,
     ) -> None:
         """Store the arguments; nothing is run.
 
@@ -42,7 +49,9 @@ class QuantizedOutputs:
             replay: Replay of the session.
             refs: The inputs.
             name: Name of these inputs in the journal.
+            source: File of the float model; None for the one that the baseline runs.
         """
+        self._source = source
         self._baseline, self._replay, self._refs, self._name = baseline, replay, refs, name
         self._reference: Path | None = None
         self.reference_ns = 0
@@ -52,7 +61,9 @@ class QuantizedOutputs:
         """The folder of the float model's outputs, which are computed on first use."""
         if self._reference is None:
             baseline = self._baseline
-            base = baseline.arm(f"{self._name}-base", refs=self._refs)
+            # The baseline itself may be a quantized model, if a memory limit requires it.
+            plan = msgspec.structs.replace(baseline.side.plan, rewrites=()) if self._source else None
+            base = baseline.arm(f"{self._name}-base", plan=plan, model=self._source, refs=self._refs)
             measured = baseline.require_measured(base, self._run(base))
             self._reference, self.reference_ns = Path(measured.outputs_path), measured.elapsed_ns
         return self._reference

@@ -174,7 +174,7 @@ class Quantising:
         self._run, self._inputs = run, inputs
         # A share of the time left now, by journalled times, so a resumed session decides the same.
         self._budget = run.whole_budget.share(QUANTIZE_SHARE)
-        self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking)
+        self._outputs = QuantizedOutputs(run.baseline, run.replay, inputs.checking, source=run.models.source)
         self._seen: set[str] = set()
         self.rows: list[PrecisionRow] = []
 
