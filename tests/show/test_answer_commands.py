@@ -51,6 +51,21 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"
 
 
+def test_a_comparison_in_a_browser_can_be_asked_again() -> None:
+    base, new = golden.side("a.onnx"), golden.side("a.onnx", web_threads=2)
+    there = msgspec.structs.replace(base.runtime, ort_web="1.30.0")
+    in_page = (ProviderSpec(name="wasm"),)
+    base, new = (
+        msgspec.structs.replace(s, runtime=there, plan=msgspec.structs.replace(s.plan, providers=in_page))
+        for s in (base, new)
+    )
+    words = compare_line(base, new, WORK, "")
+    assert words[:5] == ["ortune", "compare", "a.onnx", "--b-set", "web_threads=2"]
+    assert words[5:9] == ["--target", "web-wasm", "--ort-web", "1.30.0"]
+    native = msgspec.structs.replace(new, plan=msgspec.structs.replace(new.plan, providers=()))
+    assert compare_line(base, native, WORK, "") == [], "two targets"
+
+
 def test_a_bundle_is_compared_again_as_a_bundle() -> None:
     plain, new = golden.side("a.onnx"), golden.side("a.onnx", openvino_precision="f32")
     model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")

@@ -229,7 +229,8 @@ def compare_line(
 ) -> list[str]:
     """Return the command that compares two sides with a workload; empty if it cannot be expressed."""
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
-    if options is None or (not bundle and any(s.plan.providers or _is_rewritten(s) for s in (a, b))):
+    target = [] if bundle else _target_of(a, b)
+    if options is None or target is None or (not bundle and any(map(_is_rewritten, (a, b)))):
         return []
     if bundle:
         words = ["ortune", "compare", bundle, *plan_options(Plan(settings=b.plan.settings), "--b-")]
@@ -247,7 +248,20 @@ def compare_line(
         words += ["--b-runtime", _named(b.runtime)]
     elif _was_named(a.runtime):
         words += ["--runtime", _named(a.runtime)]
-    return [*words, *options, *objective_options(statistic)]
+    return [*words, *target, *options, *objective_options(statistic)]
+
+
+def _target_of(a: Side, b: Side) -> list[str] | None:
+    """Return the execution provider that both sides have, as options; None if options cannot express them."""
+    if a.plan.providers != b.plan.providers or any(spec.options for spec in a.plan.providers):
+        return None
+    if not a.plan.providers:
+        return []
+    target = find(a.plan.providers[0].name).target
+    if len(a.plan.providers) > 1 or not target:
+        return None
+    web = ["--ort-web", a.runtime.ort_web] if a.plan.is_web and a.runtime.ort_web == b.runtime.ort_web else []
+    return None if a.plan.is_web and not web else ["--target", target, *web]
 
 
 def _bundle_of(a: Side, b: Side) -> str:
