@@ -15,10 +15,13 @@ from onnx import helper, numpy_helper
 import ortune
 from few_bit_models import four_bits, same_in_float
 from onnx_text import model_of, saved
+from ortune.errors import MeasurementError
 from ortune.measuring.sides import SideText, resolve
 from ortune.outputs import exact
 from ortune.records import DEFAULT_WRONG, REFUTED, OutputDifference, Plan
 from ortune.runtimes import made
+from ortune.search import controls
+from ortune.verbs.compare.run import exit_code
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm
 
@@ -160,3 +163,16 @@ def test_verbs_agree_about_one_model(
         assert answer.result.wrong == ("both" if case == EVERY_LEVEL else "A")
     if expected == "wrong" and verb == "compare":
         assert answer.result.wrong_sides == (("A", "B") if case == EVERY_LEVEL else ("A",))
+
+
+def test_a_side_that_is_wrong_is_named_where_no_time_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controls.Judgement, "ok", property(lambda _: False))
+    model = gemm(tmp_path / "m.onnx")
+    answer = ortune.compare(model, b_set=LOWER, budget=30, threshold="5%", store=tmp_path / "store")
+    assert (answer.verdict, answer.result.wrong_sides) == ("wrong-output", ("A",))
+    assert answer.result.comparison is None and exit_code(answer) == 1
+    assert any("A/A check" in note for note in answer.result.notes)
+    with pytest.raises(MeasurementError, match="A/A check"):
+        ortune.compare(model, a_set=LOWER, b_set={"intra": "1"} | LOWER, budget=30, store=tmp_path / "store")

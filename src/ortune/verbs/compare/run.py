@@ -25,6 +25,7 @@ from ortune.records import Block, Envelope, Finding, ModelRef, Runtime, VerdictN
 from ortune.runtimes import runtimes
 from ortune.search import duel
 from ortune.search.blocks import BASE, LETTERS, awake_warning, failures, measured
+from ortune.search.controls import INVALID
 from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
 from ortune.show.difference_tables import shows_reason
 from ortune.show.difference_words import reason_unknown, worded
@@ -152,7 +153,7 @@ class _Run:
         self.a = baseline.side
         self._note_frameworks()
         if comparing.timed and not comparing.functional_only:
-            comparing.race()
+            self._race()
         elif comparing.timed:
             arms = {new.name: new.contestant for new in comparing.timed if new.contestant is not None}
             counts, trouble = kernels_by_side(
@@ -162,6 +163,20 @@ class _Run:
             baseline.notes += kernels_there(counts)
         envelope = self._envelope()
         return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
+
+    def _race(self) -> None:
+        """Race the sides; failed controls become a note if a side is known to be wrong, which no time changes."""
+        try:
+            self.comparing.race()
+        except MeasurementError as error:
+            if error.code != INVALID or not self._wrong_sides():
+                raise
+            self.baseline.note(error.what)
+
+    def _wrong_sides(self) -> tuple[str, ...]:
+        """Return the names of the sides with outputs that are known to be wrong."""
+        allow = self.options.feeds.allow_nonfinite
+        return tuple(wrong_sides(self.news, base_wrong=self.comparing.base_wrong, allow_nonfinite=allow))
 
     def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
         """Add the differing operators of the optimised graphs if times show no reason; they are free of noise."""
@@ -316,13 +331,7 @@ class _Run:
             gate=first.gate,
             name=first.name,
             exact=first.exact,
-            wrong_sides=tuple(
-                wrong_sides(
-                    self.news,
-                    base_wrong=comparing.base_wrong,
-                    allow_nonfinite=self.options.feeds.allow_nonfinite,
-                )
-            ),
+            wrong_sides=self._wrong_sides(),
             candidates=tuple(ranked) if len(ranked) > 1 else (),
             session=self.experiment.log.id,
             elapsed_s=self.experiment.elapsed_s,
