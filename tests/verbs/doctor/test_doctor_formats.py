@@ -167,3 +167,9 @@ def test_a_busy_machine_promises_nothing_for_later() -> None:
     facts(flat.split("next:")[-1], "ortune doctor --wait-quiet 10m")
     quiet = " ".join(shown(golden.diagnosed(), 140).split())
     assert "--wait-quiet" not in quiet and "at best" not in quiet
+
+
+def test_the_problem_of_a_runtime_is_whole_in_the_table() -> None:
+    text = golden.printed(words.document(golden.diagnosed()), 80)
+    rows = text[text.index("runs on") : text.index("detectable difference")]
+    facts(rows, "problem", "two wheels are", "installed into one folder")

@@ -9,7 +9,7 @@ from ortune.records import Envelope, Host, MachinePeak, RuntimeReport
 from ortune.show import headline as heads
 from ortune.show import others_words
 from ortune.show.checks import checks, control_words
-from ortune.show.document import Cell, Code, Column, Document, Line, Points, Table, table
+from ortune.show.document import Code, Column, Document, Line, Points, Table, table
 from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, significant
 from ortune.show.runtime_offers import offers
 from ortune.show.stored_kind import StoredKind
@@ -127,14 +127,14 @@ def _runtimes(result: DoctorResult) -> Table:
     for report in result.runtimes:
         runtime = report.runtime
         usable = [p.name for p in report.providers if p.usable and not p.emulated]
-        beneath = "; ".join(f"problem: {text}" for text in report.problems)
+        problems = [f"problem: {text}" for text in report.problems]
         version = " ".join(filter(None, (runtime.ort_version, runtime.package))) or "-"
         rows.append(
             (
-                Cell(runtime.python, beneath),
+                runtime.python,
                 version,
                 runtime.python_version or "-",
-                _places(usable) or "none",
+                "; ".join([_places(usable) or "none", *problems]),
             )
         )
     heads = [
