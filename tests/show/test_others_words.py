@@ -143,6 +143,9 @@ def test_a_fix_that_is_known_under_load_alone_is_no_fix_to_apply() -> None:
     text = every_format(envelope, diagnose_words)[0]
     facts(text, *USED, "faster under load", "ortune diagnose a.onnx --wait-quiet 10m")
     assert "apply-it" not in text and "its fix helps" not in text
+    longer = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, enough_s=80.0))
+    lines = [line for line in every_format(longer, diagnose_words)[0].splitlines() if "--budget" in line]
+    assert lines and all("--budget 80s" in line for line in lines), "one budget, wherever it is named"
 
 
 def hidden(comparison: Comparison | None) -> Comparison:

@@ -292,7 +292,8 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
     told = best or _nearest(result)
     quiet = others_words.wait_options(told.comparison) if told is not None else []
     if quiet:
-        again = words_of(result.reproduce)
+        enough_s = result.enough_s
+        again = with_budget(result.reproduce, enough_s) if enough_s else words_of(result.reproduce)
         yield from [shlex.join([*again, *quiet])] if again else []
     elif best is not None:
         yield best.command
