@@ -77,17 +77,19 @@ def looked_at(folder: Path) -> Measuring:
 def test_a_look_ends_where_no_plan_fits_and_tells_what_a_trial_takes(tmp_path: Path) -> None:
     baseline, asked = looked_at(tmp_path), []
     assert not run_pilot(
-        baseline, "latency", Budget(total_s=5.0), lambda trial_ns: bool(asked.append(trial_ns))
+        baseline, "latency", Budget(total_s=500.0), lambda trial_ns: bool(asked.append(trial_ns))
     )
     assert asked == [baseline.pilot.trial_ns] and baseline.pilot.trial_ns > 0
     assert isinstance(baseline.pilot.first, Measured)
     assert not baseline.executor.arms  # nothing ran beside it
+    assert baseline.executor.caches
 
 
 def test_what_has_no_time_before_the_first_plan_is_left_out_and_named(tmp_path: Path) -> None:
     hurried = looked_at(tmp_path)
     assert run_pilot(hurried, "latency", Budget(total_s=0.01))
     assert hurried.pilot.look_runs == 1
+    assert not hurried.executor.caches, "a page would take seconds to leave compiled code that none can use"
     assert hurried.pilot.trial_ns > 0
     assert any("input values" in note for note in hurried.notes)
     assert short_profile(hurried, 1e9, None, floors=False, most_ns=1e9) is None

@@ -69,6 +69,7 @@ class Executor:
         passed: Callback after work that is not a trial of the session.
         last: The latest outcome; None before the first trial.
         reference: Folder of the reference outputs; None if there are none yet.
+        caches: Whether trials may leave compiled code for later ones, which takes seconds in a browser.
         arrivals: Start times of calls in later trials; None if each call follows the previous one.
     """
 
@@ -85,6 +86,7 @@ class Executor:
         self.passed: Callable[[], None] = lambda: None
         self.last: Outcome | None = None
         self.reference: Path | None = None
+        self.caches = True
         self.arrivals: ArrivalSchedule | None = None
         self._wrote: list[tuple[Arm, float]] = []  # arms that wrote a cache, with their load time
         self._rng = random.Random(workload.seed)
@@ -274,6 +276,7 @@ class Executor:
             scratch=self._folder,
             limits=self.limits,
             reference=self.reference,
+            caches=self.caches,
         )
 
 

@@ -20,6 +20,9 @@ from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.figures import FROM_START, KEPT, OF_PAGES, figure
 from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
 
+LEAST_PAGES = 4
+"""Trials that must fit in the budget for the first one to leave compiled code: its own, and a block with a control."""
+
 
 def require_page(objective: Objective, trial: Measured, name: str) -> None:
     """Check that an objective can be read from a trial.
@@ -78,6 +81,8 @@ def run_pilot(
     warmup = 1 if pilot.look_runs == PILOT_RUNS or in_wasm else 0
     executor.timing = Timing(runs=pilot.look_runs, warmup_runs=warmup, warmup_ns=0, warmup_cap_ns=0)
     loaded = executor.last
+    # Without time for a block, no later page is worth the seconds that compiled code takes to be stored.
+    executor.caches = not isinstance(loaded, Measured) or budget.holds(LEAST_PAGES, loaded.elapsed_ns)
     base_checks.run_natively(measuring)
     first = pilot.first = measuring.require_measured(base, executor.trial(base, keep_outputs=True))
     executor.reference = executor.reference or Path(first.outputs_path)

@@ -37,6 +37,7 @@ class TrialTask:
         limits: Time and memory.
         reference: Folder of outputs for the same inputs, by case, which limits the size of a page's outputs; None if
             there are none yet.
+        caches: Whether it may take seconds at its end to leave compiled code, which makes later trials faster.
     """
 
     plan: Plan
@@ -46,3 +47,4 @@ class TrialTask:
     scratch: Path
     limits: Limits = Limits()
     reference: Path | None = None
+    caches: bool = True

@@ -325,11 +325,11 @@ class Page(ProcessRunner):
 
     def _leaves_code(self) -> bool:
         """Return whether the browser leaves compiled code that later trials can use."""
-        if self._kept is None or not isinstance(self.end, TrialDone) or not self.task.request.warmup_runs:
+        asked = self.task.caches and self.task.request.warmup_runs
+        if self._kept is None or not isinstance(self.end, TrialDone) or not asked:
             return False
-        return self._kept.wait_for_new_code(
-            self.folder / "browser", self._compiling_s, began_compiled=bool(self._job["compiled"])
-        )
+        wait, profile = self._kept.wait_for_new_code, self.folder / "browser"
+        return wait(profile, self._compiling_s, began_compiled=bool(self._job["compiled"]))
 
     def _compiling_s(self) -> float:
         return platform.group_thread_cpu_s(self.child.pid, COMPILERS) if self.child else 0.0
