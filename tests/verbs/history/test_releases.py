@@ -84,7 +84,7 @@ def test_wrong_outputs_are_said_where_no_time_is_valid(
 ) -> None:
     model = gemm(tmp_path / "m.onnx")
     runtime = resolve(SideText(text=str(model)), common=Plan(), scratch=Path("-")).runtime
-    monkeypatch.setattr(made, "require", lambda *_: SimpleNamespace(runtime=runtime))
+    monkeypatch.setattr(made, "require_installed", lambda *_: SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(Judgement, "ok", property(lambda _: False))
     with measuring_on(Lab(3)):
         answer = ortune.history(model, release=["1.32.0", "1.31.0"], budget=60, store=tmp_path / "store")
