@@ -241,7 +241,7 @@ def test_a_run_may_have_a_shorter_limit_than_loading(tmp_path: Path) -> None:
     """A loop in an exported model may never end."""
     shutil.copy(datasets.get_example("sigmoid.onnx"), tmp_path / "m.onnx")
     limits = []
-    asked(tmp_path / "m.onnx", look=lambda b: (b.settle(300.0, 120.0), limits.append(b.executor.limits)))
+    asked(tmp_path / "m.onnx", look=lambda b: (b.find_inputs(300.0, 120.0), limits.append(b.executor.limits)))
     assert [(limit.load_s, limit.run_s) for limit in limits] == [(300.0, 120.0)]
 
 

@@ -40,7 +40,7 @@ from ortune.records import (
 )
 from ortune.runtimes import node
 from ortune.targets.archive import write_worker
-from ortune.targets.node import trial as node_trial
+from ortune.targets.node import process as node_process
 
 LIMIT_S = 120.0
 OTHERS = [line for line in os.environ.get("ORTUNE_TEST_RUNNERS", "").splitlines() if line.strip()]
@@ -62,7 +62,7 @@ def command(name: str, folder: Path) -> list[str]:
     return [
         found.program,
         "--expose-gc",
-        str(Path(node_trial.__file__).with_name(node_trial.RUNNER)),
+        str(Path(node_process.__file__).with_name(node_process.RUNNER)),
         found.folder,
     ]
 

@@ -18,13 +18,12 @@ from onnx import TensorProto, helper, numpy_helper
 import made_runtimes
 from onnx_text import assemble, model_of, saved
 from ortune import rewrites
-from ortune.engines.quantizing.precision_table import table
+from ortune.engines.quantizing.precision_table import error_class, table
 from ortune.engines.quantizing.quantizing import (
     Quantising,
     QuantizationInputs,
     named_operator,
     unsaturated,
-    within,
     write_inputs,
 )
 from ortune.engines.racing.tuning import Tuning
@@ -123,7 +122,7 @@ def quantising(
             baseline, Replay(), Watcher(), objective="latency", worth=0.01, allowed=("numerics",),
             budget=Budget(total_s=600), current=None,
         )  # fmt: skip
-        baseline.settle(600)
+        baseline.find_inputs(600)
         run_pilot(baseline, "latency")
         inputs = write_inputs(baseline)
         tuning.models.feeds = inputs.calibrating
@@ -257,7 +256,7 @@ def difference(relative_l2: float) -> OutputDifference:
 def row(name: str, error: float, ratio: float | None) -> PrecisionRow:
     plan = Plan(rewrites=(RewriteSpec(name=name),))
     found = difference(error)
-    return PrecisionRow(plan=plan, within_ratio=within(found), ratio=ratio, outputs=found, size_bytes=10)
+    return PrecisionRow(plan=plan, within_ratio=error_class(found), ratio=ratio, outputs=found, size_bytes=10)
 
 
 def test_the_table_holds_the_fastest_of_each_class() -> None:
