@@ -17,15 +17,16 @@ from ortune.records.base import Record
 
 
 class LoadFigures(Record, frozen=True, kw_only=True):
-    """What calls that start at given times tell of the load, in one process or as the median of several.
+    """Load figures of calls that start at given times: of one process, or the median of several.
 
     Attributes:
         waited_ns: Mean time for which a call waited because every caller was busy.
         late_ns: Mean time by which a call started late although a caller was free.
-        waited_share, late_share: The same, of the mean latency.
-        offered_share: Time inside calls that the rate asks for, of the callers' time; above 1 they cannot serve it.
-        own_cpu_share: CPU time of the generator, of one CPU.
-        served_per_s: Calls per second that the callers make at most.
+        waited_share, late_share: The same as shares of the mean latency.
+        offered_share: Time in calls that the rate requires, as a share of the callers' time; above 1, they
+            cannot keep up.
+        own_cpu_share: CPU time of the generator, as a share of one CPU.
+        served_per_s: Largest number of calls per second that the callers can make.
     """
 
     waited_ns: float
@@ -38,7 +39,7 @@ class LoadFigures(Record, frozen=True, kw_only=True):
 
 
 class ArrivalRow(Record, frozen=True, kw_only=True):
-    """The load of one row, of calls that start at given times.
+    """The load of one row, if calls start at given times.
 
     Attributes:
         verdict: "measured"; "generator" if calls started too late, so that there is no answer; "overloaded" if the
@@ -58,7 +59,7 @@ class BenchProcess(Record, frozen=True, kw_only=True):
         first_run_ns: The first run of the first caller, before any warm-up.
         cpu_ns, wall_ns: CPU time and wall time of the timed runs, pauses included.
         steady: Whether the latency was steady at the end of the warm-up.
-        load: Of calls that start at given times; None for all others.
+        load: Load figures if calls start at given times; None otherwise.
     """
 
     index: int
@@ -85,9 +86,9 @@ class BenchResult(Record, frozen=True, kw_only=True):
         gap_ns: Pause of each caller after a request.
         arrival: When calls start: constant, poisson, gamma:CV or recorded; "" if each caller starts the next one after
             the last one.
-        rate_per_s: The mean rate of these starts; None without them.
-        arrivals: The load, one for each of ``rows``; () without such starts.
-        threads: Threads that the creation of one session added; None if the system does not tell.
+        rate_per_s: Mean rate of the given starts; None without them.
+        arrivals: The load of each of ``rows``; () without given starts.
+        threads: Threads that the creation of one session added; None if the system does not report it.
         peak_in_turn: Peak memory with several sizes in turn; None if sizes are fixed or memory is unknown.
         remarks: Observations about the machine during the measurement.
         reproduce: The command that repeats the measurement.

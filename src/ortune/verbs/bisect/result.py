@@ -26,9 +26,9 @@ class BisectResult(Record, frozen=True, kw_only=True):
         first: The first place in that order, if it is not the answer.
         wrong: The side with wrong outputs, according to the model without optimisation or in float64. "both" if they
             are equal and wrong, "" if neither was shown to be wrong.
-        judged_by: What ``wrong`` is based on.
+        judged_by: Evidence for ``wrong``.
         stepped: Values on one quantization grid that differ by several steps.
-        not_finite: For each side with non-finite values.
+        not_finite: Where the non-finite values of each side come from.
         values: Every matched value, in the order of A's nodes.
         n_values_a, n_values_b: Numbers of compared values.
         bodies: Whether some nodes contain subgraphs, which were not compared.

@@ -30,8 +30,8 @@ class ComparedSide(Record, frozen=True, kw_only=True):
         name: "B", "C", ...
         comparison: None if its outputs cannot be compared with the base's, or if it does not run.
         outputs: None if it does not run; ``failures`` gives the reason.
-        exact: Its outputs compared with its own model evaluated in float64; None if that was not asked, as of outputs
-            that equal the base's. The envelope has the base's.
+        exact: Its outputs compared with its own model evaluated in float64; None if they were not, for example because
+            they equal the base's outputs. The comparison of the base is in the envelope.
     """
 
     name: str
@@ -66,7 +66,7 @@ class AppComparison(Record, frozen=True, kw_only=True):
     """Whole runs of an application, without and with the changes of a bundle.
 
     Attributes:
-        basis: What the verdict rests on: "wall" is the time, "cpu" the CPU time, if the machine was busy.
+        basis: The figure that decides the verdict: "wall" is the time, "cpu" the CPU time, if the machine was busy.
         wall, cpu: Both comparisons.
         memory: Peak memory of all processes together.
         others_ratio: Share of the CPUs that other programs used; None if unknown.
