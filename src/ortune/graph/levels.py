@@ -9,7 +9,7 @@ from collections.abc import Mapping as Lookup
 import onnx_ir as ir
 
 from ortune.graph.mapping import Mapping, originals
-from ortune.graph.mapping.model_view import ModelView, Step
+from ortune.graph.mapping.model_view import GraphStep, ModelView
 from ortune.graph.model.graphs import nodes
 from ortune.records import LevelChange, LevelComparison, LevelGraph, LevelInsertion
 
@@ -50,7 +50,7 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
     )
 
 
-def _operator(step: Step) -> str:
+def _operator(step: GraphStep) -> str:
     return f"{step.domain}.{step.op_type}" if step.domain else step.op_type
 
 

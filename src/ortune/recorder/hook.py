@@ -89,7 +89,7 @@ class Counters:
         self.least_ns = 1 << 62
 
 
-class Site:
+class CallSite:
     """A place in the program that calls a session.
 
     Attributes:
@@ -112,7 +112,7 @@ class State:
     def __init__(self, id: int, ref: Any, tids: List[int]) -> None:
         self.id, self.ref, self.tids = id, ref, tids
         self.active, self.placed = 0, False
-        self.sites: Dict[Any, Site] = {}
+        self.sites: Dict[Any, CallSite] = {}
         self.pool_ns = self.pool_wall_ns = -1
         self.returned: List[Any] = []
 
@@ -382,7 +382,7 @@ class Recorder:
                 code, place = None, (0, 0)
             site = state.sites.get(place)
             if site is None:
-                site = state.sites[place] = Site(self.interned("frames", self.frames()), code)
+                site = state.sites[place] = CallSite(self.interned("frames", self.frames()), code)
             feed = args[feed_at] if len(args) > feed_at else kwargs.get(feed_name)
             with self.lock:
                 state.active += 1
@@ -480,7 +480,7 @@ class Recorder:
             while rest:
                 rest = rest[os.write(self.values_fd, rest) :]
 
-    def row(self, state: State, site: Site, feed: Any, method: str, result: Any) -> Counters:
+    def row(self, state: State, site: CallSite, feed: Any, method: str, result: Any) -> Counters:
         """Return the counters of a signature, new ones if it is new."""
         ints = self.ints if self.ints is not None else self.counters()
         inputs, shapes = [], []

@@ -10,7 +10,7 @@ from ortune.records.measure import Figures, OutputDifference
 from ortune.records.plan import Plan
 
 
-class Answer(Record, frozen=True, kw_only=True):
+class ShippedAnswer(Record, frozen=True, kw_only=True):
     """The configuration to ship, with its evidence.
 
     Attributes:

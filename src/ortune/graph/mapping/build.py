@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from ortune.graph.mapping import names
 from ortune.graph.mapping.carried_values import NOTHING, CarriedValues
-from ortune.graph.mapping.model_view import Body, ModelView, Step, Value
+from ortune.graph.mapping.model_view import Body, GraphStep, ModelView, Value
 from ortune.graph.mapping.origins import VIEWS, OriginSearch, heaviest_first, ordered
 from ortune.graph.mapping.result import Mapping
 from ortune.graph.mapping.segments import Segments
@@ -23,13 +23,13 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     carried = CarriedValues(old, new)
     segments = Segments(old, carried)
     origins = OriginSearch(new, carried, segments)
-    keys: dict[Step, str] = {}
+    keys: dict[GraphStep, str] = {}
     for step in new.steps:  # parents come before the steps of their subgraphs
         around = keys[step.body.parent] if step.body.parent is not None else ""
         keys[step] = _key(
             step, [was for was in origins.of.get(step, []) if was not in origins.merged], around
         )
-    of: dict[str, set[Step]] = {}
+    of: dict[str, set[GraphStep]] = {}
     for step, sources in origins.of.items():
         if sources:
             of.setdefault(keys[step], set()).update(sources)
@@ -70,7 +70,7 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     )
 
 
-def _key(step: Step, sources: list[Step], around: str) -> str:
+def _key(step: GraphStep, sources: list[GraphStep], around: str) -> str:
     """Return a step's name in a profile: its own, or its operator and number in the graph as loaded if it is unnamed.
 
     In a subgraph, the latter form is prefixed with the enclosing node's name, even if it is also the node's own name.
@@ -88,11 +88,11 @@ def _key(step: Step, sources: list[Step], around: str) -> str:
     return step.own_name or step.name
 
 
-def _names(steps: Iterable[Step]) -> tuple[str, ...]:
+def _names(steps: Iterable[GraphStep]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(step.name for step in steps))
 
 
-def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[Step]:
+def _hidden(group: set[GraphStep], shared: Counter[GraphStep], segments: Segments) -> set[GraphStep]:
     """Return the steps with results that stay inside a fused group, or that other readers compute again."""
     return {
         step
@@ -102,7 +102,7 @@ def _hidden(group: set[Step], shared: Counter[Step], segments: Segments) -> set[
     }
 
 
-def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
+def _spared(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
     """Return, by original step, the number of reads that a fused group saves: internal results and repeated reads."""
     users: dict[Value, int] = {}
     for step in group:
@@ -118,7 +118,7 @@ def _spared(group: set[Step], hidden: set[Step]) -> dict[str, float]:
     return {name: reads for name, reads in spared.items() if reads}
 
 
-def _near(step: Step, origins: OriginSearch) -> str:
+def _near(step: GraphStep, origins: OriginSearch) -> str:
     """Return the original node that an inserted step serves: a reader of its output, else the producer of its input."""
     into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
     for forward in (into, not into):
@@ -151,13 +151,13 @@ class _Ending:
         carried: CarriedValues,
         segments: Segments,
         origins: OriginSearch,
-        mapped: set[Step],
+        mapped: set[GraphStep],
     ) -> None:
         self._carried, self._segments, self._origins, self._mapped = carried, segments, origins, mapped
-        self._needed: set[Step] = set()
+        self._needed: set[GraphStep] = set()
         self._need(old.main)
 
-    def of(self, step: Step) -> str:
+    def of(self, step: GraphStep) -> str:
         """Return the reason for a step as text."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"

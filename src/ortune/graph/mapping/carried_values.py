@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ortune.graph.attributes import int_of, signature, small_contents, text_of
 from ortune.graph.mapping import names
-from ortune.graph.mapping.model_view import Body, ModelView, Step, Value
+from ortune.graph.mapping.model_view import Body, GraphStep, ModelView, Value
 
 NOTHING = frozenset(("Identity", "Dropout"))
 """Operators that return their first input unchanged in inference."""
@@ -28,13 +28,13 @@ class CarriedValues:
 
     def __init__(self, original: ModelView, optimised: ModelView) -> None:
         self.of: dict[Value, Value] = {}
-        self.inserted: set[Step] = set()
-        self.taken: dict[Step, Body] = {}
+        self.inserted: set[GraphStep] = set()
+        self.taken: dict[GraphStep, Body] = {}
         self._original, self._optimised = original, optimised
         self._bodies: dict[Body, Body] = {}
         self._same: dict[Value, Value] = {}
         self._carried: set[Value] = set()
-        self._by_name: dict[Body, dict[tuple[str, str], list[Step]]] = {}
+        self._by_name: dict[Body, dict[tuple[str, str], list[GraphStep]]] = {}
         bodies = optimised.bodies()
         texts = (name for body in bodies for name in (*body.values, *(s.own_name for s in body.steps)))
         self._calls = names.call_numbers(texts, original.functions)
@@ -96,7 +96,7 @@ class CarriedValues:
             self.of[value] = was
             self._carried.add(self.same(was))
 
-    def _pair_bodies(self, steps: list[Step], old: Body) -> None:
+    def _pair_bodies(self, steps: list[GraphStep], old: Body) -> None:
         """Match subgraphs of If, Loop and Scan nodes by name or outputs, else in order if their number is unchanged."""
         pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
         for kind in dict.fromkeys(_control(step) for step in steps):
@@ -112,7 +112,7 @@ class CarriedValues:
             for branch, body in step.bodies.items():
                 self._pair(body, was.bodies[branch])
 
-    def _same_control(self, step: Step) -> Step | None:
+    def _same_control(self, step: GraphStep) -> GraphStep | None:
         producers = [
             self.behind(original).step for value in step.outputs if (original := self.get(value)) is not None
         ]
@@ -174,7 +174,7 @@ class CarriedValues:
         if len(bodies) == 1:
             self._note_branch(bodies[0], old)
 
-    def _guess_branch(self, step: Step, new: Body) -> None:
+    def _guess_branch(self, step: GraphStep, new: Body) -> None:
         """Identify the taken branch of an If by the producers of its outputs, if its values give no evidence."""
         makers = [new.values[v.name].step for v in step.outputs if v.name in new.values]
         for maker in makers:
@@ -209,7 +209,7 @@ class CarriedValues:
                 self._reads_of_node(step)
         return len(self.of) > before
 
-    def _through(self, step: Step) -> None:
+    def _through(self, step: GraphStep) -> None:
         """Propagate the match of a value through a step that only moves it, in either direction."""
         if not step.outputs or not step.inputs or step.inputs[0] is None or not self._is_inserted(step):
             return
@@ -220,7 +220,7 @@ class CarriedValues:
         elif result in self.of and not source.constant:
             self._set(source, self.of[result])
 
-    def _is_inserted(self, step: Step) -> bool:
+    def _is_inserted(self, step: GraphStep) -> bool:
         if step in self.inserted:
             return True
         last = bool(int_of(step.node, "channels_last", 0))
@@ -234,7 +234,7 @@ class CarriedValues:
         same_kind = was is not None and was.step is not None and was.step.op_type == step.op_type
         return not (last or same_kind) and self.origin(step) is None
 
-    def origin(self, step: Step) -> Step | None:
+    def origin(self, step: GraphStep) -> GraphStep | None:
         """Return the original step with this step's name and operator; None if there is none or several."""
         old = self._bodies.get(step.body)
         if old is None or not step.own_name:
@@ -250,7 +250,7 @@ class CarriedValues:
                 return same[0]
         return None
 
-    def _blocked(self, step: Step) -> None:
+    def _blocked(self, step: GraphStep) -> None:
         """Match the output of a blocked step by its name, including nodes that were fused into it later."""
         old = self._bodies[step.body]
         if step.domain != names.NCHWC:
@@ -261,7 +261,7 @@ class CarriedValues:
                 self._set(step.outputs[0], self._fused(step, self.same(value)))
                 return
 
-    def _fused(self, step: Step, value: Value) -> Value:
+    def _fused(self, step: GraphStep, value: Value) -> Value:
         """Return the output of a blocked convolution, after the addition and activation that were fused into it."""
         if len(step.inputs) > 3 and step.inputs[3] is not None and not self._adds(step, value):
             value = self._after(value, _SUMS)
@@ -272,7 +272,7 @@ class CarriedValues:
             value = self._gated(value) if after is value and activation in _GATED else after
         return value
 
-    def _adds(self, step: Step, value: Value) -> bool:
+    def _adds(self, step: GraphStep, value: Value) -> bool:
         """Return whether there is an addition between a convolution's inputs and a value."""
         stops = {carried for v in step.inputs if (carried := self.get(v)) is not None}
         waiting, back = [value], 0
@@ -300,9 +300,9 @@ class CarriedValues:
         products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
         return self.same(products[0].outputs[0]) if len(products) == 1 else value
 
-    def users(self, value: Value) -> list[Step]:
+    def users(self, value: Value) -> list[GraphStep]:
         """List the original steps that read a value, directly or through no-op steps."""
-        readers: list[Step] = []
+        readers: list[GraphStep] = []
         waiting = [value]
         while waiting:
             users = waiting.pop().users
@@ -310,7 +310,7 @@ class CarriedValues:
             waiting += [step.outputs[0] for step in users if step.op_type in NOTHING]
         return readers
 
-    def _by_node(self, step: Step) -> None:
+    def _by_node(self, step: GraphStep) -> None:
         """Match the outputs of a step by the step's name, or by its inputs."""
         was = self.origin(step)
         if was is None and not any(v in self.of for v in step.outputs):
@@ -319,7 +319,7 @@ class CarriedValues:
             for value, old in zip(step.outputs, was.outputs, strict=False):
                 self._set(value, self.same(old))
 
-    def _reads_of_node(self, step: Step) -> None:
+    def _reads_of_node(self, step: GraphStep) -> None:
         """Match the inputs of a step to its original's, which finds values without a name or known producer."""
         if all(v is None or v.constant or v in self.of for v in step.inputs):
             return
@@ -341,7 +341,7 @@ class CarriedValues:
                 if value.step is not None:
                     self._set(value, old)
 
-    def _maker(self, step: Step) -> Step | None:
+    def _maker(self, step: GraphStep) -> GraphStep | None:
         """Return the original of a step, before steps that were fused into it; None if there is none."""
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
@@ -358,7 +358,7 @@ class CarriedValues:
             value = reads[0] if len(reads) == 1 else None
         return None
 
-    def _reading_the_same(self, step: Step) -> Step | None:
+    def _reading_the_same(self, step: GraphStep) -> GraphStep | None:
         if step.bodies or step in self.inserted:
             return None
         reads = [self.get(v) for v in step.inputs if v is not None and not v.constant]
@@ -387,7 +387,7 @@ class CarriedValues:
         return value
 
 
-def _same_attributes(step: Step, was: Step) -> bool:
+def _same_attributes(step: GraphStep, was: GraphStep) -> bool:
     """Return whether the common attributes of two steps are equal; an absorbed Transpose changes them."""
     mine, theirs = (
         {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
@@ -395,5 +395,5 @@ def _same_attributes(step: Step, was: Step) -> bool:
     return all(mine[name] == theirs[name] for name in mine.keys() & theirs.keys())
 
 
-def _control(step: Step) -> tuple[str, frozenset[str]]:
+def _control(step: GraphStep) -> tuple[str, frozenset[str]]:
     return step.op_type, frozenset(step.bodies)

@@ -25,14 +25,14 @@ class Value:
 
     name: str
     body: Body
-    step: Step | None = None
+    step: GraphStep | None = None
     constant: bool = False
     tensor: ir.TensorProtocol | None = None
-    users: list[Step] = field(default_factory=list)
+    users: list[GraphStep] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
-class Step:
+class GraphStep:
     """A node as it runs, functions inlined.
 
     Attributes:
@@ -82,14 +82,14 @@ class Body:
         local_steps: Steps of functions, in the same form.
     """
 
-    parent: Step | None = None
+    parent: GraphStep | None = None
     branch: str = ""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[GraphStep] = field(default_factory=list)
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     values: dict[str, Value] = field(default_factory=dict)
     local: dict[tuple[str, str], list[Value]] = field(default_factory=dict)
-    local_steps: dict[tuple[str, str], list[Step]] = field(default_factory=dict)
+    local_steps: dict[tuple[str, str], list[GraphStep]] = field(default_factory=dict)
 
 
 class ModelView:
@@ -102,7 +102,7 @@ class ModelView:
     """
 
     def __init__(self, model: ir.Model) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[GraphStep] = []
         self.functions = frozenset(op for _, op, _ in model.functions)
         self._functions = dict(model.functions)
         self._calling: list[ir.OperatorIdentifier] = []
@@ -160,7 +160,7 @@ class ModelView:
             for value in outputs:
                 value.constant, value.tensor = True, stored(node.outputs[0])
             return
-        step = Step(
+        step = GraphStep(
             name=name,
             own_name=own_name(node),
             node=node,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ortune.graph.attributes import signature, small_contents
 from ortune.graph.mapping import names
 from ortune.graph.mapping.carried_values import NOTHING, CarriedValues
-from ortune.graph.mapping.model_view import ModelView, Step
+from ortune.graph.mapping.model_view import GraphStep, ModelView
 from ortune.graph.mapping.segments import QUANTIZERS, Segments
 from ortune.graph.model.graphs import op_set
 
@@ -46,12 +46,12 @@ class OriginSearch:
     """
 
     def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
-        self.of: dict[Step, list[Step]] = {}
-        self.left_out: set[Step] = set()
-        self.merged: set[Step] = set()
+        self.of: dict[GraphStep, list[GraphStep]] = {}
+        self.left_out: set[GraphStep] = set()
+        self.merged: set[GraphStep] = set()
         self._carried, self._segments = carried, segments
-        self._cone: dict[Step, set[Step]] = {}
-        self._helpers: list[Step] = []
+        self._cone: dict[GraphStep, set[GraphStep]] = {}
+        self._helpers: list[GraphStep] = []
         for step in optimised.steps:
             if step not in carried.inserted:
                 self.of[step] = []
@@ -67,16 +67,16 @@ class OriginSearch:
         self._leave_to_owners()
         self._add_twins()
 
-    def _owners(self, optimised: ModelView) -> dict[Step, list[Step]]:
+    def _owners(self, optimised: ModelView) -> dict[GraphStep, list[GraphStep]]:
         """Return, by step, the steps with known outputs that depend on it through unknown values."""
-        owners_of: dict[Step, list[Step]] = {}
+        owners_of: dict[GraphStep, list[GraphStep]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
             owners = [[user] if user in self._cone else owners_of.get(user, []) for user in users]
             owners_of[step] = list(dict.fromkeys(owner for some in owners for owner in some))
         return owners_of
 
-    def _look(self, step: Step) -> None:
+    def _look(self, step: GraphStep) -> None:
         targets = [was for value in step.outputs if (was := self._carried.get(value)) is not None]
         if not targets:
             self._helpers.append(step)
@@ -90,9 +90,9 @@ class OriginSearch:
             }
         self._cone[step] = segment
 
-    def _assign(self, owners_of: dict[Step, list[Step]]) -> None:
-        groups: dict[Step, list[Step]] = {owner: [] for owner in self._cone}
-        idle: list[Step] = []
+    def _assign(self, owners_of: dict[GraphStep, list[GraphStep]]) -> None:
+        groups: dict[GraphStep, list[GraphStep]] = {owner: [] for owner in self._cone}
+        idle: list[GraphStep] = []
         for helper in self._helpers:
             owners = owners_of[helper]
             if len(owners) == 1:
@@ -108,7 +108,7 @@ class OriginSearch:
             beside = [self.of[v.step] for v in helper.reads() if v.step is not None and self.of.get(v.step)]
             self.of[helper] = list(beside[0]) if beside else []
 
-    def _split(self, owner: Step, steps: list[Step]) -> None:
+    def _split(self, owner: GraphStep, steps: list[GraphStep]) -> None:
         """Distribute a segment among an owner and its helpers: by operator, then the rest by order."""
         segment = self._cone[owner]
         if len(steps) == 1:
@@ -180,9 +180,9 @@ class OriginSearch:
                 if owners and rest and step not in owners:
                     self.of[step] = rest
 
-    def _where(self) -> dict[Step, list[Step]]:
+    def _where(self) -> dict[GraphStep, list[GraphStep]]:
         """Return the steps that contain each original step."""
-        where: dict[Step, list[Step]] = {}
+        where: dict[GraphStep, list[GraphStep]] = {}
         for step, sources in self.of.items():
             for was in sources:
                 where.setdefault(was, []).append(step)
@@ -199,7 +199,7 @@ class OriginSearch:
                     for step in where[was]:
                         self.of[step] = ordered({*self.of[step], twin})
 
-    def _trimmed(self, step: Step, sources: list[Step]) -> list[Step]:
+    def _trimmed(self, step: GraphStep, sources: list[GraphStep]) -> list[GraphStep]:
         """Return the sources without those that another step replaces, and record the rest in ``left_out``."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
@@ -214,7 +214,7 @@ class OriginSearch:
         self.left_out.update(was for was in sources if was not in working)
         return working
 
-    def _without_views_around(self, steps: list[Step]) -> list[Step]:
+    def _without_views_around(self, steps: list[GraphStep]) -> list[GraphStep]:
         """Return the steps without moving steps at the ends, which were pushed past the fused step or cancelled."""
         kept = set(steps)
         while True:
@@ -232,7 +232,7 @@ class OriginSearch:
             kept -= ends
 
 
-def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
+def heaviest_first(operator: str, steps: Iterable[GraphStep]) -> list[GraphStep]:
     """Return the steps in model order, but with the one that best describes the fused node first."""
     # The fused node's operator, then heavy operators, then normalizations, then any that computes.
     in_order = ordered(steps)
@@ -241,21 +241,21 @@ def heaviest_first(operator: str, steps: Iterable[Step]) -> list[Step]:
     return in_order if first is None else [first, *(was for was in in_order if was is not first)]
 
 
-def _reads_stored(step: Step, was: Step) -> bool:
+def _reads_stored(step: GraphStep, was: GraphStep) -> bool:
     """Return whether a fused operator reads stored integers in place of the original DequantizeLinear."""
     return was.op_type == "DequantizeLinear" and step.op_type not in {
         user.op_type for user in was.outputs[0].users
     }
 
 
-def _is_unchanged(step: Step, was: Step) -> bool:
+def _is_unchanged(step: GraphStep, was: GraphStep) -> bool:
     """Return whether a step is an unchanged original: nothing was fused into its attributes or inputs."""
     mine, theirs = (signature(one.node, small_contents) for one in (step, was))
     is_same = mine == theirs or step.domain == names.NCHWC or bool(step.bodies)
     return is_same and len(step.inputs) == len(was.inputs)
 
 
-def _shared(helper: Step, segments: list[set[Step]]) -> set[Step]:
+def _shared(helper: GraphStep, segments: list[set[GraphStep]]) -> set[GraphStep]:
     """Return the steps that are in all segments, limited to the helper's own operator if any has it."""
     common = set.intersection(*segments)
     alike = {was for was in common if was.op_type == helper.op_type}
@@ -266,14 +266,18 @@ class _Around:
     """Relative order of a segment's steps and the steps that were already assigned."""
 
     def __init__(
-        self, assigned: dict[Step, Step], segment: set[Step], steps: list[Step], inserted: set[Step]
+        self,
+        assigned: dict[GraphStep, GraphStep],
+        segment: set[GraphStep],
+        steps: list[GraphStep],
+        inserted: set[GraphStep],
     ) -> None:
         self._assigned = assigned
         self._before = {was: _before(was, segment) for was in segment}
         within = inserted.union(steps)
         self._before |= {step: _before(step, within) for step in steps}
 
-    def fits(self, was: Step, step: Step) -> bool:
+    def fits(self, was: GraphStep, step: GraphStep) -> bool:
         """Return whether assigning ``was`` to ``step`` is consistent with the order of existing assignments."""
         return not any(
             (other in self._before[was] and step in self._before[taker])
@@ -281,7 +285,7 @@ class _Around:
             for other, taker in self._assigned.items()
         )
 
-    def nearest(self, was: Step) -> Step | None:
+    def nearest(self, was: GraphStep) -> GraphStep | None:
         """Return the step assigned to the first reader of ``was``, else to the last step it depends on, else None."""
         after = [other for other in self._assigned if was in self._before[other]]
         if after:
@@ -290,9 +294,9 @@ class _Around:
         return self._assigned[max(ahead, key=lambda step: step.order)] if ahead else None
 
 
-def _before(step: Step, within: set[Step]) -> set[Step]:
+def _before(step: GraphStep, within: set[GraphStep]) -> set[GraphStep]:
     """Return all steps within a set that a step depends on through that set."""
-    ancestors: set[Step] = set()
+    ancestors: set[GraphStep] = set()
     waiting = [step]
     while waiting:
         for value in waiting.pop().reads():
@@ -303,6 +307,6 @@ def _before(step: Step, within: set[Step]) -> set[Step]:
     return ancestors
 
 
-def ordered(steps: Iterable[Step]) -> list[Step]:
+def ordered(steps: Iterable[GraphStep]) -> list[GraphStep]:
     """Return the steps in model order."""
     return sorted(steps, key=lambda step: step.order)

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from ortune.graph.attributes import signature, small_contents
-from ortune.graph.mapping.model_view import ModelView, Step, Value
+from ortune.graph.mapping.model_view import GraphStep, ModelView, Value
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -39,15 +39,17 @@ def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
     return {theirs[j].name: mine[i].name for i, j in pairs.items()}
 
 
-def _name(step: Step) -> Hashable:
+def _name(step: GraphStep) -> Hashable:
     return step.own_name or None
 
 
-def _outputs(step: Step) -> Hashable:
+def _outputs(step: GraphStep) -> Hashable:
     return (step.op_type, *(value.name for value in step.outputs)) if step.outputs else None
 
 
-def _alone(key: Callable[[Step], Hashable], steps: Iterable[tuple[int, Step]]) -> dict[Hashable, int]:
+def _alone(
+    key: Callable[[GraphStep], Hashable], steps: Iterable[tuple[int, GraphStep]]
+) -> dict[Hashable, int]:
     """Return the indices of steps by key, without keys that are None or not unique."""
     places_of: dict[Hashable, list[int]] = {}
     for place, step in steps:
@@ -83,10 +85,10 @@ def _aligned(a: Codes, b: Codes) -> list[tuple[int, int]]:
 _OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
 
 
-def _traits(steps: Sequence[Step], codes: dict[Hashable, int]) -> Codes:
+def _traits(steps: Sequence[GraphStep], codes: dict[Hashable, int]) -> Codes:
     """Return the codes by which steps are compared, equal for equal traits; shape (steps, 5)."""
     codes_of = np.zeros((len(steps), 5), dtype=np.int64)
-    same: dict[Step | None, Hashable] = {}
+    same: dict[GraphStep | None, Hashable] = {}
     for row, step in enumerate(steps):
         operator = (step.domain, step.op_type)
         stored = [value for value in step.reads() if value.constant]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ortune.graph.attributes import signature, small_contents
 from ortune.graph.mapping.carried_values import CarriedValues
-from ortune.graph.mapping.model_view import ModelView, Step, Value
+from ortune.graph.mapping.model_view import GraphStep, ModelView, Value
 from ortune.graph.model.graphs import op_set
 from ortune.graph.randomness import is_random
 
@@ -28,16 +28,16 @@ class Segments:
 
     def __init__(self, original: ModelView, carried: CarriedValues) -> None:
         self.boundary = carried.carried()
-        self.twins: dict[Step, list[Step]] = {}
+        self.twins: dict[GraphStep, list[GraphStep]] = {}
         self._carried = carried
-        self._static: dict[Step, bool] = {}
+        self._static: dict[GraphStep, bool] = {}
         for step in original.steps:
             self._static[step] = self._is_static(step)
         self._merge_twins(original)
 
-    def segment(self, targets: Iterable[Value]) -> set[Step]:
+    def segment(self, targets: Iterable[Value]) -> set[GraphStep]:
         """Return the steps between the targets and the nearest values that the optimized graph contains."""
-        steps: set[Step] = set()
+        steps: set[GraphStep] = set()
         waiting = [value.step for value in targets]
         while waiting:
             step = waiting.pop()
@@ -50,11 +50,11 @@ class Segments:
                     waiting.append(value.step)
         return steps
 
-    def is_static(self, step: Step) -> bool:
+    def is_static(self, step: GraphStep) -> bool:
         """Return whether a step depends only on constants and shapes, so it may be folded."""
         return self._static[step]
 
-    def _is_static(self, step: Step) -> bool:
+    def _is_static(self, step: GraphStep) -> bool:
         if step.op_type in _SHAPES:
             return True
         if step.bodies or is_random(step.node):
@@ -65,7 +65,7 @@ class Segments:
         )
 
     def _merge_twins(self, original: ModelView) -> None:
-        kinds: dict[tuple[object, ...], list[Step]] = {}
+        kinds: dict[tuple[object, ...], list[GraphStep]] = {}
         for step in original.steps:
             if step.bodies or is_random(step.node) or not step.outputs:
                 continue
@@ -78,11 +78,11 @@ class Segments:
                     for value, into in zip(gone.outputs, kept.outputs, strict=True):
                         self._carried.merge(value, into)
 
-    def holds(self, step: Step) -> bool:
+    def holds(self, step: GraphStep) -> bool:
         """Return whether the optimized graph contains an output of a step."""
         return any(self._carried.same(value) in self.boundary for value in step.outputs)
 
-    def _key(self, step: Step) -> tuple[object, ...]:
+    def _key(self, step: GraphStep) -> tuple[object, ...]:
         reads = tuple(None if v is None else self._identity(self._carried.behind(v)) for v in step.inputs)
         return (step.body, step.domain, step.op_type, reads, signature(step.node, small_contents))
 

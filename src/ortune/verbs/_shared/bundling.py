@@ -17,10 +17,10 @@ from ortune.catalogue.named import NODE_THREAD
 from ortune.engines.racing import pasted
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError, UsageError
-from ortune.records import Answer, Delivery, Envelope, ErrorInfo, Plan
+from ortune.records import Delivery, Envelope, ErrorInfo, Plan, ShippedAnswer
 from ortune.verbs.tune.result import TuneResult
 
-R = TypeVar("R", bound=Answer)
+R = TypeVar("R", bound=ShippedAnswer)
 
 
 def with_bundle(

@@ -11,7 +11,7 @@ from ortune.engines.quantizing.quantizing import HELD_OUT, may_saturate
 from ortune.engines.racing.tuning import Tuning
 from ortune.graph.dot_products import saturates
 from ortune.outputs.tolerance import Tolerance
-from ortune.records import ENOUGH_INPUTS, Answer, Calibration, Host, Plan, PrecisionRow
+from ortune.records import ENOUGH_INPUTS, Calibration, Host, Plan, PrecisionRow, ShippedAnswer
 from ortune.search.blocks import measured
 from ortune.search.figures import describe
 from ortune.search.precision import front
@@ -51,7 +51,7 @@ def make_result(
     winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
     of_winner = [walk for walk in walks if winner is not None and _is_of(winner, walk)]
     layers = next(iter([*of_winner, *walks]), None)
-    common = {name: getattr(answer, name) for name in Answer.__struct_fields__}
+    common = {name: getattr(answer, name) for name in ShippedAnswer.__struct_fields__}
     return QuantizeResult(
         **common | {"side": msgspec.structs.replace(answer.side, plan=run.side.plan), "headline": ""},
         tolerance=tolerance.text,

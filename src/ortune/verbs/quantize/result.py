@@ -6,13 +6,13 @@ from typing import Literal
 
 from ortune.records import (
     Adoption,
-    Answer,
     Calibration,
     Comparison,
     Figures,
     OutputDifference,
     Plan,
     PrecisionRow,
+    ShippedAnswer,
 )
 from ortune.records.base import Record
 
@@ -105,7 +105,7 @@ class PlannedTarget(Record, frozen=True, kw_only=True):
     plans: tuple[Plan, ...]
 
 
-class QuantizeResult(Answer, frozen=True, kw_only=True):
+class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
     """``result`` of ``ortune quantize --json``.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ortune.records import (
     Adoption,
-    Answer,
     BlockPoint,
     BrowserPlace,
     Calibration,
@@ -22,6 +21,7 @@ from ortune.records import (
     Refused,
     Runtime,
     SettingWorth,
+    ShippedAnswer,
     TradeRow,
     UntestedTarget,
 )
@@ -114,7 +114,7 @@ class WithinMemory(Record, frozen=True, kw_only=True):
         return not tried.failed and tried.peak_bytes is not None and tried.peak_bytes <= self.limit_bytes
 
 
-class TuneResult(Answer, frozen=True, kw_only=True):
+class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
     """``result`` of ``ortune tune --json``; the only input of the report and the bundle.
 
     Attributes:
