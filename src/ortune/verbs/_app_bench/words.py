@@ -31,6 +31,11 @@ def played_by(recording: Recording, runtime: Runtime) -> list[str]:
     return [said, "--runtime node plays it in Node.js"] if in_node else [said]
 
 
+def player(runtime: Runtime) -> str:
+    """Return the build that plays a recording, with its version of Python if it is not Node.js."""
+    return runtime.build if runtime.node else f"{runtime.build}, Python {runtime.python_version}"
+
+
 def missing(models: Sequence[str]) -> Iterator[str]:
     """Yield a note on the models that were not found, so their sessions are not played."""
     if models:
@@ -145,8 +150,7 @@ def _details(result: AppBenchResult) -> Iterator[tuple[str, str]]:
     yield "replay", f"{100 * result.own_cpu_share:.1f} % of the CPU time is its own"
     if result.most_threads is not None:
         yield "threads", f"{result.most_threads:,}"
-    runtime = result.runtime
-    yield "runtime", runtime.build if runtime.node else f"{runtime.build}, Python {runtime.python_version}"
+    yield "runtime", player(result.runtime)
     yield "again", result.reproduce
 
 

@@ -14,7 +14,7 @@ from ortune.search.application import MEMORY_WORSE
 from ortune.show.document import Block, Code, Column, Document, Line, Pairs, Points, Tone, stopped, table
 from ortune.show.numbers import counted, memory
 from ortune.show.stored_kind import StoredKind
-from ortune.verbs._app_bench.words import left_out, missing, plan, played_by
+from ortune.verbs._app_bench.words import left_out, missing, plan, played_by, player
 from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, AppRatio, AppTuneResult
 
 __all__ = ["STORED", "changes", "document", "headline", "left_out", "missing", "plan", "played_by", "readme"]
@@ -229,7 +229,7 @@ def _details(result: AppTuneResult) -> Iterator[tuple[str, str]]:
     confirmed = result.confirmation
     if confirmed is not None:
         yield "confirmed", f"{counted(confirmed.cpu.n_blocks, 'fresh block')}, none of them from the search"
-    yield "runtime", f"{result.runtime.build}, Python {result.runtime.python_version}"
+    yield "runtime", player(result.runtime)
     yield "again", result.reproduce
 
 
