@@ -12,10 +12,11 @@ import ortune
 from facts import facts
 from hostile import commands
 from onnx_text import model_of, saved
-from ortune.errors import UsageError
+from ortune.errors import InputError, UsageError
+from ortune.graph.model.open import open_model
 from ortune.inputs import workload
 from ortune.measuring.plans import read_plan
-from ortune.records import Workload
+from ortune.records import Case, Workload
 
 
 @pytest.fixture
@@ -115,3 +116,21 @@ def test_a_workload_loads_no_library_that_is_not_named(model: Path, tmp_path: Pa
     told = ortune.look(model, workload=file, custom_ops=[library], budget="1s")
     assert told.workload.custom_ops == (str(library),)
     assert mark.exists()
+
+
+def test_a_file_that_a_workload_names_is_not_shown(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("hunter2 is the password")
+    named = Workload(cases=(Case(name="only", inputs=()),), inputs_path="secret")
+    workload.save(tmp_path / "w.json", named)
+    loaded = workload.load(tmp_path / "w.json")
+    with pytest.raises(InputError, match=r"it is no \.npy file") as error:
+        workload.feeds(open_model(model).ir, loaded)
+    assert "hunt" not in str(error.value)
+
+
+def test_a_workload_with_more_cases_than_are_run_is_refused(tmp_path: Path) -> None:
+    """Each case has a folder of inputs: a small file would fill a disk."""
+    case = Case(name="only", inputs=())
+    workload.save(tmp_path / "w.json", Workload(cases=(case,) * (workload.MOST_CASES + 1)))
+    with pytest.raises(InputError, match="4,097 cases, and at most 4,096"):
+        workload.load(tmp_path / "w.json")

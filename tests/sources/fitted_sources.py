@@ -21,6 +21,16 @@ def boosted():
     return lightgbm.LGBMClassifier(n_estimators=20, verbose=-1, random_state=0).fit(*_rows())
 
 
+def booster():
+    return lightgbm.train({"objective": "binary", "verbose": -1, "seed": 0}, lightgbm.Dataset(*_rows()), 20)
+
+
+def named_columns():
+    model = xgboost.XGBClassifier(n_estimators=20, random_state=0).fit(*_rows())
+    model.get_booster().feature_names = [f"column {letter}" for letter in "abcdefgh"]
+    return model
+
+
 def boosted_regression():
     rows, _ = _rows()
     return xgboost.XGBRegressor(n_estimators=20, random_state=0).fit(rows, rows[:, 0] ** 2), rows[:32]

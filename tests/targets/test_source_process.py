@@ -50,6 +50,16 @@ def model():
     return LinearRegression().fit(rows, rows[:, 0])
 
 
+def crashes():
+    os.kill(os.getpid(), 11)
+
+
+def unfitted():
+    estimator = LinearRegression()
+    estimator.n_features_in_ = -5
+    return estimator
+
+
 def frames():
     frame = sys._getframe()
     while frame is not None:
@@ -200,6 +210,24 @@ def test_one_that_put_a_folder_in_place_of_its_log_has_ended(python: str, tmp_pa
         pytest.raises(SourceProcessFailed, match="its process ended"),
     ):
         opened(process, tmp_path, "without_log")
+
+
+def test_a_crash_of_a_library_is_said_to_be_one(python: str, tmp_path: Path) -> None:
+    """Boosters with children out of range end XGBoost and LightGBM so."""
+    with (
+        SourceProcess(python, tmp_path / "own", "fitted") as process,
+        pytest.raises(SourceProcessFailed, match="ended by SIGSEGV, a crash of the framework") as error,
+    ):
+        opened(process, tmp_path, "crashes")
+    assert error.value.reason == "crash"
+
+
+def test_a_negative_number_of_columns_is_no_fitted_estimator(python: str, tmp_path: Path) -> None:
+    with (
+        SourceProcess(python, tmp_path / "own", "fitted") as process,
+        pytest.raises(SourceProcessFailed, match="not fitted"),
+    ):
+        opened(process, tmp_path, "unfitted")
 
 
 def test_what_it_wrote_is_copied_out_of_its_reach(python: str, tmp_path: Path) -> None:

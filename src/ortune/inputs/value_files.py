@@ -59,7 +59,10 @@ def load_array(path: Path) -> NDArray[Any]:
     Raises:
         OSError, ValueError: The file cannot be read, or has records or Python objects.
     """
-    files.open_file(path).close()  # opening a pipe would block
+    with files.open_file(path) as file:  # opening a pipe would block
+        # numpy's own error contains these bytes, which may be of any file.
+        if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
+            raise ValueError("it is no .npy file")
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except HEADER_ERRORS as error:

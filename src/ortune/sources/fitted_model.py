@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ class Fitted:
             return onnxmltools.convert_lightgbm(
                 self.estimator, initial_types=types, target_opset=opset, zipmap=False
             )
-        return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
+        with _without_names(self.estimator):
+            return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
 
     def threads(self) -> int | None:
         """Return None: an estimator has its own ``n_jobs``, and libraries use ``OMP_NUM_THREADS``."""
@@ -96,6 +98,12 @@ class Fitted:
         """Return labels and probabilities of a classifier; else one array with a row per input row."""
         rows, estimator = feeds[_INPUT], self.estimator
         output = np.asarray(result)
+        if _has_classes(estimator):
+            output = output if output.ndim == 2 else np.stack([1 - output, output], axis=1)
+            return [
+                ("label", output.argmax(axis=1).astype(np.int64)),
+                ("probabilities", output.astype(np.float32)),
+            ]
         if hasattr(estimator, "predict_proba"):
             labels = np.asarray(estimator.predict(rows))
             # Converters write classes of truth values as 0 and 1.
@@ -115,6 +123,30 @@ def open_source(request: Mapping[str, Any]) -> Fitted:
     return Fitted(estimator, rows)
 
 
+@contextlib.contextmanager
+def _without_names(estimator: Any) -> Iterator[None]:
+    """Omit the names of an XGBoost model's columns, since its converter understands only f0, f1 and so on."""
+    booster = estimator.get_booster() if hasattr(estimator, "get_booster") else estimator
+    names = booster.feature_names
+    booster.feature_names = None
+    try:
+        yield
+    finally:
+        booster.feature_names = names
+
+
+def _has_classes(estimator: Any) -> bool:
+    """Return whether it is LightGBM's own model of classes, of which predictions are probabilities."""
+    objective = str(getattr(estimator, "params", {}).get("objective") or "") if _is_booster(estimator) else ""
+    if _is_booster(estimator) and not objective:  # it was read from a file
+        objective = str(estimator.dump_model(num_iteration=1).get("objective", ""))
+    return objective.startswith(("binary", "multiclass"))
+
+
+def _is_booster(estimator: Any) -> bool:
+    return _root(type(estimator)) == "lightgbm" and not hasattr(estimator, "get_params")
+
+
 def _columns(estimator: Any, rows: Any) -> int:
     if rows is not None:
         return int(np.asarray(rows).shape[1])
@@ -123,7 +155,7 @@ def _columns(estimator: Any, rows: Any) -> int:
         count = estimator.num_feature()
     if count is None and hasattr(estimator, "num_features"):
         count = estimator.num_features()
-    if not count:
+    if not count or count < 1:
         raise SourceRefused(
             "the estimator is not fitted", "fit it in the function, or return (estimator, rows)"
         )

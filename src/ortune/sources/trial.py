@@ -124,7 +124,8 @@ def type_of(value: Any) -> str:
 
 def first_error_text(error: BaseException) -> str:
     """Return the text of the first error, since exporters wrap it in pages of advice."""
-    return _COLOURS.sub("", failures.first_lines(cause(error))).strip()
+    # XGBoost's errors end with addresses of its library.
+    return _COLOURS.sub("", failures.first_lines(cause(error))).partition("\nStack trace:")[0].strip()
 
 
 def cause(error: BaseException) -> BaseException:

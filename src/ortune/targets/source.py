@@ -38,6 +38,8 @@ from ortune.targets.task import Limits
 
 Answer = TypeVar("Answer", bound=Record)
 _POLL_S = 0.1
+_ENDING_S = 2.0
+"""Seconds for a process to end after it closed its output."""
 _LOG = "source.log"
 _LOG_BYTES = 16_000
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3", "TOKENIZERS_PARALLELISM": "false"}
@@ -154,7 +156,9 @@ class SourceProcess:
         except queue.Empty:
             return None
         if line is None:
-            return SourceFailed(reason="crash", what=f"its process ended: {self._last_words()}")
+            signal = launcher.signal_name(self._child.ended_within(_ENDING_S) or 0)
+            how = f" by {signal}, a crash of the framework" if signal else ""
+            return SourceFailed(reason="crash", what=f"its process ended{how}: {self._last_words()}")
         try:
             message = source_answers.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

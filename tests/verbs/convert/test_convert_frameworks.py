@@ -21,7 +21,7 @@ import ten_sources
 from ortune import launcher, platform
 from ortune.errors import OrtuneError
 from ortune.measuring.watcher import Watcher
-from ortune.runtimes.converters import TENSORFLOW, TORCH, Converter
+from ortune.runtimes.converters import SKLEARN, TENSORFLOW, TORCH, Converter
 from ortune.verbs.convert import run as convert
 from ortune.verbs.convert.options import Options
 from ten_sources import SmallSource
@@ -63,6 +63,17 @@ def test_a_source_is_converted_checked_and_tuned(
         assert about["source"] == told
     assert (told["exporter"], told["opset"]) == (last.exporter, last.opset)
     assert told["versions"] == answer.result.versions and "sets of inputs" in told["checked"]
+
+
+@pytest.mark.parametrize("source", ["booster", "named_columns"])
+def test_boosters_of_every_form_are_converted(
+    source: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    more = {"output": "booster.onnx", "force": True, "source_python": python_of(SKLEARN)}
+    answer = ortune.convert(f"fitted_sources:{source}", framework="sklearn", **more)
+    assert answer.verdict == "written", answer.summary()
+    assert answer.result.conversions[-1].ok
 
 
 @pytest.mark.parametrize(
