@@ -140,6 +140,12 @@ PROGRAMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         lambda p: p["graph_module"]["signature"]["input_specs"][0]["parameter"].update(parameter_name='a"), f("'), "f(",
     ),
     "a size": (lambda p: p.update(size={"as_expr": {"expr_str": "__import__('os').getpid()"}}), "__import__"),
+    "a power without end": (lambda p: p.update(size={"as_expr": {"expr_str": "9**9**9**9"}}), "9**9**9**9"),
+    "a large shift": (lambda p: p.update(size={"as_expr": {"expr_str": "LShift(1, 10**12)"}}), "LShift"),
+    "a product as exponent": (
+        lambda p: p.update(size={"as_expr": {"expr_str": "9**(60*60*60*60*60*60)"}}), "9**(60",
+    ),
+    "powers of powers": (lambda p: p.update(size={"as_expr": {"expr_str": "((((9**64)**64)**64)**64)"}}), "9**64"),
     "a size by text": (lambda p: p.update(size={"as_expr": {"expr_str": "Lambda('x', 'f()')"}}), "Lambda"),
     **{
         f"the form of arguments, {name}": (
@@ -158,6 +164,15 @@ def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path
     with pytest.raises(SourceRefused) as error:
         write_checked(str(source), str(tmp_path / "checked.pt2"))
     assert told in error.value.what and error.value.do
+
+
+@pytest.mark.parametrize(
+    "text", ["Symbol('s0')**2", "Pow(Add(Symbol('s0', positive=True), Integer(-1)), Integer(2))", "2**Symbol('s0')",
+             "FloorDiv(Symbol('s0'), 2)", "Pow(Symbol('s0'), Rational(1, 2))"],
+)  # fmt: skip
+def test_ordinary_sizes_are_arithmetic(tmp_path: Path, text: str) -> None:
+    held = changed(lambda program: program.update(size={"as_expr": {"expr_str": text}}))
+    rewritten(str(written(tmp_path / "net.pt2", held)), str(tmp_path / "checked.pt2"))
 
 
 @pytest.mark.parametrize("numbers", [(1 << 24, 1 << 25), (1 << 50, -1), (10**4000, 1), (-(1 << 50), 3)])

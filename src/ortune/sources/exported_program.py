@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -39,6 +40,9 @@ _CLASS = re.compile(
     re.ASCII,
 )
 """Functions of sizes, of sympy and of PyTorch."""
+_POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
+_LARGEST_EXPONENT, _MOST_POWERS = 64, 3
+"""Limits of powers in one size: sympy computes a power of numbers, whatever its length."""
 _LONGEST = 200
 _INSTEAD = "name the function that creates the model: module:function"
 
@@ -145,13 +149,37 @@ def _is_arithmetic(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     nodes = list(ast.walk(tree))
+    if len([node for node in nodes if _exponent(node) is not None]) > _MOST_POWERS:
+        return False
     # Some of sympy's classes evaluate a text that they are given; a symbol takes it for its name.
     symbols = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "Symbol"]
     quoted = {id(argument) for call in symbols for argument in call.args}
     return all(_allowed(node, quoted) for node in nodes)
 
 
+def _exponent(node: ast.AST) -> ast.expr | None:
+    """Return the exponent of a power or shift; None for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.LShift):
+        return node.right
+    if isinstance(node, ast.Call) and _name(node.func) in _POWERS and len(node.args) > 1:
+        return node.args[1]
+    return None
+
+
+def _is_small(exponent: ast.expr) -> bool:
+    """Return whether an exponent is small, however its numbers are combined."""
+    nodes = list(ast.walk(exponent))
+    if any(_exponent(node) is not None for node in nodes):
+        return False
+    numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
+    most = math.prod(1 + abs(number) for number in numbers if isinstance(number, int | float))
+    return most <= 1 + _LARGEST_EXPONENT
+
+
 def _allowed(node: ast.AST, quoted: set[int]) -> bool:
+    exponent = _exponent(node)
+    if exponent is not None and not _is_small(exponent):
+        return False
     if isinstance(node, ast.Call):
         return _CLASS.fullmatch(_name(node.func)) is not None
     if isinstance(node, ast.Constant):
