@@ -51,7 +51,7 @@ def plain(whole: Any) -> Any:
     """Return a program, or the list of its weights, without the node metadata and guards that torch does not need.
 
     Raises:
-        Refused: A part of it would run code or access files when loaded or called; the message names it.
+        SourceRefused: A part of it would run code or access files when loaded or called; the message names it.
     """
     for part in objects(whole):
         if "guards_code" in part:

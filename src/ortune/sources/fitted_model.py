@@ -121,7 +121,7 @@ def open_source(request: Mapping[str, Any]) -> Fitted:
     product = made_by_function(request["source"], request["folder"])
     estimator, rows = product if isinstance(product, tuple) and len(product) == 2 else (product, None)
     if _root(type(estimator)) == "xgboost" and not hasattr(estimator, "get_params"):
-        raise Refused(
+        raise SourceRefused(
             "the function returned XGBoost's Booster, which predicts from no array",
             "return an XGBClassifier or XGBRegressor; load_model(file) of a new one reads a saved Booster",
         )
