@@ -172,7 +172,7 @@ def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path
 )  # fmt: skip
 def test_ordinary_sizes_are_arithmetic(tmp_path: Path, text: str) -> None:
     held = changed(lambda program: program.update(size={"as_expr": {"expr_str": text}}))
-    rewritten(str(written(tmp_path / "net.pt2", held)), str(tmp_path / "checked.pt2"))
+    write_checked(str(written(tmp_path / "net.pt2", held)), str(tmp_path / "checked.pt2"))
 
 
 @pytest.mark.parametrize("numbers", [(1 << 24, 1 << 25), (1 << 50, -1), (10**4000, 1), (-(1 << 50), 3)])
