@@ -15,6 +15,7 @@ from onnx_text import model_of, saved
 from ortune.errors import InputError, UsageError
 from ortune.graph.model.open import open_model
 from ortune.inputs import workload
+from ortune.inputs.feeds import MOST_CASES
 from ortune.measuring.plans import read_plan
 from ortune.records import Case, Workload
 
@@ -128,9 +129,9 @@ def test_a_file_that_a_workload_names_is_not_shown(model: Path, tmp_path: Path) 
     assert "hunt" not in str(error.value)
 
 
-def test_a_workload_with_more_cases_than_are_run_is_refused(tmp_path: Path) -> None:
+def test_a_workload_with_more_cases_than_are_run_is_refused(model: Path, tmp_path: Path) -> None:
     """Each case has a folder of inputs: a small file would fill a disk."""
     case = Case(name="only", inputs=())
-    workload.save(tmp_path / "w.json", Workload(cases=(case,) * (workload.MOST_CASES + 1)))
+    workload.save(tmp_path / "w.json", Workload(cases=(case,) * (MOST_CASES + 1)))
     with pytest.raises(InputError, match="4,097 cases, and at most 4,096"):
-        workload.load(tmp_path / "w.json")
+        workload.feeds(open_model(model).ir, workload.load(tmp_path / "w.json"))

@@ -65,12 +65,22 @@ def make_feeds(ir_model: ir.Model, case: Case, *, seed: int, kind: Kind = "usual
     return {choice.name: _value(choice, seed, kind) for choice in case.inputs}
 
 
+MOST_CASES = 4096
+"""Maximum generated cases: each has a folder of inputs."""
+
+
 def require_holdable(cases: Sequence[Case]) -> None:
     """Reject shapes that are too large to generate values for, before memory is allocated.
 
     Raises:
-        InputError: A rank or size is invalid, or there are too many elements or bytes.
+        InputError: A rank or size is invalid, or there are too many cases, elements or bytes.
     """
+    if len(cases) > MOST_CASES:
+        raise InputError(
+            f"there are {len(cases):,} cases, and at most {MOST_CASES:,} are run",
+            where="the workload",
+            do="use fewer sizes or inputs",
+        )
     total = 0
     for choice in (choice for case in cases for choice in case.inputs):
         shape = "x".join(map(str, choice.shape)) or "scalar"

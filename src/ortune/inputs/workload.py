@@ -31,8 +31,6 @@ __all__ = [
 _MOST_COUNTS = 4096
 """Maximum elements of an input with values that may decide sizes."""
 
-MOST_CASES = 4096
-"""Maximum cases of a workload file: each has a folder of inputs."""
 _NAMED = 6
 """Maximum cases of equal weight that are named individually."""
 
@@ -382,12 +380,6 @@ def load(path: Path, custom_ops: Sequence[str] = (), *, inside: bool = False) ->
         raise InputError(
             f"not a workload file: {error}", where=str(path), do="create one with --save-workload"
         ) from error
-    if len(saved.cases) > MOST_CASES:
-        raise InputError(
-            f"it has {len(saved.cases):,} cases, and at most {MOST_CASES:,} are run",
-            where=str(path),
-            do="save it again with fewer sizes or inputs",
-        )
     if not (saved.cases or inside):
         raise InputError("it has no shapes", where=str(path), do="create it again with --save-workload")
     if saved.custom_ops and not custom_ops:
