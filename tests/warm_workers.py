@@ -7,6 +7,7 @@ interpreter or environment is another, it is started as usual.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import queue
@@ -63,6 +64,10 @@ class Forked:
             raise subprocess.TimeoutExpired("worker", timeout or 0.0)
         return self.returncode
 
+    def kill(self) -> None:
+        """Kills the fork alone: before it has a group of its own, no signal to the group reaches it."""
+        self._warm.kill(self.pid)
+
 
 class Warm:
     """The process that workers are forks of.
@@ -112,6 +117,13 @@ class Warm:
             self._ended.wait_for(lambda: pid in self._codes or self._over, timeout)
             return self._codes.pop(pid, -signal.SIGKILL if self._over else None)
 
+    def kill(self, pid: int) -> None:
+        """Kills a fork, unless its end has been reported: another process may have its number by now."""
+        with self._ended:
+            if pid not in self._codes and not self._over:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def close(self) -> None:
         """Ends it, and every fork with it."""
         self.link.shutdown(socket.SHUT_RDWR)
@@ -143,6 +155,11 @@ class WarmChild(launcher.Child):
             self.process: Any = start()
             self.pid = self.process.pid
             launcher._running.add(self)
+
+    def end(self) -> int:
+        if self.process.returncode is None:
+            self.process.kill()
+        return super().end()
 
 
 def child(
