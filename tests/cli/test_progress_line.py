@@ -10,9 +10,9 @@ import sys
 
 CODE = """
 import sys
-from ortune.cli.session import Say
+from ortune.cli.session import Messages
 from ortune.step import Step
-with Say().progress() as show:
+with Messages().progress() as show:
     show(Step(what="a step that takes long", ranking=("fastest so far:",)))
     sys.stdin.readline()
 """
@@ -37,7 +37,7 @@ def test_seconds_go_on_while_nothing_is_said() -> None:
 
 
 def test_a_drawing_is_for_a_terminal_that_holds_it_alone() -> None:
-    code = "from ortune.cli.session import Say; s = Say(); s.draw(('▀▄█ ',)); s.draw(('█' * 81,)); s('over')"
+    code = "from ortune.cli.session import Messages; s = Messages(); s.draw(('▀▄█ ',)); s.draw(('█' * 81,)); s('over')"
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"}
     terminal, stderr = pty.openpty()
     child = subprocess.Popen([sys.executable, "-c", code], stderr=stderr, env=environment)

@@ -28,7 +28,7 @@ NEW = '''"""A device of tomorrow."""
 
 from __future__ import annotations
 
-from ortune.platform import Snapshot
+from ortune.platform import SensorSnapshot
 from ortune.records import CaseTimes, Failed, Measured, ProviderReport, TrialDone
 from ortune.targets.target import Target
 
@@ -88,7 +88,7 @@ class Tomorrow(Target):
         return Device(task, settings)
 
     def sensors(self, machine):
-        return Snapshot(load1=1.0)
+        return SensorSnapshot(load1=1.0)
 
 
 KIND = Tomorrow
