@@ -18,10 +18,7 @@ from ortune.objectives import Objective
 from ortune.records import Measured
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.figures import FROM_START, KEPT, OF_PAGES, figure
-from ortune.search.phases import LEAST_LOOK_S, LOOK_SHARE
-
-LEAST_PAGES = 4
-"""Trials that must fit in the budget for the first one to leave compiled code: its own, and a block with a control."""
+from ortune.search.phases import LEAST_LOOK_S, LEAST_PAGES, LOOK_SHARE
 
 
 def require_page(objective: Objective, trial: Measured, name: str) -> None:

@@ -64,6 +64,13 @@ LOOK_EXACT_S = _phase("evaluation in float64", "look", 1.0, "s", "maximum, after
 LOOK_SHARE = _phase(
     "pilot", EVERY, 0.1, "of the time left", "maximum for one step; trials are shortened for it"
 )
+LEAST_PAGES = _phase(
+    "compiled code of a page",
+    EVERY,
+    4.0,
+    "trials left",
+    "otherwise the pilot's page does not wait for its browser to store it",
+)
 LEAST_LOOK_S = _phase(
     "inputs with other values",
     EVERY,
