@@ -1,8 +1,8 @@
 """Most of what a model is fed is padding.
 
 What it is: an input with "mask" in its name in which less than half of the elements are not zero, over the sampled
-    calls. Its elements must be numbers, because many boolean masks mark padding instead, and its shape must be that of
-    the batch and the text in another input, which excludes causal masks.
+    calls. Boolean masks are not counted, because many of them mark the padding. The shape must be the first two
+    dimensions of another input, so causal masks are not counted either.
 Why it costs: the model computes padding like any other element. A text of 6 tokens that is padded to 256 takes the
     time of 256.
 Evidence: elements of the mask, and how many of them are not zero, over the sampled calls.
