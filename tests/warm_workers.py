@@ -150,7 +150,7 @@ class WarmChild(launcher.Child):
     """A worker that is a fork."""
 
     def __init__(self, start: Callable[[], Forked], folder: Path) -> None:
-        self.folder, self._guard = folder, None
+        self.folder, self._guard, self._readers = folder, None, []
         with launcher._postponed_interrupts():
             self.process: Any = start()
             self.pid = self.process.pid
