@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -197,3 +198,32 @@ def test_a_guard_ends_with_what_it_guards() -> None:
     guard = next(p for p in psutil.Process().children() if p.name() == "sh" and p not in before)
     child.end()
     assert gone(guard.pid)
+
+
+ESCAPED = """
+import os, sys, time
+if os.fork():
+    print("left", flush=True)
+    time.sleep(600)
+os.setsid()
+os.fork() and os._exit(0)
+while not os.path.exists(sys.argv[1]):
+    {then}
+"""
+
+
+@pytest.mark.parametrize("then", ["time.sleep(0.1)", "print('more', flush=True)"])
+def test_a_reader_ends_with_its_process_even_if_another_keeps_the_output_open(
+    then: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(launcher, "_LAST_WORDS_S", 0.2)
+    before = set(threading.enumerate())
+    child = launcher.Child([sys.executable, "-c", ESCAPED.format(then=then), str(tmp_path / "enough")])
+    try:
+        assert child.lines().get(timeout=60) is not None  # and nobody takes the rest
+        (reader,) = set(threading.enumerate()) - before
+        child.end()
+        reader.join(10)
+        assert not reader.is_alive()
+    finally:
+        (tmp_path / "enough").touch()

@@ -693,8 +693,16 @@ class _HistoryOptions(TypedDict, total=False):
     "Also write csv=FILE (a line per row of the main table) or jsonl=FILE (a document per line). Repeatable."
     budget_each: str | float | None
     "With several models: time for each one, instead of budget for all together."
+    host: Sequence[str] | str | Mapping[str, object]
+    "Run on that machine; the script starts a Python there (ssh, docker exec). Repeatable: one after another."
+    on: str | None
+    "Run on the hosts of a Ray cluster: its nodes that have the resource 'ortune' (ray[:HOST:PORT])."
+    hosts: Sequence[str] | str | Mapping[str, object]
+    "With on: nodes with these Ray labels, as one kind of host. Repeatable: each model runs on each kind."
     release: Sequence[str] | str | Mapping[str, object]
     "A release to test instead of the last six. Pass at least two."
+    runtime: str | Path | None
+    "Another machine, on which all releases run: a script that starts a Python there."
     set: Sequence[str] | Mapping[str, str | int | float | bool] | str | Mapping[str, object]
     "A setting, e.g. intra=4, spin=0, level=basic. Repeatable."
     objective: HistoryObjective

@@ -11,6 +11,7 @@ import contextlib
 import math
 import os
 import queue
+import select
 import shutil
 import signal
 import subprocess
@@ -103,6 +104,7 @@ class Child:
     ) -> None:
         self.folder = folder
         self._guard: Child | None = None
+        self._readers: list[int] = []  # each is closed to end a reader
         self.process: subprocess.Popen[bytes] | assigned_host.HostProcess
         host = assigned_host.assigned.get()
         if host is not None and command[0] == host.python:
@@ -141,8 +143,17 @@ class Child:
         """Return a queue of the lines printed from now on; None marks the end, or a line that is too long."""
         lines: queue.Queue[bytes | None] = queue.Queue(LINES)
         assert self.process.stdout is not None
-        threading.Thread(target=_pump, args=(self.process.stdout, lines), daemon=True).start()
+        threading.Thread(target=_pump, args=(self.process.stdout, lines, self.reader()), daemon=True).start()
         return lines
+
+    def reader(self) -> int:
+        """Return the reading end of a new pipe that ends with the process, for a thread that reads its output.
+
+        Output does not always end with the process: a process that left the group may keep it open.
+        """
+        reading, writing = os.pipe()
+        self._readers.append(writing)
+        return reading
 
     def read(self) -> bytes:
         """Return some bytes of stdout as soon as there are any; empty at the end."""
@@ -185,6 +196,8 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         _running.discard(self)
+        while self._readers:
+            os.close(self._readers.pop())
         if self._guard is not None:
             self._guard.end()
         return code
@@ -290,7 +303,7 @@ def run(
     code: int | None = None
     try:
         readers = [
-            threading.Thread(target=_keep, args=(stream, text), daemon=True)
+            threading.Thread(target=_keep, args=(stream, text, child.reader()), daemon=True)
             for stream, text in zip((child.process.stdout, child.process.stderr), texts, strict=True)
             if stream
         ]
@@ -362,17 +375,71 @@ def _end_all() -> None:
         child.end()
 
 
-def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
-    with stream:
-        while line := stream.readline(LINE_BYTES + 1):
+def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None], ended: int) -> None:
+    """Queue the lines of a stream until its end; after the end of the process, until nobody takes them."""
+    with stream, os.fdopen(ended, "rb") as end:
+        for line in _lines(_chunks(stream, end)):
+            if not _queued(lines, line, end):
+                return
+        _queued(lines, None, end)
+
+
+def _queued(lines: queue.Queue[bytes | None], line: bytes | None, end: IO[bytes]) -> bool:
+    """Wait for room in a queue; return False if there is none after the end of the process."""
+    while True:
+        with contextlib.suppress(queue.Full):
+            lines.put(line, timeout=_LAST_WORDS_S)
+            return True
+        if _ready([end], 0.0) == [end] and os.name == "posix":
+            return False
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a stream with their ends; stop at a line that is too long."""
+    line = bytearray()
+    for chunk in chunks:
+        *whole, left = chunk.split(b"\n")
+        for part in whole:
+            line += part + b"\n"
             if len(line) > LINE_BYTES:
-                break
-            lines.put(line)
-    lines.put(None)
+                return
+            yield bytes(line)
+            line.clear()
+        line += left
+        if len(line) > LINE_BYTES:
+            return
+    if line:
+        yield bytes(line)
 
 
-def _keep(stream: IO[bytes], text: bytearray) -> None:
-    with stream:
-        while chunk := os.read(stream.fileno(), 1 << 16):
+def _keep(stream: IO[bytes], text: bytearray, ended: int) -> None:
+    with stream, os.fdopen(ended, "rb") as end:
+        for chunk in _chunks(stream, end):
             text += chunk
             del text[:-OUTPUT_BYTES]
+
+
+def _chunks(stream: IO[bytes], end: IO[bytes]) -> Iterator[bytes]:
+    """Yield what arrives in a stream until its end, or until a moment after the end of the process."""
+    deadline_s = math.inf
+    while ready := _ready([stream, end] if deadline_s == math.inf else [stream], deadline_s):
+        if end in ready:
+            deadline_s = monotonic.now_s() + _LAST_WORDS_S
+        if stream not in ready:
+            continue
+        chunk = os.read(stream.fileno(), 1 << 16)
+        if not chunk or monotonic.now_s() > deadline_s:
+            return
+        yield chunk
+
+
+def _ready(files: Sequence[IO[bytes]], deadline_s: float) -> list[IO[bytes]]:
+    """Return the files that can be read, as soon as there is one; [] after the deadline on the monotonic clock."""
+    if not hasattr(select, "poll"):  # Windows waits in the read
+        return list(files[:1])
+    poll = select.poll()
+    for file in files:
+        poll.register(file, select.POLLIN)
+    left_s = max(0.0, deadline_s - monotonic.now_s())
+    found = {number for number, _ in poll.poll(None if deadline_s == math.inf else 1000 * left_s)}
+    return [file for file in files if file.fileno() in found]

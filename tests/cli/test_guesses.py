@@ -77,6 +77,8 @@ def test_every_suggestion_is_taken(verb: str) -> None:
         ("compare", "--baseline old.onnx", "ortune compare A.onnx B.onnx"),
         ("bench", "--warmup 5", "warmed up automatically"),
         ("bench", "--loadInputs=x.npz", "--inputs x.npz"),
+        ("lock", "--host pi=./on-pi", "runs on this machine"),
+        ("check", "--on ray", "runs on this machine"),
         ("bench", "-nstreams 3", "--set openvino_streams=3"),
         ("tune", "--precision fp16", "ortune quantize MODEL"),
         ("tune", "--bf16", "ortune compare model.onnx converted.onnx"),

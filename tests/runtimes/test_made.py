@@ -21,7 +21,7 @@ from facts import facts
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.platform import cpu_vendor, cuda_driver, host
 from ortune.records import Envelope, MadeRuntime, Runtime
-from ortune.runtimes import made
+from ortune.runtimes import installing, made
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.packages import (
     RELEASES,
@@ -156,7 +156,7 @@ def test_an_index_that_never_answers_is_given_up(cache: Path, monkeypatch: pytes
         if name.startswith(("PIP_", "UV_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setattr(made, "_SILENCE_S", 1)
+    monkeypatch.setattr(installing, "_SILENCE_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and says nothing
         for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{silent.getsockname()[1]}/simple")

@@ -32,6 +32,7 @@ class Weather:
     """What goes wrong.
 
     Attributes:
+        run_s: Shortest and longest time of a model on a node; a bench takes a minute, a search half an hour.
         life_s: Mean time until a node is preempted; another one comes within ten minutes.
         slow_share: Of nodes, those that take three times as long.
         bad_share: Of nodes, those that give no valid measurement.
@@ -40,6 +41,7 @@ class Weather:
         transfer_s: The longest time that a model takes to reach a node.
     """
 
+    run_s: tuple[float, float] = (20.0, 120.0)
     life_s: float = 6 * 3600.0
     slow_share: float = 0.02
     bad_share: float = 0.01
@@ -164,7 +166,8 @@ class SimulatedHosts:
         node.job = number, job
         rng = world.rng
         duration_s = (
-            rng.uniform(20, 120) * (3 if node.slow else 1) + rng.random() ** 4 * world.weather.transfer_s
+            rng.uniform(*world.weather.run_s) * (3 if node.slow else 1)
+            + rng.random() ** 4 * world.weather.transfer_s
         )
         world.later(duration_s, (self, node, number))
 

@@ -1,7 +1,7 @@
 """What every runner must do, whatever its language: a process that is told turn by turn, by lines of JSON.
 
-Python's worker and that of Node.js are put under it, and each command in ``$ORTUNE_TEST_RUNNERS`` (separated by new
-lines), which reads ``docs/add-a-runner.md`` in its own way.
+Python's worker, that of Node.js and the example of ``docs/add-a-runner.md`` are put under it, and each command in
+``$ORTUNE_TEST_RUNNERS`` (separated by new lines), which reads that page in its own way.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from ortune.targets.archive import write_worker
 from ortune.targets.node import process as node_process
 
 LIMIT_S = 120.0
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "runner.py"
 OTHERS = [line for line in os.environ.get("ORTUNE_TEST_RUNNERS", "").splitlines() if line.strip()]
 _messages = msgspec.json.Decoder(WorkerMessage)
 
@@ -51,6 +52,8 @@ def command(name: str, folder: Path) -> list[str]:
     """How a runner is started."""
     if name == "python":
         return [sys.executable, str(write_worker(folder))]
+    if name == "example":
+        return [sys.executable, str(EXAMPLE)]
     if name != "node":
         return shlex.split(name)
     if shutil.which("node") is None:
@@ -150,7 +153,7 @@ class Start:
         return self.talks[-1]
 
 
-@pytest.fixture(params=["python", "node", *OTHERS])
+@pytest.fixture(params=["python", "node", "example", *OTHERS])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
     starts = Start(command(request.param, tmp_path), tmp_path)
     yield starts

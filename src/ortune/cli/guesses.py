@@ -146,6 +146,10 @@ GUESSES = (
     Guess(flags="cpus cores cpu-limit", instead=("--cpus {}",), sample="2", takes=r"\d+(\.\d+)?"),
     Guess(flags="mem ram memory-limit", instead=("--memory {}",), sample="2g", takes=_SIZE),
     Guess(
+        flags="host hosts on", instead=(),
+        note="this command runs on this machine; bench, compare --each, tune, look, quantize and history run on hosts",
+    ),
+    Guess(
         flags="custom-op custom-ops-library custom-op-library",
         instead=("--custom-ops {}",), sample="libops.so", takes=_FILE,
     ),

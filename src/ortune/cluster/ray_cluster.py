@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -67,11 +66,13 @@ class RayCluster:
         ray: The module.
         version: Version of Ray, the same on all nodes.
         dashboard: Address of the dashboard; "" without one.
+        has_environment: Whether the job has a ``runtime_env``, which each host sets up first.
     """
 
     def __init__(self, ray: Any, dashboard: str) -> None:
         self.ray, self.version, self.dashboard = ray, str(ray.__version__), dashboard
         self.objects = Objects(ray)
+        self.has_environment = bool(ray.get_runtime_context().runtime_env)
 
     def nodes(self) -> tuple[ClusterNode, ...]:
         """Return the live nodes that are hosts, in a stable order.
@@ -181,12 +182,12 @@ def joined(address: str) -> Iterator[RayCluster]:
                     code="ray-version",
                 ) from error
     dashboard = context.address_info.get("webui_url") or ""
-    try:
-        # Ray prints on stdout when a node dies, but stdout is for the command's answer only.
-        with contextlib.redirect_stdout(sys.stderr):
+    # Ray prints the log of a lost node on stdout, some of it at its end; the host is named without it.
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
+        try:
             yield RayCluster(ray, str(dashboard))
-    finally:
-        ray.shutdown()
+        finally:
+            ray.shutdown()
 
 
 def _mismatch(text: str) -> str:

@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 CALL_S = 60.0
 """Seconds that a host may take to answer a call, in addition to the wait within the call."""
+ENVIRONMENT_S = 900.0
+"""Seconds that a host may take to install the packages of the job's ``runtime_env`` and to answer the first call."""
 KEEP_S = 1800.0
 """Seconds that the transfer of a file may take."""
 STREAM_BYTES = 16 << 20
@@ -60,7 +62,8 @@ class RayHost:
         Raises:
             HostLost: The host was not free in time, or does not answer.
         """
-        return self.call(int, self.actor.niceness)
+        limit_s = ENVIRONMENT_S if self._cluster.has_environment else CALL_S
+        return self.call(int, self.actor.niceness, limit_s=limit_s)
 
     def start(self, arguments: Sequence[str], log: IO[bytes] | None) -> ClusterProcess:
         """Start the host's interpreter with these arguments."""
@@ -120,19 +123,34 @@ class RayHost:
         """
         if self._lost:
             raise HostLost(self._lost, where=self.python)
-        errors = self._ray.exceptions
+        errors, do = self._ray.exceptions, ""
         try:
             return msgspec.convert(self._ray.get(method.remote(*arguments), timeout=limit_s), kind)
         except errors.GetTimeoutError:
             why = f"did not answer within {limit_s:.0f} s"
         except errors.RayTaskError as error:
             why = f"cannot answer: {type(error.cause).__name__}: {error.cause}"
+        except errors.ActorUnavailableError:
+            why = "its connection broke"
+        except errors.ActorDiedError:
+            why = "its process of Ray ended"
+        except errors.RuntimeEnvSetupError as error:
+            why, do = (
+                f"cannot set up the runtime_env of the job: {_last_line(str(error))}",
+                "correct it there",
+            )
         except errors.RayError as error:
             why = f"was lost: {' '.join(str(error).split())[:200]}"
         except msgspec.ValidationError as error:
             why = f"sent an answer that was refused: {error}"
         self.mark_lost(why)
-        raise HostLost(why, where=self.python)
+        raise HostLost(why, where=self.python, do=do)
+
+
+def _last_line(text: str) -> str:
+    """Return the last line of a traceback, which has the reason."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "Ray gives no reason"
 
 
 class _Calls:

@@ -30,10 +30,10 @@ from ortune.records import (
     Value,
     Verification,
 )
-from ortune.runtimes import made
 from ortune.search.blocks import BASE, NEW
 from ortune.search.plan_edits import merge
 from ortune.store.db import SessionLog
+from ortune.targets import named_runtimes
 from ortune.targets.machine import Machine
 
 LIMIT_S = 120.0
@@ -163,7 +163,7 @@ def verify(
             label=source.path.name,
             model=source,
             plan=plan,
-            runtime=made.find(runtime, line),
+            runtime=named_runtimes.find(runtime, line),
             runs=source.path,
         )
     except RuntimeNotFound as error:

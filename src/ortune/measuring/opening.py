@@ -25,13 +25,12 @@ from ortune.measuring.terms import Terms
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
 from ortune.rules import EVERY_RULE
-from ortune.runtimes import made
 from ortune.runtimes.environment import clean_environment, recorded
-from ortune.runtimes.packages import recipes
 from ortune.search.phases import DELIVERY_SHARE
 from ortune.show import finding_words
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import FAILED, UNREADABLE
+from ortune.targets import named_runtimes
 from ortune.targets.machine import Machine
 
 R = TypeVar("R", bound=Record)
@@ -128,9 +127,9 @@ class Experiment:
             OrtuneError: Raised by ``sides.resolve``.
         """
         watch, terms = self.watch, self.terms
-        if side.runtime is not None and recipes(side.runtime):
-            with watch.clock.stopped():  # made once, so it costs no budget
-                made.require_installed(side.runtime, watch.say)
+        if side.runtime is not None:
+            with watch.clock.stopped():  # made or sent once, so it costs no budget
+                named_runtimes.prepare(side.runtime, watch.say)
         watch.line(f"reading {side.text or 'the same model'}")
         resolved = resolve(
             side,
@@ -166,7 +165,8 @@ class Experiment:
             raise UsageError(
                 "runs on a different machine from the previous side",
                 where=f"--runtime {runtime.python}",
-                do="pass one --runtime for all sides, or compare machines: --b-host NAME=SCRIPT",
+                do="pass one --runtime for all sides, a release for that machine (--b-runtime RELEASE@SCRIPT), or "
+                "compare machines: --b-host NAME=SCRIPT",
             )
         if host is None or self._elsewhere is not None or compares:
             return

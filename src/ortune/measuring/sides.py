@@ -25,6 +25,7 @@ from ortune.records import BundleInfo, Measured, Plan, Runtime, Side
 from ortune.runtimes import made, node
 from ortune.runtimes.packages import recipes
 from ortune.search.plan_edits import merge
+from ortune.targets import named_runtimes
 from ortune.targets.browser.setup import BrowserSetup, ort_web
 from ortune.targets.machine import memory_bytes
 from ortune.targets.task import Limits
@@ -145,7 +146,7 @@ def resolve(
     Raises:
         UsageError, ModelError, RuntimeNotFound: The side cannot be resolved.
     """
-    runtime = made.find(side.runtime, say)
+    runtime = named_runtimes.find(side.runtime, say)
     plan, bundle = common, None
     if side.text is None:
         if base_model is None:

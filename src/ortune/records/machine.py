@@ -73,6 +73,7 @@ class Runtime(Record, frozen=True, kw_only=True):
         node: The onnxruntime-node that runs the model instead, in Node.js; None otherwise.
         source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
         host: The other machine that runs it, without access to files of this one; None for this machine.
+        packed: Archive of the build that is sent to that machine and imported instead of its own; "" for none.
     """
 
     python: str
@@ -90,6 +91,7 @@ class Runtime(Record, frozen=True, kw_only=True):
     node: NodeRuntime | None = None
     source: SourceSide | None = None
     host: Host | None = None
+    packed: str = ""
 
     @property
     def native(self) -> str:

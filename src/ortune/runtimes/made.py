@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import os
-import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,36 +26,16 @@ from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRunti
 from ortune.runtimes import node, packages
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.environment import clean_environment
+from ortune.runtimes.installing import PART, Unusable, install
 from ortune.runtimes.packages import Recipe, recipes, require_recipes
 from ortune.runtimes.probe import try_provider
 from ortune.runtimes.runtimes import find_runtime, interpreter, probe
 from ortune.store.places import cache_folder
 
 ABOUT = "runtime.json"
-
-
-class _Unusable(RuntimeNotFound):
-    """The installed runtime does not work here, but an older build may."""
-
-
-_PART, _GONE = ".part-", ".gone-"
+_GONE = ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
-_INSTALL_S = 1800.0
 _IMPORT_S = 300.0  # TensorFlow, from a cold disk
-# Where they would redirect an installer or an interpreter away from the environment that is made.
-_NOT_PASSED = frozenset({
-    "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT",
-    "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV", "UV_PYTHON", "UV_SYSTEM_PYTHON", "UV_TARGET", "UV_PREFIX",
-})  # fmt: skip
-_SILENCE_S = 3
-"""Seconds of each of two requests to a package index, so a blocked one is detected within ten seconds."""
-_NO_NETWORK = re.compile(
-    r"connection|resolve|name resolution|timed? ?out|unreachable|dns error|error sending request",
-    re.IGNORECASE,
-)
-_NO_SUCH = re.compile(
-    r"no matching distribution|could not find a version|no version of|no solution found", re.I
-)
 
 
 def folder() -> Path:
@@ -107,7 +86,7 @@ def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
     for number, recipe in enumerate(wanted, 1):
         try:
             return _make(recipe, place, passed_over, say)
-        except _Unusable as error:
+        except Unusable as error:
             if number == len(wanted):
                 raise
             passed_over.append(f"{recipe.package}: {error.what}")
@@ -120,9 +99,9 @@ def _make(wanted: Recipe, place: Path, passed_over: Sequence[str], say: Callable
     for reason in passed_over:
         say(f"passed over: {reason}")
     say(f"installing the runtime {wanted.name} ({wanted.kind}) once, {wanted.cost}, in {place}")
-    part = home / f"{_PART}{os.getpid()}-{wanted.name}"
+    part = home / f"{PART}{os.getpid()}-{wanted.name}"
     try:
-        _install(wanted, part)
+        install(wanted, part, home)
         about = msgspec.structs.replace(_described(wanted, part, place), passed_over=tuple(passed_over))
         (part / ABOUT).write_bytes(msgspec.json.encode(about))
         # Another ortune may have been first. Its own is as good, and may be in use by now: it stays.
@@ -186,7 +165,7 @@ def _discard(place: Path) -> None:
 
 def _sweep(home: Path) -> None:
     """Remove unfinished folders of processes that have ended."""
-    for left in (*home.glob(f"{_PART}*"), *home.glob(f"{_GONE}*")):
+    for left in (*home.glob(f"{PART}*"), *home.glob(f"{_GONE}*")):
         owner = left.name.split("-")[1]
         if not owner.isdigit() or not psutil.pid_exists(int(owner)):
             shutil.rmtree(left, ignore_errors=True)
@@ -205,82 +184,6 @@ def _read(place: Path) -> MadeRuntime | None:
     return msgspec.structs.replace(about, runtime=msgspec.structs.replace(about.runtime, python=python))
 
 
-def _install(wanted: Recipe, part: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED}
-    # uv waits ten seconds for a connection, whatever it waits for an answer.
-    waits = dict.fromkeys(("UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT"), str(_SILENCE_S))
-    environment = {**waits, "UV_HTTP_RETRIES": "1", **environment}
-    uv = launcher.program("uv")
-    alone = () if wanted.converter else ("--no-deps",)
-    wheels = ["--only-binary", ":all:", *alone, *wanted.requirements]
-    if uv:
-        _run(wanted, [uv, "venv", "--quiet", "--python", sys.executable, str(part)], environment)
-        python = interpreter(str(part))
-        _run(wanted, [uv, "pip", "install", "--python", python, *wheels], environment)
-        return
-    ours = _pip_installs_for_others()
-    _run(
-        wanted,
-        [sys.executable, "-I", "-m", "venv", *(["--without-pip"] if ours else []), str(part)],
-        environment,
-    )
-    python = interpreter(str(part))
-    pip = [sys.executable, "-m", "pip", "--python", python] if ours else [python, "-I", "-m", "pip"]
-    pip += ["--no-input", "--disable-pip-version-check"]
-    patience = [] if "PIP_DEFAULT_TIMEOUT" in environment else ["--timeout", str(_SILENCE_S)]
-    _run(
-        wanted, [*pip, "install", "--retries", "1", *patience, "--progress-bar", "off", *wheels], environment
-    )
-    if not ours and not wanted.converter:
-        _run(wanted, [*pip, "uninstall", "--yes", "--quiet", "setuptools", "pip"], environment)
-
-
-def _pip_installs_for_others() -> bool:
-    """Return whether this environment's pip supports another interpreter, which then needs no pip itself."""
-    try:
-        major, minor = importlib.metadata.version("pip").split(".")[:2]
-        return (int(major), int(minor)) >= (22, 3)
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return False
-
-
-def _run(wanted: Recipe, command: list[str], environment: Mapping[str, str]) -> None:
-    """Run one step in ortune's folder, since uv reads settings, including an index, from a surrounding project."""
-    try:
-        done = launcher.run(command, limit_s=_INSTALL_S, environment=environment, folder=folder())
-    except OSError as error:
-        raise _failed(wanted, str(error)) from error
-    if done.code != 0:
-        raise _failed(wanted, (done.output + b"\n" + done.log).decode("utf-8", "replace"))
-
-
-def _failed(wanted: Recipe, output: str) -> RuntimeNotFound:
-    where = f"--runtime {wanted.name}"
-    system = f"Python {sys.version_info.major}.{sys.version_info.minor} on {sysconfig.get_platform()}"
-    if _NO_NETWORK.search(output):
-        return RuntimeNotFound(
-            "it is not installed yet, and the package index is unreachable",
-            where=where,
-            do=f"run ortune runtime add {wanted.name} once with network access",
-        )
-    if _NO_SUCH.search(output):
-        return _Unusable(
-            f"the package index has no {wanted.package}=={wanted.version} for {system}",
-            where=where,
-            do=f"pip index versions {wanted.package} lists the available versions",
-        )
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")] or lines[-1:] or ["no message"]
-    do = "fix that, and try again"
-    if "space" in output.lower():
-        do = "free space, and try again"
-    elif "venv" in output or "ensurepip" in output:
-        do = "install uv or python3-venv, and try again"
-    return RuntimeNotFound(
-        f"installation failed: {errors[-1]}", where=where, do=f"{do}: ortune runtime add {wanted.name}"
-    )
-
-
 def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
     """Return the description of an environment after checking that it works."""
     probed = _converter(wanted, part) if wanted.converter else probe(str(part))
@@ -295,7 +198,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         answer = try_provider(probed.python, provider.name, dict(provider.needs))
         if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
-            raise _Unusable(
+            raise Unusable(
                 f"it was installed but {provider.name} is not usable: {why}", where=f"--runtime {wanted.name}"
             )
         emulated = provider.emulated_by(answer.devices)
@@ -312,9 +215,7 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     if ended.code != 0:
         lines = ended.log.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in reversed(lines) if line.strip()), "it exited without a message")
-        raise _Unusable(
-            f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}"
-        )
+        raise Unusable(f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}")
     version = ended.output.decode("utf-8", "replace").split()[-1]
     return Runtime(python=python, python_version=version, origin="made")
 

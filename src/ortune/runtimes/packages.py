@@ -34,6 +34,8 @@ RELEASES = ("1.32.0", "1.31.1", "1.30.0", "1.29.0", "1.28.0", "1.27.0")
 """The newest patch of the last minor releases at the time of writing, newest first."""
 
 NUMPY, OLD_NUMPY = "numpy<3", "numpy<2"
+AT = "@"
+"""Separator of a release and the script of the machine that it is sent to: ``onnxruntime==1.31.1@./on-board``."""
 LOCAL = "+local"
 """Suffix of the name of a runtime that was made from the user's wheel."""
 
@@ -131,6 +133,27 @@ def recipes(name: str) -> tuple[Recipe, ...]:
     if match[3]:  # made once from a wheel, which no index has
         recipe = replace(recipe, requirements=(name, *recipe.requirements[1:]))
     return (recipe,)
+
+
+def sendable(name: str) -> Recipe | None:
+    """Return the recipe of a release or a wheel, which can be sent to another machine; None for all other names."""
+    found = recipes(name)
+    if len(found) != 1 or found[0].provider or found[0].converter or found[0].name == nncf.NNCF:
+        return None
+    return found[0]
+
+
+def placed(script: str, release: str | None) -> str:
+    """Return the value of ``--runtime`` for another machine, with a release that is sent there if one is named."""
+    return f"{release}{AT}{script}" if release else script
+
+
+def split_placed(named: str) -> tuple[str, str]:
+    """Return the release and the script of ``RELEASE@SCRIPT``; ("", "") for anything else."""
+    for place, letter in enumerate(named):
+        if letter == AT and sendable(named[:place]) is not None:
+            return named[:place], named[place + 1 :]
+    return "", ""
 
 
 def require_recipes(name: str) -> tuple[Recipe, ...]:

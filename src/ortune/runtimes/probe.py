@@ -101,20 +101,18 @@ class ProbeReport(Record, frozen=True, kw_only=True):
     log: str = ""
 
 
-def ask(
-    python: str, task: Literal["look", "use", "absent"], argument: str = "", timeout_s: float = _TIMEOUT_S
-) -> ProbeReport:
-    """Run one task of the probe script under an interpreter.
+ProbeTask = Literal["look", "use", "absent"]
+"""Tasks of the probe script.
 
-    Args:
-        python: The interpreter.
-        task: "look": report what is installed, as in ``look``. "use": create a session with a provider, as in ``use``.
-            "absent": find missing shared libraries, as in ``missing_libraries``.
-        argument: Argument of the task.
-        timeout_s: The process is ended after this many seconds.
-    """
+"look": report what is installed, as in ``look``. "use": create a session with a provider, as in ``use``. "absent": find
+missing shared libraries, as in ``missing_libraries``.
+"""
+
+
+def script(task: ProbeTask, argument: str = "") -> bytes:
+    """Return the program that does one task and prints the facts for ``report``."""
     package = importlib.resources.files("ortune")
-    script = _BOOTSTRAP.format(
+    text = _BOOTSTRAP.format(
         oldest=OLDEST_PYTHON,
         marker=MARKER,
         source=package.joinpath("runtimes", "probe_script.py").read_text("utf-8"),
@@ -122,14 +120,26 @@ def ask(
         task=task,
         argument=argument,
     )
+    return text.encode("ascii")
+
+
+def ask(python: str, task: ProbeTask, argument: str = "", timeout_s: float = _TIMEOUT_S) -> ProbeReport:
+    """Run one task of the probe script under an interpreter.
+
+    Args:
+        python: The interpreter.
+        task: The task.
+        argument: Argument of the task.
+        timeout_s: The process is ended after this many seconds.
+    """
     try:
         done = launcher.run(
-            [python, "-"], limit_s=timeout_s, stdin=script.encode("ascii"), environment=clean_environment()
+            [python, "-"], limit_s=timeout_s, stdin=script(task, argument), environment=clean_environment()
         )
     except OSError as error:
         return ProbeReport(ended=f"cannot be started: {error.strerror or error}")
     ended = f"gave no answer within {timeout_s:g} s" if done.code is None else _ending(done.code)
-    return _answer(done.output, done.log, ended)
+    return report(done.output, done.log, ended)
 
 
 def examine(python: str) -> ProbeReport:
@@ -159,7 +169,14 @@ def missing_libraries(python: str, names: Sequence[str], timeout_s: float = 60.0
     return ask(python, "absent", json.dumps(list(names)), timeout_s).not_found
 
 
-def _answer(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
+def report(stdout: bytes, stderr: bytes, ended: str) -> ProbeReport:
+    """Return the facts that a process of the probe script printed.
+
+    Args:
+        stdout: Its output.
+        stderr: Its log.
+        ended: How it ended, in words, for one that did not come to its own end.
+    """
     facts: dict[str, Any] = {}
     for line in stdout.decode("utf-8", errors="replace").splitlines():
         if line.startswith(MARKER):

@@ -50,24 +50,25 @@ def find_runtime(python: str | None = None) -> Runtime:
     """
     if python is not None:
         place = SearchedPlace(origin="--runtime", named=python, python=interpreter(python))
-        runtime = _probe_place(place)
+        runtime = probe_place(place)
         if runtime.error:
             raise RuntimeNotFound(runtime.error, where=f"--runtime {python}", do=_do(runtime))
         return runtime
     host = assigned_host.assigned.get()
     if host is not None:
-        runtime = _probe_place(SearchedPlace(origin="--on", named=host.python, python=host.python))
+        runtime = probe_place(SearchedPlace(origin="--on", named=host.python, python=host.python))
         if runtime.error:
             assigned_host.require_alive()
             raise RuntimeNotFound(
                 runtime.error,
                 where=host.python,
-                do="install onnxruntime and numpy for the Python of Ray there",
+                do="install onnxruntime and numpy for the Python of Ray there, or have a release sent: "
+                "--runtime onnxruntime==VERSION",
             )
         return runtime
     looked: list[Runtime] = []
     for place in places():
-        runtime = _probe_place(place)
+        runtime = probe_place(place)
         if not runtime.error:
             return runtime
         looked.append(runtime)
@@ -80,7 +81,7 @@ def find_runtime(python: str | None = None) -> Runtime:
 
 def all_runtimes() -> list[Runtime]:
     """Return the runtime of every place that ``find_runtime`` looks at, once each, usable or with its error."""
-    return [_probe_place(place) for place in places()]
+    return [probe_place(place) for place in places()]
 
 
 def not_started(looked: Iterable[Runtime]) -> str:
@@ -97,7 +98,7 @@ def probe(python: str) -> Runtime:
     Args:
         python: The interpreter, a virtual environment's folder, or a command on the path.
     """
-    return _probe_place(SearchedPlace(origin="", named=python, python=interpreter(python)))
+    return probe_place(SearchedPlace(origin="", named=python, python=interpreter(python)))
 
 
 def describe(runtime: Runtime, folder: Path | None = None) -> str:
@@ -113,7 +114,7 @@ def describe(runtime: Runtime, folder: Path | None = None) -> str:
     base = folder or Path.cwd()
     label = shown.relative_to(base) if shown.is_relative_to(base) and shown != base else shown
     build = ", ".join([runtime.native, *runtime.plugins.values()])
-    words = build if runtime.name else f"{label} ({build})"
+    words = build if runtime.name and runtime.host is None else f"{label} ({build})"
     own = runtime.ort_web_dist or runtime.node is not None
     return f"{runtime.build}, beside it {words}" if own else words
 
@@ -160,11 +161,16 @@ def _identity(python: str) -> tuple[str, str]:
     return os.path.realpath(path.parent), os.path.realpath(path)
 
 
-def _probe_place(place: SearchedPlace) -> Runtime:
+def probe_place(place: SearchedPlace) -> Runtime:
+    """Start the interpreter of a place once and return its ONNX Runtime; ``error`` is the reason if none is usable."""
     if not place.python:
         what = "holds no Python interpreter" if Path(place.named).is_dir() else "is not a Python interpreter"
         return Runtime(python=place.named, origin=place.origin, error=f"{place.named} {what}")
-    look = ask_look(place.python)
+    return described(place, ask_look(place.python))
+
+
+def described(place: SearchedPlace, look: ProbeReport) -> Runtime:
+    """Return the runtime of a place from what its interpreter reported."""
     elsewhere = look.elsewhere
     return Runtime(
         python=place.python,

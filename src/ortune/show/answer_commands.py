@@ -242,7 +242,7 @@ def compare_line(
     if a.runtime.source is not None or b.runtime.source is not None:
         for letter, side in (("a", a), ("b", b)):
             words += [f"--{letter}-runtime", _named(side.runtime)] if _was_named(side.runtime) else []
-    elif a.runtime.python != b.runtime.python:
+    elif _named(a.runtime) != _named(b.runtime):
         # For a bundle, A's runtime is found again as before.
         words += ["--a-runtime", _named(a.runtime)] if not bundle or _was_named(a.runtime) else []
         words += ["--b-runtime", _named(b.runtime)]

@@ -114,6 +114,7 @@ class Table:
         notes: Sentences below the table.
         dense: Whether columns are closer together, because there are many.
         sortable: Whether a page can sort it by a clicked head, and shows only ten rows at first.
+        linked: Whether the heads have links that sort it on a page without a script.
     """
 
     columns: tuple[Column, ...]
@@ -123,6 +124,7 @@ class Table:
     notes: tuple[str, ...] = ()
     dense: bool = False
     sortable: bool = False
+    linked: bool = False
 
     def heads(self) -> tuple[str, list[str]]:
         """Return the title above the table, and the heads; all heads are "" for a table without heads."""
@@ -280,6 +282,7 @@ def table(
     notes: Iterable[str] = (),
     dense: bool = False,
     sortable: bool = False,
+    linked: bool = False,
 ) -> Table:
     """Return a table with the fields of ``Table``; strings in rows become plain cells."""
     return Table(
@@ -290,6 +293,7 @@ def table(
         notes=tuple(notes),
         dense=dense,
         sortable=sortable,
+        linked=linked,
     )
 
 

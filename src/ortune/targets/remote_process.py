@@ -28,7 +28,7 @@ from ortune.runtimes.environment import clean_environment
 _FOLDER = "//ortune-relay//"
 """Placeholder for the remote folder in messages, as ``worker/relay.py`` has it."""
 _OUTPUT = "output"
-_PROGRAM = "ortune-worker.pyz"
+_PROGRAM, _PACKAGES = "ortune-worker.pyz", "packages.zip"
 _CHUNK = 1 << 20
 MOST_BACK_BYTES = 8 << 30
 """Limit in bytes of all files that one process sends back: outputs, a profile, a converted model."""
@@ -97,13 +97,16 @@ class RemoteChild(launcher.Child):
         self._back_files: set[Path] = set()
         threading.Thread(target=self._receive, args=(super().lines(),), daemon=True).start()
 
-    def begin(self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str]) -> None:
+    def begin(
+        self, program: bytes, arguments: Sequence[str], variables: Mapping[str, str], packed: str = ""
+    ) -> None:
         """Start the worker on the other machine.
 
         Args:
             program: The worker's zipapp.
             arguments: Arguments of its command line.
             variables: Environment variables to add.
+            packed: Archive of packages that it imports before those of the interpreter; "" for none.
 
         Raises:
             RelayLost: There is no Python on the other machine, or it does not answer.
@@ -113,7 +116,15 @@ class RemoteChild(launcher.Child):
         self.send(f'exec(__import__("base64").b64decode("{text}"))\n'.encode())
         self._answer("ready")
         self._carry(program, _PROGRAM)
-        self._tell("start", program=_PROGRAM, arguments=list(arguments), environment=dict(variables))
+        if packed:
+            self._carry(Path(packed), _PACKAGES)
+        self._tell(
+            "start",
+            program=_PROGRAM,
+            arguments=list(arguments),
+            environment=dict(variables),
+            packages=_PACKAGES if packed else "",
+        )
 
     def with_remote_paths(self, request: TrialRequest | ToolRequest) -> TrialRequest | ToolRequest:
         """Send the files of a request; return the request with the remote paths.

@@ -114,7 +114,7 @@ class Worker:
                 return
         if isinstance(self.child, RemoteChild):
             try:
-                self.child.begin(worker_bytes(), arguments, variables(settings))
+                self.child.begin(worker_bytes(), arguments, variables(settings), self.runtime.packed)
             except RelayLost as error:
                 self.end = self.error("no-runtime", f"{self.runtime.python} {error}")
                 self.close()

@@ -19,12 +19,14 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from typing import IO, Any, Dict, Optional
 
 FOLDER = "//ortune-relay//"
 """Placeholder for the folder of this machine in messages."""
 OUTPUT = "output"
 """Folder of the worker's output, which is sent back at its end."""
+UNPACKED = ".packages"
 KEPT_S = 86_400
 """Files are cached by content between trials, and removed if they are not used for so long."""
 CHUNK = 1 << 20
@@ -44,13 +46,14 @@ class Relay:
         self.folder = tempfile.mkdtemp(prefix="ortune-")
         self.kept = cache_folder() or os.path.join(self.folder, "kept")
         self.worker: Optional["subprocess.Popen[bytes]"] = None
+        self._digests: Dict[str, str] = {}
         self._busy = threading.RLock()  # while a command is carried out, nothing is removed
 
     def listen(self) -> None:
         """Carry out ortune's commands until the end of stdin."""
         for name in _old(self.kept):
             with contextlib.suppress(OSError):
-                os.remove(name)
+                shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)
         _write(b"\n")  # the console has left its prompt on the line
         say(relay="ready")
         for line in sys.stdin.buffer:
@@ -91,6 +94,7 @@ class Relay:
             shutil.move(part, content + str(os.getpid()))  # perhaps from another file system
             os.replace(content + str(os.getpid()), content)
         os.utime(content)
+        self._digests[place] = command["sha256"]
         os.makedirs(os.path.dirname(place), exist_ok=True)
         try:
             os.link(content, place)
@@ -112,15 +116,33 @@ class Relay:
     def _start(self, command: Dict[str, Any]) -> None:
         work = self._path("work")
         os.makedirs(work)
+        environment = dict(os.environ, **command["environment"])
+        if command.get("packages"):
+            paths = [self._unpacked(self._path(command["packages"])), environment.get("PYTHONPATH", "")]
+            environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         self.worker = subprocess.Popen(
             [sys.executable, self._path(command["program"]), *command["arguments"]],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=work,
-            env=dict(os.environ, **command["environment"]),
+            env=environment,
             start_new_session=True,
         )
         threading.Thread(target=self._hand_on, args=(self.worker,), daemon=True).start()
+
+    def _unpacked(self, archive: str) -> str:
+        """Return the folder with the content of a received archive, which is cached as files are."""
+        folder = os.path.join(self.kept, self._digests[archive] + UNPACKED)
+        if not os.path.isdir(folder):
+            part = tempfile.mkdtemp(prefix=UNPACKED, dir=self.kept)
+            with zipfile.ZipFile(archive) as content:
+                content.extractall(part)
+            try:
+                os.rename(part, folder)
+            except OSError:  # another relay was first
+                shutil.rmtree(part, ignore_errors=True)
+        os.utime(folder)
+        return folder
 
     def _tell_worker(self, line: bytes) -> None:
         assert self.worker is not None and self.worker.stdin is not None

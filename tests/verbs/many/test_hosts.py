@@ -19,6 +19,7 @@ from ortune.errors import UsageError
 from ortune.verbs._many.batch import batch
 from ortune.verbs._shared.hosts import HostOption, parse
 from ortune.verbs.bench.options import Options as BenchOptions
+from ortune.verbs.compare.options import Options as CompareOptions
 from within import program
 
 
@@ -54,6 +55,24 @@ def test_each_model_is_run_on_all_hosts_before_the_next(tmp_path: Path) -> None:
     assert none is None
 
 
+def test_a_release_is_sent_to_each_host(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "m.onnx"))
+    values = {"a": model, "each": True, "host": ["x=one", "y=two"], "b_runtime": "onnxruntime==1.31.1"}
+    asked, _ = batch("compare", CompareOptions, values, {"host", "b_runtime"})
+    assert asked is not None
+    there = asked.of(model, "y")
+    assert (there["runtime"], there["b_runtime"]) == ("two", "onnxruntime==1.31.1@two")
+    sides = CompareOptions(**there)
+    assert [sides.side(letter).runtime for letter in "ab"] == ["two", "onnxruntime==1.31.1@two"]
+    facts(asked.command(), "--b-runtime onnxruntime==1.31.1", "--host x=one --host y=two")
+    on_ray, _ = batch(
+        "bench", BenchOptions, {"model": [model], "on": "ray", "runtime": "onnxruntime==1.31.1"}, {"on"}
+    )
+    assert on_ray is not None and on_ray.of(model)["runtime"] == "onnxruntime==1.31.1"
+    one = CompareOptions(a=model, b_host="pi=./on-pi", b_runtime="onnxruntime==1.31.1")
+    assert one.side("b").runtime == "onnxruntime==1.31.1@./on-pi"
+
+
 def test_what_cannot_be_on_several_hosts_is_refused(tmp_path: Path) -> None:
     model = str(dense(tmp_path / "m.onnx"))
     for words, said in {
@@ -62,6 +81,8 @@ def test_what_cannot_be_on_several_hosts_is_refused(tmp_path: Path) -> None:
         ("tune", model, "--host", "a=x", "--host", "b=y", "--force"): ("--force", "2 bundles"),
         ("compare", model, "--b-host", "a=x", "--b-runtime", "y"): ("--b-host", "--b-runtime"),
         ("compare", model, "--b-host", "x"): ("--b-host", "NAME=SCRIPT"),
+        ("compare", "--each", model, "--b-runtime", "openvino", "--host", "a=x"): ("--b-runtime", "release"),
+        ("history", model, "--host", "a=x", "--price", "1/h"): ("--price",),
     }.items():
         code, _, err = program(words)
         assert code == 2, err

@@ -70,6 +70,7 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
         FIRST=FIRST,
         kind_of=lambda block: type(block).__name__,
         table_class=_table_class,
+        orders=_orders,
         chart=svg.chart,
         axis=svg.head,
         drawing=svg.cell,
@@ -124,5 +125,28 @@ def _table_class(block: Table) -> str:
     # On a phone, a table with sentences has no room for columns.
     sentences = ["texts"] if "text" in kinds[1:] else []
     return " ".join(
-        [*(["charts"] if "chart" in kinds else []), *sentences, *(["sortable"] if block.sortable else [])]
+        [
+            *(["charts"] if "chart" in kinds else []),
+            *sentences,
+            *(["sortable"] if block.sortable else []),
+            *(["linked"] if block.linked else []),
+        ]
     )
+
+
+def _orders(block: Table) -> list[str]:
+    """Return the style of each row of a table with links: its place if a column sorts the table up, and down.
+
+    Rows without a value are last in both directions.
+    """
+    places: list[list[str]] = [[] for _ in block.rows]
+    for number in range(len(block.columns)):
+        cells = [row[number] for row in block.rows]
+        numbers = any(cell.order is not None for cell in cells)
+        known = [i for i, cell in enumerate(cells) if cell.order is not None or not numbers]
+        missing = [i for i in range(len(cells)) if i not in set(known)]
+        known.sort(key=lambda i: (cells[i].order or 0.0, cells[i].text))
+        for way, ordered in (("u", known), ("d", known[::-1])):
+            for place, i in enumerate([*ordered, *missing]):
+                places[i].append(f"--{way}{number + 1}: {place}")
+    return ["; ".join(each) for each in places]

@@ -13,6 +13,7 @@ from ortune.durations import as_option
 from ortune.errors import UsageError
 from ortune.printable import operand
 from ortune.records import Configured
+from ortune.runtimes.packages import placed, sendable
 from ortune.show.verb_modules import module_of
 from ortune.verbs._many.best import Prices
 from ortune.verbs._many.best import parse as parse_prices
@@ -85,7 +86,7 @@ class ModelBatch:
         return module_of(self.verb, "options").Options
 
     def of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
-        """Return the option values of one run, by name; on a host, its script is the runtime.
+        """Return the option values of one run, by name; on a host, its script is the runtime, with a named release.
 
         Args:
             model: The model of the run.
@@ -95,10 +96,14 @@ class ModelBatch:
         kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
         there: dict[str, Any] = {}
         for one in self.hosts:
-            if one.name == host:
-                there = (
-                    {"runtime": one.script} if one.script else {"hosts": (one.labels,) if one.labels else ()}
-                )
+            if one.name == host and not one.script:
+                there = {"hosts": (one.labels,) if one.labels else ()}
+            elif one.name == host:
+                releases = {option: kept[option] for option in _runtimes(kept)}
+                there = {
+                    option: placed(one.script, text)
+                    for option, text in ({"runtime": None} | releases).items()
+                }
         return kept | {self.argument: model} | there | changes
 
     def template(self) -> Any:
@@ -128,12 +133,13 @@ class ModelBatch:
                 where="--output",
                 do="omit it; each model is locked in MODEL.lock.json",
             )
-        if (self.hosts or self.on_cluster) and self.values.get("runtime") is not None:
-            raise UsageError(
-                "each host has a runtime of its own",
-                where="--runtime",
-                do="omit it, or name it in the script of --host; hosts of a cluster have the Python of Ray",
-            )
+        for option, text in _runtimes(self.values).items() if self.hosts or self.on_cluster else ():
+            if sendable(text) is None:
+                raise UsageError(
+                    "each host has a runtime of its own; only a release or a wheel can be sent there",
+                    where=f"--{option.replace('_', '-')} {text}",
+                    do="pass a release such as onnxruntime==1.31.1, or omit it",
+                )
         if self.values.get("force") and self.values.get("bundle", True):
             self._require_other_names()
         changes = {} if each is None else {"budget": each}
@@ -230,6 +236,12 @@ def batch(
         configure=configure,
     )
     return given, asked
+
+
+def _runtimes(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the runtimes that were passed, by option: that of all sides, and those of single sides."""
+    found = {name: value for name, value in values.items() if name == "runtime" or name.endswith("_runtime")}
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:

@@ -217,8 +217,8 @@ class Fleet:
         host = known
         waiting, host.runs, host.number = host.runs, None, 0
         self._n_running -= waiting is not None
-        if isinstance(event, LostHost) or isinstance(event.answer, HostLost):
-            why = event.why if isinstance(event, LostHost) else str(event.answer)
+        why = _why_lost(event)
+        if isinstance(event, LostHost) or why:
             watcher.say(words.host_lost(event.host, why))
             self._remove(event.host)
             if waiting is not None:
@@ -288,6 +288,13 @@ class Fleet:
             return Step(what=what)
         left_s = elapsed_s / self._n_done * (total - self._n_done)
         return Step(what=what, done_ratio=self._n_done / total, left_s=left_s)
+
+
+def _why_lost(event: LostHost | JobEnded) -> str:
+    """Return why a host was lost; "" if it was not."""
+    if isinstance(event, LostHost):
+        return event.why
+    return event.answer.what if isinstance(event.answer, HostLost) else ""
 
 
 def _is_invalid(answer: Envelope[Any] | OrtuneError) -> bool:

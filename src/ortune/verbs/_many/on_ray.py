@@ -16,12 +16,13 @@ from ortune.cluster.ray_host import RayHost
 from ortune.errors import Interrupted, OrtuneError, UsageError
 from ortune.measuring.watcher import Watcher
 from ortune.records import Runtime
-from ortune.runtimes.runtimes import find_runtime
+from ortune.targets.named_runtimes import find
 from ortune.verbs._many import words
 from ortune.verbs._many.batch import ModelBatch
 from ortune.verbs._many.executor import Done, Job, run_one
 from ortune.verbs._many.fleet import Event, Fleet, HostJoined, JobEnded, LostHost
 from ortune.verbs._shared.hosts import HostOption, address, labels
+from ortune.verbs._shared.spelling import named
 
 LOOK_S = 5.0
 """Seconds between two reads of the list of nodes."""
@@ -51,7 +52,8 @@ def fleet(batch: ModelBatch, watcher: Watcher) -> Iterator[tuple[ModelBatch, Fle
         UsageError: There is no such cluster, it has no usable host, or a selection matches none.
     """
     with joined(address(str(batch.values["on"]))) as cluster:
-        hosts = RayHosts(cluster, tuple(batch.values.get("hosts") or ()), watcher)
+        runtime = named(batch.values.get("runtime"))
+        hosts = RayHosts(cluster, tuple(batch.values.get("hosts") or ()), runtime, watcher)
         try:
             kinds = hosts.kinds()
             watcher.say(
@@ -68,11 +70,14 @@ class RayHosts:
     Args:
         cluster: The cluster.
         selections: Values of ``--hosts``; () for all hosts.
+        runtime: Release that is sent to each host; None for the ONNX Runtime that is there.
         watcher: Receives sentences about hosts.
     """
 
-    def __init__(self, cluster: RayCluster, selections: tuple[str, ...], watcher: Watcher) -> None:
-        self._cluster, self._watcher = cluster, watcher
+    def __init__(
+        self, cluster: RayCluster, selections: tuple[str, ...], runtime: str | None, watcher: Watcher
+    ) -> None:
+        self._cluster, self._runtime, self._watcher = cluster, runtime, watcher
         self._selections = {text: labels(text) for text in selections} or {"": {}}
         self._kinds: dict[tuple[str, str], str] = {}  # by selection and machine
         self._nodes: dict[str, RayHost] = {}  # by the identifier in Ray
@@ -220,17 +225,23 @@ class RayHosts:
         assigned_host.assigned.set(host)
         try:
             niceness = host.niceness()
-            self._came.put(_Ready(host=host, found=find_runtime(), niceness=niceness))
+            self._came.put(_Ready(host=host, found=find(self._runtime, self._say_later), niceness=niceness))
         except OrtuneError as error:
             if isinstance(error, HostLost):
-                error.do = words.MAY_BE_IN_USE
+                error.do = error.do or words.MAY_BE_IN_USE
             self._came.put(_Ready(host=host, found=error))
+
+    def _say_later(self, sentence: str) -> None:
+        """Queue a sentence of a thread for the caller's thread."""
+        self._came.put(partial(self._watcher.say, sentence))
 
     def _next_ready(self) -> _Ready:
         while True:
             came = self._came.get()
             if isinstance(came, _Ready):
                 return came
+            if callable(came):
+                came()
 
     def _take(self, ready: _Ready) -> None:
         """Use a host that joined later if its kind was there at the start; otherwise release it."""

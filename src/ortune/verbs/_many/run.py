@@ -295,7 +295,8 @@ def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
 def _placed(row: ModelRow, answered: Envelope[Any]) -> ModelRow:
     """Return a row with the machine and the ONNX Runtime of its host; "" if the document has none."""
     side = getattr(answered.result, "side", None) or getattr(answered.result, "base", None)
-    runtime = side.runtime.build if side is not None else ""
+    builds = [one.runtime.build for one in (side, getattr(answered.result, "new", None)) if one is not None]
+    runtime = many_words.builds(builds)
     machine = many_words.machine(answered.host) if answered.host is not None else ""
     return msgspec.structs.replace(row, machine=machine, runtime=runtime)
 

@@ -69,6 +69,11 @@ def machine(host: Host) -> str:
     return f"{visible(host.cpu)}, {count(host.effective_cpus, 'CPU')}"
 
 
+def builds(names: Sequence[str]) -> str:
+    """Return the builds of ONNX Runtime of both sides as text; one name if they are equal, "" for none."""
+    return " against ".join(dict.fromkeys(names))
+
+
 def fleet(done: int, total: int, running: Sequence[tuple[str, str]]) -> str:
     """Return the progress line: the number of finished runs, and the running models with their hosts."""
     shown = [f"{what} ({where})" for what, where in running[:SHOWN]]
@@ -135,14 +140,24 @@ _ASIDE = {
 
 def headline(result: ManyResult) -> str:
     """Return the headline: the number of models for each answer, the most important first."""
-    n, hosts = len(result.models), len({row.host for row in result.models if row.host})
     alarms = sum(row.alarm for row in result.models)
     said = [f"{alarms} with wrong or different outputs"] if alarms else []
     counts = Counter(_verdict(row) for row in result.models)
     for name in sorted(counts, key=lambda name: (name not in PROVEN, -counts[name], name)):
         said.append(f"{counts[name]} {name}")
-    n_models = len({row.path for row in result.models}) if hosts else n
-    return f"{models(n_models, hosts, kinds=bool(result.on))}: {', '.join(said)}"
+    return f"{_counted_models(result)}: {', '.join(said)}"
+
+
+def _n_models(result: ManyResult) -> int:
+    """Return the number of models; with hosts, a model has a row for each."""
+    hosts = any(row.host for row in result.models)
+    return len({row.path for row in result.models}) if hosts else len(result.models)
+
+
+def _counted_models(result: ManyResult) -> str:
+    """Return the number of models, and of their hosts or kinds of hosts, as text."""
+    hosts = len({row.host for row in result.models if row.host})
+    return models(_n_models(result), hosts, kinds=bool(result.on))
 
 
 def document(envelope: Envelope[ManyResult]) -> Document:
@@ -155,8 +170,12 @@ def document(envelope: Envelope[ManyResult]) -> Document:
     files = [f"{kind}: {file}" for kind, file in result.exports.items()]
     bundles = [(Path(row.path).name, row.bundle) for row in result.models if row.bundle]
     return Document(
-        title=f"ortune {result.verb}: {count(len(result.models), 'model')}",
-        head=Head(large=str(len(result.models)), unit=f"models: ortune {result.verb}", tone=tone),
+        title=f"ortune {result.verb}: {_counted_models(result)}",
+        head=Head(
+            large=str(_n_models(result)),
+            unit=f"{_counted_models(result).partition(' ')[2]}: ortune {result.verb}",
+            tone=tone,
+        ),
         blocks=[
             *stopped(envelope),
             Line(headline(result), tone),
@@ -216,7 +235,10 @@ def _table(result: ManyResult, folder: Path) -> Table:
     columns += [Column("needs", "text")] if needs else []
     columns += [Column("remarks", "text")] if remarks else []
     return table(
-        columns, (_cells(row, names, folder, needs=needs, remarks=remarks) for row in rows), dense=True
+        columns,
+        (_cells(row, names, folder, needs=needs, remarks=remarks) for row in rows),
+        dense=True,
+        linked=len(rows) > 1,
     )
 
 

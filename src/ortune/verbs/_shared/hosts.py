@@ -81,10 +81,16 @@ def labels(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostOptions(EachModelOptions):
-    """Options of a measurement that may run on several machines."""
+class HostSelection(EachModelOptions):
+    """Options of a command that may run on several machines."""
 
     host: Hosts = ()
     on: On = None
     hosts: HostLabels = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostOptions(HostSelection):
+    """Options of a measurement that may run on several machines with a price."""
+
     price: Prices = ()

@@ -120,13 +120,20 @@ class TwoSides(_Named):
         """Machines of the sides that have one, by letter.
 
         Raises:
-            UsageError: A value is not ``NAME=SCRIPT``, or the side also names a runtime.
+            UsageError: A value is not ``NAME=SCRIPT``, or the side also names an interpreter.
         """
+        from ortune.runtimes.packages import sendable
+
         hosts = {}
         for letter in LETTERS:
             text, flag = getattr(self, f"{letter}_host", None), f"--{letter}-host"
-            if text and getattr(self, f"{letter}_runtime"):
-                raise UsageError("a host has a runtime of its own", where=flag, do=f"omit --{letter}-runtime")
+            own = named(getattr(self, f"{letter}_runtime"))
+            if text and own is not None and sendable(own) is None:
+                raise UsageError(
+                    "a host has a runtime of its own; only a release or a wheel can be sent there",
+                    where=flag,
+                    do=f"omit --{letter}-runtime, or pass a release",
+                )
             if text:
                 (hosts[letter],) = parse_hosts([text], flag)
         return hosts
@@ -143,9 +150,10 @@ class TwoSides(_Named):
     def side(self, letter: str) -> SideText:
         """Return one side as the user wrote it."""
         from ortune.measuring.sides import SideText
+        from ortune.runtimes.packages import placed
 
         place = LETTERS.index(letter)
-        host = self.machines.get(letter)
+        host, own = self.machines.get(letter), named(getattr(self, f"{letter}_runtime"))
         text = self.positions[place] if place < len(self.positions) else None
         if text is None and self._is_bundle:
             text = self.a
@@ -154,7 +162,7 @@ class TwoSides(_Named):
             settings=tuple(getattr(self, f"{letter}_set")),
             option=f"--{letter}-set",
             rewrites=[*self.rewrite, *getattr(self, f"{letter}_rewrite")],
-            runtime=host.script if host else named(getattr(self, f"{letter}_runtime")) or named(self.runtime),
+            runtime=placed(host.script, own) if host else own or named(self.runtime),
             target=getattr(self, f"{letter}_target"),
             ort_web=getattr(self, f"{letter}_ort_web"),
         )

@@ -34,6 +34,7 @@ from ortune.search.phases import AFTER_SHARE
 from ortune.search.sequential import Sequential
 from ortune.search.waiting import quiet_cpus, waiting_of
 from ortune.stats import detect, intervals
+from ortune.targets import named_runtimes
 from ortune.targets.inventory import report
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
@@ -70,7 +71,9 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     """Return the inventory, then noise and peaks if they can be measured."""
     watch = opened.watch
-    environments = [made.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
+    environments = (
+        [named_runtimes.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
+    )
     reports = tuple(report(r, o.in_browser) for r in environments)
     usable = next((r for r in environments if not r.error), None)
     if usable is not None:

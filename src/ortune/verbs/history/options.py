@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from ortune.errors import UsageError
 from ortune.objectives import OBJECTIVES, OF_MEMORY, HistoryObjective
 from ortune.verbs._shared.common import Budget, Settings, Tolerance
-from ortune.verbs._shared.groups import EachModelOptions, ResumeOptions, with_tolerance
+from ortune.verbs._shared.groups import ResumeOptions, with_tolerance
+from ortune.verbs._shared.hosts import HostSelection
 from ortune.verbs._shared.spelling import MODEL, RUN, AnyPath, Argument, Option
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ EXAMPLE = 'ortune.history("model.onnx", release=["1.27.0", "1.32.0"]).result.row
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(EachModelOptions, ResumeOptions):
+class Options(HostSelection, ResumeOptions):
     """Which release of ONNX Runtime made this model faster or slower here?
 
     Runs the last six releases in the same blocks, each in its own cached environment, and reports the release where
@@ -43,6 +44,15 @@ class Options(EachModelOptions, ResumeOptions):
         Sequence[str],
         Option("--release", "1.31.1", "A release to test instead of the last six. Pass at least two.", MODEL),
     ] = ()
+    runtime: Annotated[
+        AnyPath | None,
+        Option(
+            "--runtime",
+            "SCRIPT",
+            "Another machine, on which all releases run: a script that starts a Python there.",
+            MODEL,
+        ),
+    ] = None
     set: Settings = ()
     objective: Annotated[
         HistoryObjective,

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import msgspec
 
-from ortune.errors import MeasurementError, RuntimeNotFound
+from ortune.catalogue.providers import CPU
+from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
-from ortune.runtimes import made
+from ortune.runtimes.packages import placed
+from ortune.targets import named_runtimes
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
-from ortune.verbs._shared.spelling import command, words
+from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs.history import growth
 from ortune.verbs.history.options import Options
 from ortune.verbs.history.releases import Releases
@@ -30,8 +32,15 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
     with experiment("history", options, watch) as opened:
         with watch.clock.stopped():  # made once, and so of no budget
             runtimes, missing = _runtimes(options, watch)
-        text = SideText(text=str(options.model), runtime=f"onnxruntime=={next(iter(runtimes))}")
+        text = SideText(text=str(options.model), runtime=_named(next(iter(runtimes)), options))
         side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
+        opened.measure_at(side.runtime, side.plan)
+        if side.runtime.host is not None and options.objective == "memory-growth":
+            raise UsageError(
+                "memory over time is measured on this machine only",
+                where="--objective memory-growth",
+                do="run the command there, or pass another objective",
+            )
         with opened.measuring(side.label):
             begin_or_resume(
                 opened,
@@ -75,12 +84,18 @@ def exit_code(envelope: Envelope[HistoryResult]) -> int:
     return MeasurementError.exit_code if envelope.verdict == "invalid" else 0
 
 
+def _named(release: str, options: Options) -> str:
+    """Return the value of ``--runtime`` for a release, on the machine of the options."""
+    name, script = f"{CPU.wheel}=={release}", named(options.runtime)
+    return name if script is None else placed(script, name)
+
+
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
     """Return the available releases, newest first, installing missing ones; and why the others are missing."""
     runtimes, missing = {}, {}
     for release in options.releases:
         try:
-            runtimes[release] = made.require_installed(f"onnxruntime=={release}", watch.say).runtime
+            runtimes[release] = named_runtimes.find(_named(release, options), watch.say)
         except RuntimeNotFound as error:
             missing[release] = error.what
             watch.say(str(error))

@@ -1,0 +1,98 @@
+"""Builds of ONNX Runtime for another machine: installed for its Python here, and packed into one file to send.
+
+The other machine needs no network and no installer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ortune.errors import RuntimeNotFound, UsageError
+from ortune.records import Runtime
+from ortune.runtimes import made
+from ortune.runtimes.installing import PART, install_for
+from ortune.runtimes.packages import Recipe, sendable
+
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+"""Processor architectures with released wheels, by the name that the system has for them."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_CHUNK = 1 << 20
+_one_at_a_time = threading.Lock()
+
+
+def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
+    """Return the file with a build of ONNX Runtime and numpy for the Python of another machine, made once.
+
+    Args:
+        name: Name of a release, or path of a wheel.
+        there: The runtime of the other machine; its own ONNX Runtime is not used.
+        say: Callback for progress messages.
+
+    Raises:
+        UsageError: The build cannot be sent, or the other machine is not one with Linux.
+        RuntimeNotFound: The package index has no such build for that machine, or it cannot be installed.
+    """
+    recipe, host = sendable(name), there.host
+    assert recipe is not None and host is not None
+    machine = _MACHINES.get(host.machine.lower(), "")
+    if host.system != "Linux" or not machine:
+        raise UsageError(
+            f"{host.system} on {host.machine} is not supported: releases are sent to Linux on x86-64 and arm64 only",
+            where=f"--runtime {name}",
+            do="install it there, and omit the release",
+        )
+    python = ".".join(there.python_version.split(".")[:2])
+    place = made.folder() / "packed" / f"{_key(recipe)}-py{python}-linux-{machine}.zip"
+    with _one_at_a_time:  # hosts of a cluster are examined at the same time
+        return place if place.is_file() else _fetched(recipe, place, python, machine, say)
+
+
+def _fetched(recipe: Recipe, place: Path, python: str, machine: str, say: Callable[[str], None]) -> Path:
+    """Install a build for another machine, and write the archive with it.
+
+    Raises:
+        RuntimeNotFound: It cannot be installed or written.
+    """
+    part = place.with_name(f"{PART}{os.getpid()}-{place.stem}")
+    say(f"fetching the runtime {recipe.name} for Python {python} on {machine} once, {recipe.cost}")
+    try:
+        part.mkdir(parents=True, exist_ok=True)
+        install_for(recipe, part / "packages", python=python, machine=machine, home=made.folder())
+        _pack(part / "packages", part / "packed.zip")
+        (part / "packed.zip").replace(place)
+    except OSError as error:
+        raise RuntimeNotFound(
+            f"cannot be packed: {error.strerror}",
+            where=str(place.parent),
+            do="free space, or set XDG_CACHE_HOME",
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return place
+
+
+def _key(recipe: Recipe) -> str:
+    """Return the name of a recipe; for a wheel of the user with the digest of its content, which may change."""
+    wheel = Path(recipe.requirements[0])
+    if not wheel.is_file():
+        return recipe.name
+    with wheel.open("rb") as file:
+        return f"{recipe.name}-{hashlib.file_digest(file, 'sha256').hexdigest()[:16]}"
+
+
+def _pack(folder: Path, place: Path) -> None:
+    """Write the files of a folder to an archive; equal files give equal bytes, so each is sent once."""
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for file in sorted(folder.rglob("*")):
+            name = file.relative_to(folder).as_posix()
+            if file.is_file() and "__pycache__" not in name:
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                with archive.open(entry, "w", force_zip64=True) as packed_file, file.open("rb") as content:
+                    shutil.copyfileobj(content, packed_file, _CHUNK)
