@@ -37,7 +37,7 @@ _NO_SUCH = re.compile(
 )
 
 
-class Unusable(RuntimeNotFound):
+class UnusableBuild(RuntimeNotFound):
     """The installed runtime does not work here, but an older build may."""
 
 
@@ -159,7 +159,7 @@ def _failed(wanted: Recipe, output: str, system: str) -> RuntimeNotFound:
             do=f"run ortune runtime add {wanted.name} once with network access",
         )
     if _NO_SUCH.search(output):
-        return Unusable(
+        return UnusableBuild(
             f"the package index has no {wanted.package}=={wanted.version} for {system}",
             where=where,
             do=f"pip index versions {wanted.package} lists the available versions",

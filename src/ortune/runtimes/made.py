@@ -26,7 +26,7 @@ from ortune.records import AddableRuntime, Adoption, InstalledPackage, MadeRunti
 from ortune.runtimes import node, packages
 from ortune.runtimes.converters import CONVERTERS
 from ortune.runtimes.environment import clean_environment
-from ortune.runtimes.installing import PART, Unusable, install
+from ortune.runtimes.installing import PART, UnusableBuild, install
 from ortune.runtimes.packages import Recipe, recipes, require_recipes
 from ortune.runtimes.probe import try_provider
 from ortune.runtimes.runtimes import find_runtime, interpreter, probe
@@ -86,7 +86,7 @@ def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
     for number, recipe in enumerate(wanted, 1):
         try:
             return _make(recipe, place, passed_over, say)
-        except Unusable as error:
+        except UnusableBuild as error:
             if number == len(wanted):
                 raise
             passed_over.append(f"{recipe.package}: {error.what}")
@@ -198,7 +198,7 @@ def _described(wanted: Recipe, part: Path, place: Path) -> MadeRuntime:
         answer = try_provider(probed.python, provider.name, dict(provider.needs))
         if provider.name not in answer.session_providers:
             why = answer.error or answer.log or "the session fell back to the CPU"
-            raise Unusable(
+            raise UnusableBuild(
                 f"it was installed but {provider.name} is not usable: {why}", where=f"--runtime {wanted.name}"
             )
         emulated = provider.emulated_by(answer.devices)
@@ -215,7 +215,9 @@ def _converter(wanted: Recipe, part: Path) -> Runtime:
     if ended.code != 0:
         lines = ended.log.decode("utf-8", "replace").split("\n")
         why = next((line.strip() for line in reversed(lines) if line.strip()), "it exited without a message")
-        raise Unusable(f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}")
+        raise UnusableBuild(
+            f"it is installed but does not work: {why}", where=f"ortune runtime add {wanted.name}"
+        )
     version = ended.output.decode("utf-8", "replace").split()[-1]
     return Runtime(python=python, python_version=version, origin="made")
 
