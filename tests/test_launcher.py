@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from ortune import launcher
+from ortune import launcher, process_output
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups and shells")
 PATIENCE_S = 30.0
@@ -119,9 +119,9 @@ def test_its_whole_output_goes_to_a_file_that_is_given(tmp_path: Path) -> None:
 
 
 def test_of_much_output_the_end_is_kept() -> None:
-    text = f"head -c {launcher.OUTPUT_BYTES + 1000} /dev/zero; echo last"
+    text = f"head -c {process_output.OUTPUT_BYTES + 1000} /dev/zero; echo last"
     ended = launcher.run(shell(text), limit_s=PATIENCE_S)
-    assert len(ended.output) == launcher.OUTPUT_BYTES
+    assert len(ended.output) == process_output.OUTPUT_BYTES
     assert ended.output.endswith(b"\0last\n")
 
 
@@ -158,7 +158,7 @@ def test_a_child_that_sleeps_until_it_may_go_on() -> None:
 
 
 def test_a_line_without_end_ends_what_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launcher, "LINE_BYTES", 1000)
+    monkeypatch.setattr(process_output, "LINE_BYTES", 1000)
     child = launcher.Child(
         [sys.executable, "-c", "print('up', flush=True); print('x' * 5000, flush=True); input()"]
     )
@@ -180,7 +180,7 @@ def test_what_does_not_watch_for_ortunes_end_is_ended_by_its_guard() -> None:
     """Stopped, as between two turns: such a process notices nothing, not even that its input ends."""
     text = """
 import os, signal
-from ortune import launcher
+from ortune import launcher, process_output
 child = launcher.Child(["/bin/sh", "-c", "sleep 60 & echo $!; wait"], guarded=True)
 inner = child.lines().get()
 child.sleep(True)
@@ -216,7 +216,7 @@ while not os.path.exists(sys.argv[1]):
 def test_a_reader_ends_with_its_process_even_if_another_keeps_the_output_open(
     then: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(launcher, "_LAST_WORDS_S", 0.2)
+    monkeypatch.setattr(process_output, "LAST_WORDS_S", 0.2)
     before = set(threading.enumerate())
     child = launcher.Child([sys.executable, "-c", ESCAPED.format(then=then), str(tmp_path / "enough")])
     try:

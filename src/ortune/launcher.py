@@ -11,7 +11,6 @@ import contextlib
 import math
 import os
 import queue
-import select
 import shutil
 import signal
 import subprocess
@@ -22,12 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ortune import assigned_host, monotonic
+from ortune import assigned_host, monotonic, process_output
 
-OUTPUT_BYTES = 4 << 20
-"""Maximum bytes kept from the end of each output stream, which shows how a command ended."""
-LINE_BYTES, LINES = 128 << 20, 8
-"""Limits of line length and of queued lines, since a process may run any code and must not fill memory."""
+LINES = 8
+"""Maximum number of queued lines, since a process may run any code and must not fill memory."""
 StillRunning = subprocess.TimeoutExpired
 """Raised by a wait that ends before the process does."""
 STARTING_S = 5.0
@@ -143,7 +140,9 @@ class Child:
         """Return a queue of the lines printed from now on; None marks the end, or a line that is too long."""
         lines: queue.Queue[bytes | None] = queue.Queue(LINES)
         assert self.process.stdout is not None
-        threading.Thread(target=_pump, args=(self.process.stdout, lines, self.reader()), daemon=True).start()
+        threading.Thread(
+            target=process_output.queue_lines, args=(self.process.stdout, lines, self.reader()), daemon=True
+        ).start()
         return lines
 
     def reader(self) -> int:
@@ -303,7 +302,7 @@ def run(
     code: int | None = None
     try:
         readers = [
-            threading.Thread(target=_keep, args=(stream, text, child.reader()), daemon=True)
+            threading.Thread(target=process_output.keep_end, args=(stream, text, child.reader()), daemon=True)
             for stream, text in zip((child.process.stdout, child.process.stderr), texts, strict=True)
             if stream
         ]
@@ -318,7 +317,7 @@ def run(
     finally:
         child.end()
     for reader in readers:
-        reader.join(_LAST_WORDS_S)
+        reader.join(process_output.LAST_WORDS_S)
     return CommandResult(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
 
 
@@ -348,7 +347,6 @@ def signal_name(code: int) -> str:
 
 
 _GUARD = 'read -r _; kill -s KILL -- "-$0"'  # its stdin ends with ortune, in any case
-_LAST_WORDS_S = 1.0  # a pipe ends with its writers, unless one left the group
 _running: set[Child] = set()
 _starting = threading.Event()  # set while the main thread, which runs signal handlers, starts a process
 _postponed: list[BaseException] = []
@@ -373,73 +371,3 @@ def _postponed_interrupts() -> Iterator[None]:
 def _end_all() -> None:
     for child in list(_running):
         child.end()
-
-
-def _pump(stream: IO[bytes], lines: queue.Queue[bytes | None], ended: int) -> None:
-    """Queue the lines of a stream until its end; after the end of the process, until nobody takes them."""
-    with stream, os.fdopen(ended, "rb") as end:
-        for line in _lines(_chunks(stream, end)):
-            if not _queued(lines, line, end):
-                return
-        _queued(lines, None, end)
-
-
-def _queued(lines: queue.Queue[bytes | None], line: bytes | None, end: IO[bytes]) -> bool:
-    """Wait for room in a queue; return False if there is none after the end of the process."""
-    while True:
-        with contextlib.suppress(queue.Full):
-            lines.put(line, timeout=_LAST_WORDS_S)
-            return True
-        if _ready([end], 0.0) == [end] and os.name == "posix":
-            return False
-
-
-def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a stream with their ends; stop at a line that is too long."""
-    line = bytearray()
-    for chunk in chunks:
-        *whole, left = chunk.split(b"\n")
-        for part in whole:
-            line += part + b"\n"
-            if len(line) > LINE_BYTES:
-                return
-            yield bytes(line)
-            line.clear()
-        line += left
-        if len(line) > LINE_BYTES:
-            return
-    if line:
-        yield bytes(line)
-
-
-def _keep(stream: IO[bytes], text: bytearray, ended: int) -> None:
-    with stream, os.fdopen(ended, "rb") as end:
-        for chunk in _chunks(stream, end):
-            text += chunk
-            del text[:-OUTPUT_BYTES]
-
-
-def _chunks(stream: IO[bytes], end: IO[bytes]) -> Iterator[bytes]:
-    """Yield what arrives in a stream until its end, or until a moment after the end of the process."""
-    deadline_s = math.inf
-    while ready := _ready([stream, end] if deadline_s == math.inf else [stream], deadline_s):
-        if end in ready:
-            deadline_s = monotonic.now_s() + _LAST_WORDS_S
-        if stream not in ready:
-            continue
-        chunk = os.read(stream.fileno(), 1 << 16)
-        if not chunk or monotonic.now_s() > deadline_s:
-            return
-        yield chunk
-
-
-def _ready(files: Sequence[IO[bytes]], deadline_s: float) -> list[IO[bytes]]:
-    """Return the files that can be read, as soon as there is one; [] after the deadline on the monotonic clock."""
-    if not hasattr(select, "poll"):  # Windows waits in the read
-        return list(files[:1])
-    poll = select.poll()
-    for file in files:
-        poll.register(file, select.POLLIN)
-    left_s = max(0.0, deadline_s - monotonic.now_s())
-    found = {number for number, _ in poll.poll(None if deadline_s == math.inf else 1000 * left_s)}
-    return [file for file in files if file.fileno() in found]
