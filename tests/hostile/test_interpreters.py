@@ -78,7 +78,7 @@ def starts(tree: ast.AST) -> Iterator[list[ast.expr]]:
 OWN_FOLDER = ("program", "str(write_sources(", "self._path(", "'-'")
 """Beginnings of what is started from a folder of ours: its folder is first on the path; and what probes begin with."""
 IN_OWN_FOLDER = {
-    "made.py": {"[sys.executable, '-m', 'pip', '--python', python]"},
+    "installing.py": {"[sys.executable, '-m', 'pip', '--python', python]"},
     "cluster_host.py": {"[sys.executable, *arguments]"},
     "libraries.py": {"[python, '-m', 'pip', 'install', *wheels]"},
 }

@@ -32,6 +32,6 @@ def test_threads_of_a_name_are_told_from_others() -> None:
         everything = platform.group_cpu_s(process.pid)
         other = platform.group_thread_cpu_s(process.pid, "ThreadPoolForeg")
         process.stdin.close()
-    # Both interpreters, of which one goes on.
-    assert 0.3 <= alone <= everything and other == 0.0
+    # Both interpreters, of which one goes on. Times of threads and of their process are rounded differently.
+    assert 0.3 <= alone <= everything + 0.05 and other == 0.0
     assert platform.group_thread_cpu_s(process.pid, name) == 0.0

@@ -333,4 +333,6 @@ def test_memory_is_reported(start: Start) -> None:
     if sys.platform != "linux":
         pytest.skip("only Linux reports it")
     assert done.peak_bytes is not None and done.base_bytes is not None and done.kept is not None
-    assert done.peak_bytes > done.base_bytes > 1 << 20 and done.kept.idle_bytes <= done.peak_bytes
+    assert done.peak_bytes > done.base_bytes > 1 << 20
+    # The kernel counts resident pages of each thread apart, and adds some of them late.
+    assert done.kept.idle_bytes <= done.peak_bytes + (1 << 20)

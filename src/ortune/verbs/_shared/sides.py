@@ -127,15 +127,16 @@ class TwoSides(_Named):
         hosts = {}
         for letter in LETTERS:
             text, flag = getattr(self, f"{letter}_host", None), f"--{letter}-host"
+            if not text:
+                continue
             own = named(getattr(self, f"{letter}_runtime"))
-            if text and own is not None and sendable(own) is None:
+            if own is not None and sendable(own) is None:
                 raise UsageError(
                     "a host has a runtime of its own; only a release or a wheel can be sent there",
                     where=flag,
                     do=f"omit --{letter}-runtime, or pass a release",
                 )
-            if text:
-                (hosts[letter],) = parse_hosts([text], flag)
+            (hosts[letter],) = parse_hosts([text], flag)
         return hosts
 
     @property
