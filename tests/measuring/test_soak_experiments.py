@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from ortune.inputs.played import Script
+from ortune.measuring.application_soak import PlayedArm
 from ortune.measuring.executor import Arm
 from ortune.measuring.soak_experiments import experiments, groups
 from ortune.measuring.soaking import SoakArm, SoakedProcess
@@ -89,3 +92,12 @@ def test_each_group_has_the_unchanged_model_and_what_memory_holds(most_alive: in
     assert all(part[0][1] == "as-is" for part in parts)
     assert len({part[0][0].arm.name for part in parts}) == len(parts)
     assert sorted(change for part in parts for _, change, _ in part[1:]) == sorted(changes[1:])
+
+
+def test_the_changes_of_an_application_are_grouped_as_those_of_a_model() -> None:
+    script = Script(process=0, sessions=(), before=frozenset(), feeds=(), steps=())
+    arm = PlayedArm(name="experiment-as-is", number=0, script=script, seed=0)
+    changes: list[SoakChange] = ["as-is", "trim", "same-values", "no-arena"]
+    first, second = groups([(replace(arm, name=change), change, None) for change in changes], 3)
+    assert [arm.name for arm, _, _ in first] == ["experiment-as-is-1", "trim", "no-arena"]
+    assert [arm.name for arm, _, _ in second] == ["experiment-as-is-2", "same-values"]

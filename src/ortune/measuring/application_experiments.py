@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 from ortune.catalogue import named
@@ -60,16 +58,6 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
         preload = (knob.applied(str(libraries[allocator])),)
         add("allocator", replace(as_is, variables=preload), Plan(settings={knob.name: allocator}))
     return found
-
-
-def groups(found: Sequence[Change], most_alive: int) -> list[list[Change]]:
-    """Return the changes in groups that fit in memory, each with a copy of the unchanged process."""
-    (as_is, change, delta), others = found[0], found[1:]
-    n = max(1, math.ceil(len(others) / max(1, most_alive - 1)))
-    return [
-        [(replace(as_is, name=f"experiment-as-is-{part + 1}"), change, delta), *others[part::n]]
-        for part in range(n)
-    ]
 
 
 def _with_calls_of(script: Script, feed: int) -> Script:

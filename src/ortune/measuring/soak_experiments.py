@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from ortune import targets
 from ortune.catalogue import named
 from ortune.catalogue.knob import Knob
-from ortune.measuring.application_soak import SoakedScript
+from ortune.measuring.application_soak import PlayedArm, SoakedScript
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.soaked import as_series
 from ortune.measuring.soaking import ProcessMemory, SoakArm, SoakedProcess
@@ -21,6 +22,8 @@ from ortune.search.plan_edits import with_change
 from ortune.stats import soak as soaks
 from ortune.stats.pairs import wilcoxon_interval
 
+A = TypeVar("A", SoakArm, PlayedArm)
+"""Configuration of one process of a soak."""
 SETTINGS: Mapping[SoakChange, tuple[Knob, Value]] = {
     "no-arena": (named.ENABLE_CPU_MEM_ARENA, False),
     "arena-shrinkage": (named.MEMORY_ARENA_SHRINKAGE, "cpu:0"),
@@ -92,20 +95,24 @@ def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakA
 
 
 def groups(
-    found: Sequence[tuple[SoakArm, SoakChange, Plan | None]], most_alive: int
-) -> list[list[tuple[SoakArm, SoakChange, Plan | None]]]:
-    """Return the changes in groups that fit in memory, each with a copy of the unchanged model."""
-    as_is, others = found[0], found[1:]
-    n = max(1, math.ceil(len(others) / max(1, most_alive - 1)))
-    parts = [others[number::n] for number in range(n)]
-    # Each process needs a folder with its own name.
-    return [
-        [
-            (replace(as_is[0], arm=replace(as_is[0].arm, name=f"experiment-as-is-{number + 1}")), *as_is[1:]),
-            *part,
-        ]
-        for number, part in enumerate(parts)
-    ]
+    found: Sequence[tuple[A, SoakChange, Plan | None]], most_alive: int
+) -> list[list[tuple[A, SoakChange, Plan | None]]]:
+    """Return the changes in groups that fit in memory, each with a copy of the unchanged process, which is first."""
+    as_is, change, delta = found[0]
+    n = max(1, math.ceil((len(found) - 1) / max(1, most_alive - 1)))
+    parts: list[list[tuple[A, SoakChange, Plan | None]]] = []
+    for part in range(n):
+        # Each process needs a folder with its own name.
+        own = _renamed(as_is, f"experiment-as-is-{part + 1}")
+        parts.append([(own, change, delta)])
+        parts[-1].extend(found[1 + part :: n])
+    return parts
+
+
+def _renamed(arm: A, name: str) -> A:
+    if isinstance(arm, SoakArm):
+        return replace(arm, arm=replace(arm.arm, name=name))
+    return replace(arm, name=name)
 
 
 def experiments(

@@ -79,6 +79,11 @@ class SoakedProcess(ProcessMemory):
     nodes: tuple[NodeMemory, ...] = ()
     counted: tuple[int, int] | None = None
 
+    @property
+    def name(self) -> str:
+        """Name of the process in the answer."""
+        return self.wanted.arm.name
+
 
 class ModelSoak:
     """Processes that are soaked together; each makes the same number of calls.

@@ -30,6 +30,7 @@ from ortune.records import (
     Recording,
 )
 from ortune.verbs.soak import judging, words
+from ortune.verbs.soak.app import worst_of
 from ortune.verbs.soak.result import SoakResult, SoakVerdict
 from within import program
 
@@ -110,6 +111,17 @@ def test_the_answer_has_a_row_for_each_process(document: Envelope[SoakResult]) -
     table = words._processes(document.result)
     assert [row[0].text for row in table.rows] == ["1", "2"]
     facts(words.headline(document.result), "app.workload: ")
+
+
+def test_of_two_processes_with_the_same_verdict_the_one_that_grows_more_is_tested(
+    document: Envelope[SoakResult],
+) -> None:
+    application = document.result.application
+    assert application is not None
+    row = msgspec.structs.replace(application.processes[0], verdict="growing", first_bytes=100.0)
+    grown = [msgspec.structs.replace(row, held_bytes=held) for held in (150.0, 900.0, 200.0)]
+    flat = msgspec.structs.replace(row, verdict="flat", held_bytes=2000.0)
+    assert worst_of([flat, *grown]) == 2
 
 
 def test_the_end_of_a_program_is_not_played() -> None:

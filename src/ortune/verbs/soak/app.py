@@ -17,10 +17,10 @@ from ortune.measuring.application import Application
 from ortune.measuring.application_soak import ApplicationSoak, SoakedScript, as_is
 from ortune.measuring.budget import Budget
 from ortune.measuring.opening import Experiment
-from ortune.measuring.soak_experiments import experiments
+from ortune.measuring.soak_experiments import groups
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, Recording, SoakExperiment
+from ortune.records import Envelope, Recording
 from ortune.rules import rule_of
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
@@ -31,8 +31,9 @@ from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.soak import judging, words
 from ortune.verbs.soak.causes import CAUSES
+from ortune.verbs.soak.changes import soak_changes
 from ortune.verbs.soak.options import Options
-from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, PointRow, SoakKill, SoakResult, SoakVerdict
+from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
 
 PROCESSES = 3
 """Number of processes to run, over the copies of all recorded processes."""
@@ -118,7 +119,7 @@ def _with_causes(
     if alive < LEAST_ALIVE:
         return msgspec.structs.replace(result, notes=(*result.notes, words.NO_EXPERIMENTS)), True
     rows = result.application.processes if result.application is not None else ()
-    worst = next(number for number, row in enumerate(rows) if row.verdict == result.verdict)
+    worst = worst_of(rows)
     unchanged = next(each.arm for each in run.soaked if each.script == worst)
     names = [row.size for row in rows[worst].sizes]
     largest = (
@@ -126,23 +127,13 @@ def _with_causes(
     )
     wanted = application_experiments.arms(application, unchanged, largest)
     opened.watch.say(words.causes(len(wanted) - 1))
-    parts = application_experiments.groups(wanted, alive)
-    found: list[SoakExperiment] = []
-    points: list[PointRow] = []
-    going = True
-    for number, part in enumerate(parts):
-        left = budget.share(1 / (len(parts) - number))
-        soak = ApplicationSoak(application, [arm for arm, _, _ in part], left.left_s)
-        soak.goes_on = True
-        try:
-            going = soak.start() and soak.run(left.end_s, partial(_progress, opened))
-        finally:
-            soaked = soak.close()
-        changes = [(change, plan) for _, change, plan in part]
-        found += experiments(soaked, changes, growing=result.verdict == "growing")
-        points += [judging.row(each.name, point) for each in soaked for point in each.points]
-        if not going:
-            break
+    found, points, going = soak_changes(
+        groups(wanted, alive),
+        budget,
+        partial(ApplicationSoak, application),
+        partial(_progress, opened),
+        growing=result.verdict == "growing",
+    )
     base = next(iter(application.bases.values()))
     facts = replace(base.facts(), soak=found)
     findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
@@ -156,6 +147,14 @@ def _with_causes(
     return changed, going
 
 
+def worst_of(rows: Sequence[AppProcessRow]) -> int:
+    """Return the index of the row with the worst verdict; of several, the one whose memory grew most."""
+    return min(
+        range(len(rows)),
+        key=lambda n: (WORST.index(rows[n].verdict), rows[n].first_bytes - rows[n].held_bytes),
+    )
+
+
 def _result(
     options: Options, opened: Experiment, application: Application, run: ApplicationSoak, played: ReplayPart
 ) -> SoakResult:
@@ -163,10 +162,11 @@ def _result(
         _row(opened, application, script, [each for each in run.soaked if each.script == number])
         for number, script in enumerate(played.scripts)
     ]
-    worst = min(rows, key=lambda row: (WORST.index(row.verdict), -(row.held_bytes - row.first_bytes)))
+    number = worst_of(rows)
+    worst = rows[number]
     base = next(iter(application.bases.values()))
     side = base.side.record
-    own = [each for each in run.soaked if each.script == rows.index(worst)]
+    own = [each for each in run.soaked if each.script == number]
     kill = next((each.failure for each in own if each.failure is not None), None)
     calls = max((each.points[-1].calls for each in own if each.points), default=0)
     return SoakResult(

@@ -29,6 +29,7 @@ from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.soak import app, judging, words
 from ortune.verbs.soak.causes import CAUSES
+from ortune.verbs.soak.changes import soak_changes
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
@@ -141,22 +142,13 @@ class _Run:
             return [], [], True
         parts = soak_experiments.groups(wanted, baseline.executor.most_alive)
         opened.watch.say(words.causes(len(wanted) - 1))
-        found: list[SoakExperiment] = []
-        points: list[PointRow] = []
-        for number, part in enumerate(parts):
-            left = budget.share(1 / (len(parts) - number))
-            soak = ModelSoak(opened, baseline, [arm for arm, _, _ in part], left.left_s, self._schedule())
-            soak.goes_on = True
-            try:
-                going = soak.start() and soak.run(left.end_s, self._progress)
-            finally:
-                soaked = soak.close()
-            changes = [(change, plan) for _, change, plan in part]
-            found += soak_experiments.experiments(soaked, changes, growing=result.verdict == "growing")
-            points += [judging.row(each.wanted.arm.name, point) for each in soaked for point in each.points]
-            if not going:
-                return found, points, False
-        return found, points, True
+        return soak_changes(
+            parts,
+            budget,
+            lambda arms, total_s: ModelSoak(opened, baseline, arms, total_s, self._schedule()),
+            self._progress,
+            growing=result.verdict == "growing",
+        )
 
     def _nodes(self, fresh: tuple[FreshInput, ...], budget: Budget) -> tuple[NodeMemory, ...]:
         """Record the memory of nodes in a short separate process and return those that allocate most."""
