@@ -9,6 +9,7 @@ import pytest
 import leaking
 import ortune
 import zoo
+from ortune.verbs.soak.result import SoakResult
 
 MODELS = (
     "silero-vad", "silero-vad-16k-sequence", "minilm-int8", "piper-joe", "ppocrv4-det", "ppocrv4-rec", "ppocrv2-cls",
@@ -18,12 +19,17 @@ FOR_AN_HOUR = ("light-squeezenet", "ppocrv2-cls", "minilm-int8")
 STAYS = ("flat", "bounded", "fragmented")
 
 
+def stays(result: SoakResult) -> bool:
+    """Whether memory does not grow, or the soak was too short to decide and names a budget that is enough."""
+    return result.verdict in STAYS or (result.verdict == "undecided" and result.enough_budget_s is not None)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", MODELS)
 def test_memory_of_a_real_model_does_not_grow(name: str, tmp_path: Path) -> None:
     result = ortune.soak(zoo.model_path(name), budget="10m", store=tmp_path).result
-    print(name, result.verdict, result.growth)
-    assert result.verdict in STAYS
+    print(name, result.verdict, result.growth, result.enough_budget_s)
+    assert stays(result)
     assert result.fixed == ()
 
 
