@@ -17,6 +17,7 @@ from facts import facts
 from ortune import assigned_host, launcher
 from ortune.assigned_host import HostLost
 from ortune.cluster.process import ClusterProcess
+from ortune.cluster.ray_cluster import off_stdout
 from ortune.errors import BusyError
 from ortune.measuring.exclusive import exclusive
 from ortune.measuring.watcher import Watcher
@@ -151,3 +152,10 @@ def test_a_file_is_kept_by_its_content_only(tmp_path: Path, monkeypatch: pytest.
     assert not there.keep(digest, b"wei", b"ght!") and not there.has(digest)
     assert there.keep(digest, b"wei", b"ghts") and there.has(digest)
     assert [file.name for file in (tmp_path / "ortune-relay").iterdir()] == [digest]
+
+
+def test_what_a_caller_prints_next_to_a_cluster_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    with off_stdout(lambda: print("log of a lost node")):
+        print("of the caller")
+    print("after it")
+    assert capsys.readouterr() == ("after it\n", "of the caller\n")

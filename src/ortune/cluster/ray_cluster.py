@@ -6,9 +6,10 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -182,12 +183,25 @@ def joined(address: str) -> Iterator[RayCluster]:
                     code="ray-version",
                 ) from error
     dashboard = context.address_info.get("webui_url") or ""
-    # Ray prints the log of a lost node on stdout, some of it at its end; the host is named without it.
-    with Path(os.devnull).open("w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
-        try:
-            yield RayCluster(ray, str(dashboard))
-        finally:
-            ray.shutdown()
+    with off_stdout(ray.shutdown):
+        yield RayCluster(ray, str(dashboard))
+
+
+@contextlib.contextmanager
+def off_stdout(end: Callable[[], object]) -> Iterator[None]:
+    """Send what is printed to stderr during a ``with`` block, and call a function at its end, without its output.
+
+    Ray prints the log of a lost node on stdout, some of it at its end, where it would damage a document.
+
+    Args:
+        end: The function.
+    """
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        with Path(os.devnull).open("w", encoding="utf-8") as nothing, contextlib.redirect_stdout(nothing):
+            end()
 
 
 def _mismatch(text: str) -> str:
