@@ -14,16 +14,26 @@ import pytest
 from target_trials import FEED, Trials, measured, model
 
 from facts import facts
-from ortune import targets
+from ortune import launcher, targets
 from ortune.bundle.languages.javascript import LANGUAGE, node_lines
 from ortune.catalogue import knobs
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.inputs.feed_files import write_feeds
 from ortune.measuring.sides import SideText, resolve
-from ortune.records import Plan, PlayedFeed, PlayedSession, PlayedStep, PlayRequest, Runtime, TrialError
+from ortune.records import (
+    Applied,
+    Plan,
+    PlayedFeed,
+    PlayedSession,
+    PlayedStep,
+    PlayRequest,
+    Runtime,
+    TrialError,
+)
 from ortune.runtimes import made, node, runtimes
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.machine import Machine
+from ortune.targets.node.player import NodePlayer
 from ortune.targets.node.process import RUNNER
 from ortune.targets.playing import play
 from ortune.targets.runner import run
@@ -260,3 +270,14 @@ def test_what_node_cannot_play_is_said(found: Any, runtime: Runtime, tmp_path: P
     error = play([request], [()], in_node, tmp_path / "play", tmp_path, Limits())
     assert isinstance(error, TrialError)
     facts(error.what, "several threads", "Node.js")
+
+
+def test_cpus_that_the_system_refuses_end_the_process_with_the_reason(tmp_path: Path) -> None:
+    player = NodePlayer(Runtime(python=sys.executable), tmp_path, tmp_path, Limits())
+    with (tmp_path / "log").open("wb") as log:
+        command = [sys.executable, "-c", "input()"]
+        player.child = launcher.Child(command, environment={}, folder=tmp_path, log=log)
+    affinity = Applied(knob="cpus", channel="process", key="affinity", value="1000000")
+    player.send(PlayRequest(sessions=(), feeds=(), steps=(), applied=(affinity,)))
+    assert isinstance(player.end, TrialError) and player.end.reason == "not-applied"
+    assert player.child.ended_within(10.0) is not None

@@ -8,11 +8,24 @@ import numpy as np
 import pytest
 
 import leaking
+from facts import facts
 from ortune.inputs import feed_files
-from ortune.records import FeedRef, FreshInput, Plan, PodSize, SoakDone, SoakPoint, TrialRequest
+from ortune.records import (
+    FeedRef,
+    FreshInput,
+    Plan,
+    PodSize,
+    ProviderSpec,
+    Runtime,
+    SoakDone,
+    SoakPoint,
+    TrialError,
+    TrialRequest,
+)
 from ortune.stats.growth import Series
 from ortune.stats.soak import Judged, SoakSeries, judge
 from ortune.targets import worker
+from ortune.targets.browser import soaking_page
 from ortune.targets.machine import Machine
 from ortune.targets.soak_runner import prepared
 from ortune.targets.soaking import Soaking, SoakTask
@@ -204,3 +217,16 @@ def test_a_kill_by_the_kernel_in_the_soaks_own_group_names_the_size(
     assert process.failure is not None and process.failure.reason == "out-of-memory", process.failure
     assert "killed at the container's memory limit of 120 MiB" in process.failure.what
     assert process.counted is not None and process.counted[0] > 1 and process.counted[1] == 1
+
+
+def test_a_page_whose_memory_is_unknown_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soaking_page, "_SHOWN_S", 0.01)
+    request = TrialRequest(model="m.onnx", feeds=())
+    plan = Plan(providers=(ProviderSpec(name="wasm"),))
+    runtime = Runtime(python="python")
+    task = TrialTask(plan=plan, runtime=runtime, request=request, folder=tmp_path, scratch=tmp_path)
+    page = soaking_page.SoakingPage(SoakTask(task=task, fresh=(), seed=0), (), Machine(), [])
+    page._heap_bytes()
+    page.follow(SoakPoint, 10.0)
+    assert isinstance(page.end, TrialError)
+    facts(page.end.what, "did not attach")

@@ -77,6 +77,7 @@ class SoakingPage(Soaking, Page):
         An error ends the page.
         """
         if not self._connected.wait(_SHOWN_S) or self._tools is None:
+            self._ended_with(f"the browser did not attach to its page within {_SHOWN_S:.0f} s")
             return 0
         try:
             return self._tools.heap_bytes()

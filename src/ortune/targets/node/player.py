@@ -13,9 +13,15 @@ class NodePlayer(InNode, Worker):
     """Plays the steps of one recorded process in Node.js."""
 
     def send(self, message: Message) -> None:
-        """Send a message; a request's CPUs are set here, because Node.js cannot bind itself to them."""
+        """Send a message; a request's CPUs are set here, because Node.js cannot set its own affinity."""
         if isinstance(message, PlayRequest) and self.child is not None:
             for setting in message.applied:
-                if setting.key == "affinity":
+                if setting.key != "affinity":
+                    continue
+                try:
                     os.sched_setaffinity(self.child.pid, map(int, str(setting.value).split(",")))
+                except (OSError, AttributeError) as error:  # the system has no such CPU, or no such function
+                    self.end = self.error("not-applied", f"affinity {setting.value} was refused: {error}")
+                    self.close()
+                    return
         super().send(message)
