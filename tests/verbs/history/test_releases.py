@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,10 @@ import onnx
 import pytest
 from onnx import parser
 
+import boards
 import made_runtimes
 import ortune
+from facts import facts
 from ortune.errors import UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_WRONG, Plan
@@ -93,3 +96,15 @@ def test_wrong_outputs_are_said_where_no_time_is_valid(
     headline = history_words.headline(answer.result)
     assert headline.startswith("outputs are wrong in 1.32.0 and 1.31.0; ") and "A/A check" in headline
     assert row(answer).alarm
+
+
+def test_a_script_is_refused_before_releases_are_installed(tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    onnx.save(parser.parse_model(TEXT), model)
+    with pytest.raises(UsageError, match="of this machine") as here:
+        ortune.history(model, runtime=sys.executable, store=tmp_path)
+    facts(here.value.where, sys.executable)
+    facts(here.value.do, "omit")
+    script = boards.board(tmp_path, "board")
+    with pytest.raises(UsageError, match="this machine only"):
+        ortune.history(model, runtime=script, objective="memory-growth", store=tmp_path)

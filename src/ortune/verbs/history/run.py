@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import msgspec
 
+from ortune import assigned_host
 from ortune.catalogue.providers import CPU
 from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
-from ortune.runtimes.packages import placed
+from ortune.runtimes.packages import placed, split_placed
+from ortune.runtimes.runtimes import probe
 from ortune.targets import named_runtimes
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
@@ -31,16 +33,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
     watch = watcher or Watcher()
     with experiment("history", options, watch) as opened:
         with watch.clock.stopped():  # made once, and so of no budget
+            _require_applicable(options)
             runtimes, missing = _runtimes(options, watch)
         text = SideText(text=str(options.model), runtime=_named(next(iter(runtimes)), options))
         side = resolve(text, common=options.plan, scratch=opened.scratch, say=watch.say)
         opened.measure_at(side.runtime, side.plan)
-        if side.runtime.host is not None and options.objective == "memory-growth":
-            raise UsageError(
-                "memory over time is measured on this machine only",
-                where="--objective memory-growth",
-                do="run the command there, or pass another objective",
-            )
         with opened.measuring(side.label):
             begin_or_resume(
                 opened,
@@ -82,6 +79,29 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
 def exit_code(envelope: Envelope[HistoryResult]) -> int:
     """Return 3 if the controls failed, so that no time is known, else 0."""
     return MeasurementError.exit_code if envelope.verdict == "invalid" else 0
+
+
+def _require_applicable(options: Options) -> None:
+    """Raise UsageError for a script of this machine, or for memory over time on another one."""
+    script = named(options.runtime)
+    elsewhere = assigned_host.assigned.get() is not None
+    if script is not None and not elsewhere:
+        there = probe(split_placed(script)[1] or script)
+        if not there.python_version:
+            return  # the reason is given for the first release
+        elsewhere = there.host is not None
+        if not elsewhere:
+            raise UsageError(
+                "the script starts a Python of this machine",
+                where=f"--runtime {script}",
+                do="omit --runtime",
+            )
+    if elsewhere and options.objective == "memory-growth":
+        raise UsageError(
+            "memory over time is measured on this machine only",
+            where="--objective memory-growth",
+            do="run the command there, or pass another objective",
+        )
 
 
 def _named(release: str, options: Options) -> str:
