@@ -17,14 +17,21 @@ from facts import facts
 from onnx_text import model_of, saved
 from ortune.cli.verbs import command
 from ortune.errors import InputError, UsageError
+from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, ProviderSpec
+from ortune.search import duel
+from ortune.search.blocks import NEW
 from ortune.show import output_words as compare_outputs
 from ortune.targets.tool import ToolFailed
+from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import words
 from ortune.verbs.compare import gate_words as compare_gate
 from ortune.verbs.compare import headline as compare_headline
 from ortune.verbs.compare import ranking_words
 from ortune.verbs.compare import run as compare
+from ortune.verbs.compare.all_sides import resolve_all
+from ortune.verbs.compare.comparing import Comparing
+from ortune.verbs.compare.ranking import Contender
 from patience import few_turns
 from simulated_machine import Lab, measuring_on
 from zoo import model_path
@@ -293,3 +300,17 @@ def test_a_side_of_its_own_target_is_optimised_for_that(tmp_path: Path) -> None:
     cuda = Plan(providers=(ProviderSpec(name="CUDAExecutionProvider"),))
     side = resolve(text, common=cuda, scratch=tmp_path)
     assert side.plan.providers == () and side.runs.is_file()
+
+
+def test_a_setting_without_effect_is_noted_for_each_side_that_has_it(tmp_path: Path) -> None:
+    model = str(dense(tmp_path / "m.onnx"))
+    options = asked(model, model, b_set=["inter_op_num_threads=2"], store=tmp_path / "store")
+    with experiment("compare", options, Watcher()) as opened, opened.measuring("m"):
+        a, (b,), _ = resolve_all(options, opened)
+        rules = duel.Rules(max_blocks=2, threshold_ratio=1.0, statistic="median")
+        comparing = Comparing(
+            opened, a, [Contender(arm=NEW, side=b)], rules,
+            objective="latency", seed=0, wait_ratio=0.0, tells_why=False,
+        )  # fmt: skip
+        (note,) = comparing.baseline.notes
+        facts(note, "B: ", "inter_op_num_threads=2", "execution_mode=parallel")

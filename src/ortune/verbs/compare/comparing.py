@@ -34,6 +34,7 @@ from ortune.search import controls, duel
 from ortune.search.blocks import BASE, LETTERS, NEW, measured
 from ortune.search.phases import AFTER_SHARE, LEAST_PATIENCE_S, PROFILED_TRIALS
 from ortune.search.sequential import Sequential
+from ortune.show import finding_words
 from ortune.show import side_rows as compare_rows
 from ortune.show.output_words import outputs_against
 from ortune.show.placement_words import in_browser
@@ -85,6 +86,10 @@ class Comparing:
         self.tells_why = tells_why
         self.watch = opened.watch
         self.baseline = opened.base_measuring(a, load=self._taken_by_all)
+        for new in news:
+            for setting, missing in new.side.unmet.items():
+                if setting not in a.unmet:
+                    self.baseline.note(f"{new.name}: {finding_words.unmet(setting, missing)}")
         # Nothing begins in the time of the answer, also before the blocks are planned.
         self.budget = opened.budget.reserve(opened.answer_s)
         self.after_s = opened.answer_s  # that what comes after the blocks takes in any budget
