@@ -221,12 +221,13 @@ class Precision:
 
     def _each_s(self, whole_s: float) -> float:
         """Return the mean seconds per tested method; ``whole_s`` before the first."""
-        return (self.budget.spent_s - self._began_s) / len(self.rows) if self.rows else whole_s
+        n_tried = sum(row.tested for row in self.rows)
+        return (self.budget.spent_s - self._began_s) / n_tried if n_tried else whole_s
 
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
         """Add a row for each method without time left, and set the budget that is enough for all."""
         n_tried = sum(row.tested for row in self.rows)
-        each_s = (self.budget.spent_s - self._began_s) / n_tried if n_tried else whole_s
+        each_s = self._each_s(whole_s)
         self.late = self.late or not n_tried
         self.untested += untried
         needed_s = self._began_s + (n_tried + len(self.untested)) * each_s / WHOLE_MODELS_SHARE
