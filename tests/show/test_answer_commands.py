@@ -6,7 +6,7 @@ import msgspec
 
 import golden
 from ortune import rewrites
-from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Workload
+from ortune.records import Case, Plan, ProviderSpec, RewriteSpec, Side, Workload
 from ortune.show.answer_commands import change_line, compare_line, why_line, workload_options
 
 WORK = Workload(cases=(Case(name="default", inputs=()),))
@@ -38,17 +38,17 @@ def test_a_comparison_of_rewrites_can_be_asked_again() -> None:
     spec = RewriteSpec(name="fixed-dimensions", params={"batch": "1", "seq": "128"})
     base, new = golden.side("a.onnx", allow_spinning=False), golden.side("a.onnx")
     new = msgspec.structs.replace(new, plan=Plan(rewrites=(RewriteSpec(name="gelu"), spec)))
-    words = compare_line(base, new, WORK, "")
+    words = compare_line(base, new, WORK, "", reproduce="")
     assert words[:5] == ["ortune", "compare", "a.onnx", "--a-set", "allow_spinning=0"]
     assert words[5:] == ["--b-rewrite", "gelu", "--b-rewrite", "fixed-dimensions:batch=1,seq=128"]
     assert rewrites.parse(words[-1]) == spec
-    swapped = compare_line(new, base, WORK, "")
+    swapped = compare_line(new, base, WORK, "", reproduce="")
     assert "--a-rewrite" in swapped and set(swapped) >= {"--b-set", "gelu"}
     comma = Plan(rewrites=(RewriteSpec(name="kept-outputs", params={"outputs": "a,b"}),))
-    assert compare_line(base, msgspec.structs.replace(new, plan=comma), WORK, "") == []
+    assert compare_line(base, msgspec.structs.replace(new, plan=comma), WORK, "", reproduce="") == []
     model = msgspec.structs.replace(new.model, path="out/m.ortune/model.onnx")
     bundle = msgspec.structs.replace(new, label="m.ortune", bundle="m.ortune", model=model)
-    assert compare_line(base, bundle, WORK, "") == [], "its file is rewritten already"
+    assert compare_line(base, bundle, WORK, "", reproduce="") == [], "its file is rewritten already"
 
 
 def test_a_comparison_in_a_browser_can_be_asked_again() -> None:
@@ -59,11 +59,28 @@ def test_a_comparison_in_a_browser_can_be_asked_again() -> None:
         msgspec.structs.replace(s, runtime=there, plan=msgspec.structs.replace(s.plan, providers=in_page))
         for s in (base, new)
     )
-    words = compare_line(base, new, WORK, "")
+    words = compare_line(base, new, WORK, "", reproduce="")
     assert words[:5] == ["ortune", "compare", "a.onnx", "--b-set", "web_threads=2"]
     assert words[5:9] == ["--target", "web-wasm", "--ort-web", "1.30.0"]
+    said = "ortune compare a.onnx --target web-wasm --browser '/opt/my chrome' --headful"
+    again = compare_line(base, new, WORK, "", reproduce=said)
+    assert again == [*words, "--browser", "/opt/my chrome", "--headful"]
+
+    def made(side: Side, version: str, dist: str) -> Side:
+        used = msgspec.structs.replace(there, ort_web=version, ort_web_dist=dist)
+        return msgspec.structs.replace(side, runtime=used)
+
+    for version, dist, written in (
+        ("1.30.0", "/home/u/.cache/ortune/onnxruntime-web-1.30.0/dist", "1.30.0"),
+        ("1.30.0", "/home/u/build/dist", "/home/u/build/dist"),
+        ("", "/home/u/build/dist", "/home/u/build/dist"),
+    ):
+        sides = made(base, version, dist), made(new, version, dist)
+        assert compare_line(*sides, WORK, "", reproduce="")[7:9] == ["--ort-web", written]
+    other = made(new, "1.30.0", "/home/u/other/dist")
+    assert compare_line(made(base, "1.30.0", "/home/u/build/dist"), other, WORK, "", reproduce="") == []
     native = msgspec.structs.replace(new, plan=msgspec.structs.replace(new.plan, providers=()))
-    assert compare_line(base, native, WORK, "") == [], "two targets"
+    assert compare_line(base, native, WORK, "", reproduce="") == [], "two targets"
 
 
 def test_a_bundle_is_compared_again_as_a_bundle() -> None:
@@ -77,14 +94,14 @@ def test_a_bundle_is_compared_again_as_a_bundle() -> None:
         new, label="m.ortune", bundle="out/m.ortune", model=model, plan=plan, runtime=made
     )
     base = msgspec.structs.replace(plain, label="m.ortune (plain)", bundle="out/m.ortune", model=model)
-    words = compare_line(base, bundle, WORK, "")
+    words = compare_line(base, bundle, WORK, "", reproduce="")
     assert words == [
         *("ortune", "compare", "out/m.ortune", "--b-set", "openvino_precision=f32"),
         *("--b-runtime", "openvino"),
     ]
     # A bundle that keeps the default too: its model alone would be one side.
     kept = msgspec.structs.replace(base, label="m.ortune")
-    assert compare_line(base, kept, WORK, "") == ["ortune", "compare", "out/m.ortune"]
+    assert compare_line(base, kept, WORK, "", reproduce="") == ["ortune", "compare", "out/m.ortune"]
 
 
 def test_a_mix_of_sizes_is_written_as_a_user_would() -> None:

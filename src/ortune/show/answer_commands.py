@@ -9,6 +9,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 
 import msgspec
 
@@ -225,11 +226,20 @@ def lines(*commands: Sequence[str]) -> list[str]:
 
 
 def compare_line(
-    a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()
+    a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = (), *, reproduce: str
 ) -> list[str]:
-    """Return the command that compares two sides with a workload; empty if it cannot be expressed."""
+    """Return the command that compares two sides with a workload; empty if it cannot be expressed.
+
+    Args:
+        a: The base.
+        b: The new side.
+        work: The workload.
+        statistic: The compared figure.
+        notes: Notes of the document.
+        reproduce: Command of the document, whose browser is used again.
+    """
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
-    target = [] if bundle else _target_of(a, b)
+    target = [] if bundle else _target_of(a, b, reproduce)
     if options is None or target is None or (not bundle and any(map(_is_rewritten, (a, b)))):
         return []
     if bundle:
@@ -251,7 +261,7 @@ def compare_line(
     return [*words, *target, *options, *objective_options(statistic)]
 
 
-def _target_of(a: Side, b: Side) -> list[str] | None:
+def _target_of(a: Side, b: Side, reproduce: str) -> list[str] | None:
     """Return the execution provider that both sides have, as options; None if options cannot express them."""
     if a.plan.providers != b.plan.providers or any(spec.options for spec in a.plan.providers):
         return None
@@ -260,8 +270,26 @@ def _target_of(a: Side, b: Side) -> list[str] | None:
     target = find(a.plan.providers[0].name).target
     if len(a.plan.providers) > 1 or not target:
         return None
-    web = ["--ort-web", a.runtime.ort_web] if a.plan.is_web and a.runtime.ort_web == b.runtime.ort_web else []
-    return None if a.plan.is_web and not web else ["--target", target, *web]
+    if not a.plan.is_web:
+        return ["--target", target]
+    web = _ort_web(a.runtime)
+    if not web or web != _ort_web(b.runtime):
+        return None
+    return ["--target", target, "--ort-web", web, *_browser_options(reproduce)]
+
+
+def _ort_web(runtime: Runtime) -> str:
+    """Return the value of ``--ort-web``: a version that ortune fetched, or the user's folder; "" if unknown."""
+    dist = Path(runtime.ort_web_dist)
+    fetched = not runtime.ort_web_dist or dist.parent.name == f"onnxruntime-web-{runtime.ort_web}"
+    return runtime.ort_web if fetched else runtime.ort_web_dist
+
+
+def _browser_options(command: str) -> list[str]:
+    """Return the options of a command that choose the browser and its window."""
+    words = words_of(command)
+    program = [words[words.index("--browser") + 1]] if "--browser" in words[:-1] else []
+    return [*(["--browser", *program] if program else []), *(["--headful"] if "--headful" in words else [])]
 
 
 def _bundle_of(a: Side, b: Side) -> str:

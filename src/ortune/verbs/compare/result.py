@@ -105,6 +105,7 @@ class CompareResult(Record, frozen=True, kw_only=True):
         enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
         machines: The machine of each side, if machines are compared; () otherwise.
         app: Of an application with and without a bundle, by whole runs; None for models.
+        reproduce: Command that repeats the comparison; "" for the results of a phone.
     """
 
     base: Side
@@ -133,3 +134,4 @@ class CompareResult(Record, frozen=True, kw_only=True):
     exact: ExactCheck | None = None
     machines: tuple[str, ...] = ()
     app: AppComparison | None = None
+    reproduce: str = ""

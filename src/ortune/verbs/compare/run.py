@@ -337,6 +337,7 @@ class _Run:
             elapsed_s=self.experiment.elapsed_s,
             enough_s=comparing.enough_s(),
             machines=self._machines(),
+            reproduce=command("compare", self.options),
         )
         interrupted = state is not None and state.ended == "stopped"
         return self.experiment.document(

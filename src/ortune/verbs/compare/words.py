@@ -277,7 +277,14 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
     quiet = others_words.wait_options(c)
     if (open_question or quiet) and not result.candidates and not result.machines:
         said = work and only_given(work)
-        again = compare_line(result.base, result.new, said, c.statistic if c else "", result.notes)
+        again = compare_line(
+            result.base,
+            result.new,
+            said,
+            c.statistic if c else "",
+            result.notes,
+            reproduce=result.reproduce,
+        )
         # On a busy machine more time is unlikely to settle it.
         longer = open_question and (bool(result.enough_s) or not others_words.hidden(c))
         more = [*(_longer(result) if longer else []), *quiet]

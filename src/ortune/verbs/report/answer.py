@@ -23,7 +23,7 @@ class PlanPair:
         hardware_bound: Whether the new side's model file is bound to the kind of CPU that created it; None if unknown.
         allowed: Guards that were allowed to fail.
         standing: For a tuning that changes nothing, how certain that is.
-        reproduce: Command of the tuning.
+        reproduce: Command of the tuning or comparison.
     """
 
     base_name: str
@@ -70,6 +70,7 @@ def _compared(result: CompareResult) -> PlanPair:
         findings=result.findings,
         controls=result.controls,
         notes=result.notes,
+        reproduce=result.reproduce,
     )
 
 

@@ -262,7 +262,7 @@ def _next(both: PlanPair, decision: Decision, work: Workload | None, enough_s: f
         bundle = (f"a bundle to ship, with code: {shlex.join(line)}",) if line else ()
         return (f"switch to B: {new.label}, {plan_words(new.plan)}", *bundle)
     if decision == "unproven" and new is not None:
-        line = compare_line(both.base, new, work, both.statistic, both.notes)
+        line = compare_line(both.base, new, work, both.statistic, both.notes, reproduce=both.reproduce)
         return (
             "keep the current configuration",
             *([f"to find out: {shlex.join([*line, *_longer(both)])}"] if line else []),

@@ -179,7 +179,7 @@ def _next(sessions: Sequence[StoredSession]) -> str:
     if one.plan == two.plan and one.model.sha256 == two.model.sha256 and one.runtime == two.runtime:
         return ""
     work = sessions[0].document.workload if sessions[0].document else None
-    line = compare_line(one, two, work, a.statistic, (*a.notes, *b.notes))
+    line = compare_line(one, two, work, a.statistic, (*a.notes, *b.notes), reproduce=a.reproduce)
     return visible(shlex.join(line)) if line else ""
 
 

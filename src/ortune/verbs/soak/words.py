@@ -339,7 +339,14 @@ def _next(envelope: Envelope[SoakResult]) -> list[str]:
     confirm: list[str] = []
     if plan is not None and result.application is None:
         changed = msgspec.structs.replace(result.side, plan=merge(result.side.plan, plan))
-        confirm = compare_line(result.side, changed, envelope.workload, "idle memory", result.notes)
+        confirm = compare_line(
+            result.side,
+            changed,
+            envelope.workload,
+            "idle memory",
+            result.notes,
+            reproduce=result.reproduce,
+        )
     return lines(confirm, report_line(result.session, envelope.store))
 
 
