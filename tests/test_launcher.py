@@ -227,3 +227,15 @@ def test_a_reader_ends_with_its_process_even_if_another_keeps_the_output_open(
         assert not reader.is_alive()
     finally:
         (tmp_path / "enough").touch()
+
+
+def test_a_command_has_ended_even_if_another_process_keeps_its_output_open(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(process_output, "LAST_WORDS_S", 0.2)
+    left = "setsid sh -c 'touch up; exec sleep 600' & until [ -e up ]; do sleep 0.02; done; echo $!; exit 3"
+    ended = launcher.run(shell(left), limit_s=PATIENCE_S, folder=tmp_path)
+    try:
+        assert ended.code == 3
+    finally:
+        os.kill(int(ended.output), signal.SIGKILL)

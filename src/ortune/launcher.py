@@ -27,6 +27,8 @@ LINES = 8
 """Maximum number of queued lines, since a process may run any code and must not fill memory."""
 StillRunning = subprocess.TimeoutExpired
 """Raised by a wait that ends before the process does."""
+_CHECK_S = 0.1
+"""Seconds between two checks whether a process has ended while its output is still open."""
 STARTING_S = 5.0
 """Maximum wait of a starting interpreter for the disk; a longer sleep was another program, such as a shell."""
 
@@ -146,7 +148,7 @@ class Child:
         return lines
 
     def reader(self) -> int:
-        """Return the reading end of a new pipe that ends with the process, for a thread that reads its output.
+        """Return the reading end of a new pipe that ``end`` closes, for a thread that reads the output until then.
 
         Output does not always end with the process: a process that left the group may keep it open.
         """
@@ -162,6 +164,17 @@ class Child:
     def wait(self) -> int:
         """Wait for the end of the process; return its exit code, or minus the number of the signal that ended it."""
         return self.process.wait()
+
+    def has_ended(self) -> bool:
+        """Return whether the process has ended; its status is not collected, so ``end`` still kills its group."""
+        if not self.is_here or not hasattr(os, "waitid"):
+            return self.ended_within(0.0) is not None
+        if self.process.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # another thread has just collected it
+            return True
 
     def ended_within(self, limit_s: float) -> int | None:
         """Return the exit code as ``wait`` does; None if the process still runs after ``limit_s`` seconds."""
@@ -190,13 +203,14 @@ class Child:
                 os.killpg(self.pid, signal.SIGKILL)
         elif self.process.returncode is None:
             self.process.kill()
+        # Before the wait: a process on a host of a cluster ends only after its output was read or refused.
+        while self._readers:
+            os.close(self._readers.pop())
         code = self.process.wait()
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         _running.discard(self)
-        while self._readers:
-            os.close(self._readers.pop())
         if self._guard is not None:
             self._guard.end()
         return code
@@ -309,15 +323,20 @@ def run(
         for reader in readers:
             reader.start()
         child.send(stdin, last=True)
+        # Normally the output ends with the process; a process that left the group may keep it open.
         for reader in readers:
-            reader.join(max(0.0, deadline - monotonic.now_s()))
+            while (
+                reader.is_alive() and not child.has_ended() and (left_s := deadline - monotonic.now_s()) > 0
+            ):
+                reader.join(min(_CHECK_S, left_s))
         if not any(reader.is_alive() for reader in readers):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                code = child.process.wait(max(0.0, deadline - monotonic.now_s()))
+            code = child.ended_within(max(0.0, deadline - monotonic.now_s()))
+        elif child.has_ended():
+            code = child.end()
     finally:
         child.end()
     for reader in readers:
-        reader.join(process_output.LAST_WORDS_S)
+        reader.join(2 * process_output.LAST_WORDS_S)
     return CommandResult(code=code, output=bytes(texts[0]), log=bytes(texts[1]))
 
 

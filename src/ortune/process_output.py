@@ -1,4 +1,4 @@
-"""Reading the output of a process in a thread that ends with the process, even if another one keeps the output open."""
+"""Reading the output of a process in a thread, until ``Child.end`` at the latest if another process keeps it open."""
 
 from __future__ import annotations
 

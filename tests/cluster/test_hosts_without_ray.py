@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import IO
 import pytest
 
 from facts import facts
-from ortune import assigned_host, launcher
+from ortune import assigned_host, launcher, process_output
 from ortune.assigned_host import HostLost
 from ortune.cluster.process import ClusterProcess
 from ortune.cluster.ray_cluster import off_stdout
@@ -159,3 +161,18 @@ def test_what_a_caller_prints_next_to_a_cluster_is_not_lost(capsys: pytest.Captu
         print("of the caller")
     print("after it")
     assert capsys.readouterr() == ("after it\n", "of the caller\n")
+
+
+def test_a_process_with_output_that_nobody_takes_is_ended(
+    host: Near, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_output, "LAST_WORDS_S", 0.1)
+    child = launcher.Child([host.python, "-c", "while True: print('x' * 50_000)"])
+    lines = child.lines()
+    deadline_s = time.monotonic() + 60
+    while not lines.full() and time.monotonic() < deadline_s:
+        time.sleep(0.02)
+    ending = threading.Thread(target=child.end, daemon=True)
+    ending.start()
+    ending.join(60)
+    assert not ending.is_alive() and child.process.returncode == -9

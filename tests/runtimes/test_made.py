@@ -33,6 +33,7 @@ from ortune.runtimes.packages import (
     wheels,
     whole,
 )
+from ortune.runtimes.packed import packed
 from ortune.runtimes.runtimes import describe, find_runtime, probe
 from ortune.show.document import Line
 from ortune.targets import find as find_target
@@ -373,3 +374,32 @@ def test_adding_and_removing_end_in_one_line() -> None:
         )
         assert [block.text for block in document.blocks if isinstance(block, Line)] == [line]
         assert len(document.blocks) == 1
+
+
+def test_archives_for_other_machines_are_removed_with_their_runtime(cache: Path) -> None:
+    end, digest = "-py3.11-linux-x86_64.zip", 16 * "a"
+    archives = {f"{OLD}{end}": OLD, f"{OLD}+local-{digest}{end}": f"{OLD}+local", f"{OLD}0{end}": f"{OLD}0"}
+    made.packed_folder().mkdir(parents=True)
+    for name in archives:
+        (made.packed_folder() / name).touch()
+    assert made.remove(OLD) and not made.remove(OLD)
+    assert {file.name for file in made.packed_folder().iterdir()} == {*archives} - {f"{OLD}{end}"}
+
+
+def test_unfinished_archives_of_ended_processes_are_removed(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("UV_OFFLINE", "UV_NO_INDEX", "UV_NO_CACHE", "PIP_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    for pid in (os.getpid(), 99_999_999):
+        (made.packed_folder() / f"{installing.PART}{pid}-{OLD}-py3.11-linux-x86_64" / "packages").mkdir(
+            parents=True
+        )
+    there = Runtime(
+        python="./on-board",
+        python_version="3.11.4",
+        host=msgspec.structs.replace(host(), system="Linux", machine="x86_64"),
+    )
+    with pytest.raises(RuntimeNotFound):
+        packed(OLD, there, print)
+    assert not list(made.packed_folder().iterdir())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -15,13 +16,14 @@ import pytest
 import boards
 import made_runtimes
 from dense import dense
-from ortune import platform
+from facts import facts
+from ortune import platform, process_output
 from ortune.errors import OrtuneError, UsageError
 from ortune.records import Runtime
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.packages import placed, sendable, split_placed
 from ortune.runtimes.packed import packed
-from ortune.targets.named_runtimes import find
+from ortune.targets.named_runtimes import _output, find
 from ortune.targets.remote_process import RemoteChild
 from ortune.worker import relay
 from within import program
@@ -57,6 +59,68 @@ def test_a_machine_without_released_wheels_is_named(system: str, machine: str) -
     there = Runtime(python="./on-board", python_version="3.11.4", host=host)
     with pytest.raises(UsageError, match=f"{system} on {machine}"):
         packed(f"onnxruntime=={RELEASE}", there, print)
+
+
+@pytest.mark.parametrize("version", ["3/../../x.1", "3.--index-url", "3.", "x", "3.٣.1"])
+def test_a_version_of_python_from_another_machine_is_checked(version: str) -> None:
+    host = msgspec.structs.replace(platform.host(), system="Linux", machine="x86_64")
+    there = Runtime(python="./on-board", python_version=version, host=host)
+    with pytest.raises(UsageError, match="version of Python"):
+        packed(f"onnxruntime=={RELEASE}", there, print)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="releases are sent to Linux only")
+def test_what_cannot_be_unpacked_ends_the_relay_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    archive = tmp_path / "packed.zip"
+    archive.write_bytes(b"no archive")
+    with (tmp_path / "log").open("wb") as log:
+        child = RemoteChild(sys.executable, log=log, folder=tmp_path, limit_s=60.0)
+        try:
+            child.begin(PROGRAM, (), clean_environment(base={}), str(archive))
+            assert _output(child)[1] == "ended without an answer"
+        finally:
+            child.end()
+    facts((tmp_path / "log").read_text(), "BadZipFile")
+    assert not list((tmp_path / "cache" / "ortune-relay").glob(f"*{relay.UNPACKED}*"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="releases are sent to Linux only")
+def test_of_much_output_of_another_machine_the_end_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(process_output, "OUTPUT_BYTES", 1000)
+    program = b"print('x' * 90); [print('y' * 90) for _ in range(50)]; print('last')"
+    with (tmp_path / "log").open("wb") as log:
+        child = RemoteChild(sys.executable, log=log, folder=tmp_path, limit_s=60.0)
+        try:
+            child.begin(program, (), clean_environment(base={}))
+            output, _ = _output(child)
+        finally:
+            child.end()
+    assert len(output) == 1000 and b"\nlast\n" in output and b"x" not in output
+
+
+def test_of_old_packages_only_one_relay_removes_them(tmp_path: Path) -> None:
+    old_s = time.time() - 2 * relay.KEPT_S
+    for name in (f"a{relay.UNPACKED}", f"{relay.GONE}7-0", "new"):
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "file").touch()
+        if name != "new":
+            os.utime(tmp_path / name, (old_s, old_s))
+    (tmp_path / "file").touch()
+    os.utime(tmp_path / "file", (old_s, old_s))
+    (tmp_path / "dangling").symlink_to("nowhere")  # as a file that has vanished
+    threads = [threading.Thread(target=relay._remove_old, args=(str(tmp_path),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {file.name for file in tmp_path.iterdir()} == {"new", "dangling"}
+    relay._remove_old(str(tmp_path / "absent"))
 
 
 PROGRAM = (

@@ -61,6 +61,19 @@ def runtime(found: Any) -> Runtime:
     return runtimes.find_runtime(sys.executable)
 
 
+def test_a_release_in_a_recording_never_names_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    package = tmp_path / f"{node.PACKAGE}==x" / "node_modules" / node.PACKAGE
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"main": "index.js"}', "utf-8")
+    (package / "index.js").write_text('require("fs").writeFileSync("ran", "")', "utf-8")
+    assert node.named(package.parent.parent.name)  # one that the user names
+    assert node.here("x") is None and not list(tmp_path.rglob("ran"))
+
+
 def test_it_states_both_versions_and_what_the_install_script_would_bring(found: Any) -> None:
     assert found.version == node.VERSION and "cpu" in found.providers
     facts(found.called, "onnxruntime-node", node.VERSION, found.node_version)

@@ -7,8 +7,10 @@ version, so an existing one is complete.
 from __future__ import annotations
 
 import contextlib
+import glob
 import importlib.metadata
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -35,12 +37,19 @@ from ortune.store.places import cache_folder
 ABOUT = "runtime.json"
 _GONE = ".gone-"
 _PYTHON = f"py{sys.version_info.major}.{sys.version_info.minor}"
+_ARCHIVE = re.compile(r"(?:-[0-9a-f]{16})?-py3\.[0-9]+-linux-\w+\.zip")
+"""End of the name of an archive; the digest is that of the user's own wheel."""
 _IMPORT_S = 300.0  # TensorFlow, from a cold disk
 
 
 def folder() -> Path:
     """Return the folder of the environments."""
     return cache_folder() / "runtimes"
+
+
+def packed_folder() -> Path:
+    """Return the folder of the archives that are sent to other machines."""
+    return folder() / "packed"
 
 
 def installed() -> list[MadeRuntime]:
@@ -82,7 +91,7 @@ def require_installed(name: str, say: Callable[[str], None]) -> MadeRuntime:
             where=str(home),
             do="set XDG_CACHE_HOME to a writable folder",
         ) from error
-    _sweep(home)
+    sweep(home)
     for number, recipe in enumerate(wanted, 1):
         try:
             return _make(recipe, place, passed_over, say)
@@ -148,12 +157,19 @@ def canonical_name(name: str) -> str:
 
 
 def remove(name: str) -> bool:
-    """Remove an environment; return False if there was none. Raises UsageError for an unknown name."""
+    """Remove an environment and its archives; return False if there was none. Raises UsageError for an unknown name."""
     name = canonical_name(name)
     places = [environment for environment in folder().glob(f"{name}-py*") if environment.is_dir()]
     for place in places:
         _discard(place)
-    return bool(places)
+    archives = [
+        archive
+        for archive in packed_folder().glob(f"{glob.escape(name)}-*.zip")
+        if _ARCHIVE.fullmatch(archive.name.removeprefix(name))
+    ]
+    for archive in archives:
+        archive.unlink(missing_ok=True)
+    return bool(places or archives)
 
 
 def _discard(place: Path) -> None:
@@ -163,7 +179,7 @@ def _discard(place: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _sweep(home: Path) -> None:
+def sweep(home: Path) -> None:
     """Remove unfinished folders of processes that have ended."""
     for left in (*home.glob(f"{PART}*"), *home.glob(f"{_GONE}*")):
         owner = left.name.split("-")[1]

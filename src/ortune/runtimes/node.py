@@ -99,14 +99,17 @@ def find(
 
 
 def here(release: str) -> str | None:
-    """Return the name of a downloaded onnxruntime-node, this release or else the default one; None without any."""
-    for text in (f"{PACKAGE}=={release}", NAME):
+    """Return the name of a downloaded onnxruntime-node, this release or else the default one; None without any.
+
+    The release may be text from a file of other people, so it never names a folder.
+    """
+    own = f"{PACKAGE}=={release}"
+    for text in (own, NAME) if _NAMED.fullmatch(own) else (NAME,):
         try:
-            if named(text):
-                find(text, fetch=False)
-                return text
+            find(text, fetch=False)
         except RuntimeNotFound:
             continue
+        return text
     return None
 
 

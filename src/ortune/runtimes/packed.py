@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import threading
 import zipfile
@@ -48,7 +49,11 @@ def packed(name: str, there: Runtime, say: Callable[[str], None]) -> Path:
             do="install it there, and omit the release",
         )
     python = ".".join(there.python_version.split(".")[:2])
-    place = made.folder() / "packed" / f"{_key(recipe)}-py{python}-linux-{machine}.zip"
+    if not re.fullmatch(r"3\.[0-9]{1,2}", python):  # it is text of the other machine
+        raise UsageError(
+            "its version of Python is not supported", where=there.python, do="pass one that starts a Python 3"
+        )
+    place = made.packed_folder() / f"{_key(recipe)}-py{python}-linux-{machine}.zip"
     with _one_at_a_time:  # hosts of a cluster are examined at the same time
         return place if place.is_file() else _fetched(recipe, place, python, machine, say)
 
@@ -62,7 +67,10 @@ def _fetched(recipe: Recipe, place: Path, python: str, machine: str, say: Callab
     part = place.with_name(f"{PART}{os.getpid()}-{place.stem}")
     say(f"fetching the runtime {recipe.name} for Python {python} on {machine} once, {recipe.cost}")
     try:
-        part.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        made.sweep(place.parent)
+        shutil.rmtree(part, ignore_errors=True)  # of an ended process with the same number
+        part.mkdir()
         install_for(recipe, part / "packages", python=python, machine=machine, home=made.folder())
         _pack(part / "packages", part / "packed.zip")
         (part / "packed.zip").replace(place)

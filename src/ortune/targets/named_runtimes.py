@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import tempfile
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import assigned_host, monotonic
+from ortune import assigned_host, monotonic, process_output
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.records import Runtime
 from ortune.runtimes import made
@@ -104,19 +105,20 @@ def _look(python: str, archive: Path, where: str) -> ProbeReport:
             raise RuntimeNotFound(f"{python} {error}", where=where, do="check its connection") from error
         finally:
             child.end()
-        log.seek(0)
+        log.seek(max(0, log.seek(0, os.SEEK_END) - process_output.OUTPUT_BYTES))
         return report(output, log.read(), ended)
 
 
 def _output(child: RemoteChild) -> tuple[bytes, str]:
-    """Return all lines of a process, and how it ended, in words."""
-    lines, output = child.lines(), b""
+    """Return the last lines of a process, and how it ended, in words."""
+    lines, output = child.lines(), bytearray()
     deadline_s = monotonic.now_s() + _LOOK_S
     while True:
         try:
             line = lines.get(timeout=max(0.0, deadline_s - monotonic.now_s()))
         except queue.Empty:
-            return output, f"gave no answer within {_LOOK_S:.0f} s"
+            return bytes(output), f"gave no answer within {_LOOK_S:.0f} s"
         if line is None:
-            return output, "ended without an answer"
+            return bytes(output), "ended without an answer"
         output += line
+        del output[: -process_output.OUTPUT_BYTES]

@@ -26,7 +26,7 @@ FOLDER = "//ortune-relay//"
 """Placeholder for the folder of this machine in messages."""
 OUTPUT = "output"
 """Folder of the worker's output, which is sent back at its end."""
-UNPACKED = ".packages"
+UNPACKED, GONE = ".packages", ".gone-"
 KEPT_S = 86_400
 """Files are cached by content between trials, and removed if they are not used for so long."""
 CHUNK = 1 << 20
@@ -51,14 +51,16 @@ class Relay:
 
     def listen(self) -> None:
         """Carry out ortune's commands until the end of stdin."""
-        for name in _old(self.kept):
-            with contextlib.suppress(OSError):
-                shutil.rmtree(name) if os.path.isdir(name) else os.remove(name)
+        _remove_old(self.kept)
         _write(b"\n")  # the console has left its prompt on the line
         say(relay="ready")
         for line in sys.stdin.buffer:
             with self._busy:
-                self._carry_out(line)
+                try:
+                    self._carry_out(line)
+                except Exception as error:  # the console would print it and read on, and ortune would wait
+                    sys.stderr.write("the relay failed: %s: %s\n" % (type(error).__name__, error))
+                    self._leave(3)
         self._leave(3)
 
     def _carry_out(self, line: bytes) -> None:
@@ -133,14 +135,17 @@ class Relay:
     def _unpacked(self, archive: str) -> str:
         """Return the folder with the content of a received archive, which is cached as files are."""
         folder = os.path.join(self.kept, self._digests[archive] + UNPACKED)
-        if not os.path.isdir(folder):
-            part = tempfile.mkdtemp(prefix=UNPACKED, dir=self.kept)
+        with contextlib.suppress(OSError):  # it is missing, or another relay has just removed it
+            os.utime(folder)
+            return folder
+        part = tempfile.mkdtemp(prefix=UNPACKED, dir=self.kept)
+        try:
             with zipfile.ZipFile(archive) as content:
                 content.extractall(part)
-            try:
+            with contextlib.suppress(OSError):  # another relay was first
                 os.rename(part, folder)
-            except OSError:  # another relay was first
-                shutil.rmtree(part, ignore_errors=True)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
         os.utime(folder)
         return folder
 
@@ -257,9 +262,17 @@ def cache_folder() -> str:
     return folder if os.access(folder, os.W_OK) else ""
 
 
-def _old(folder: str) -> "list[str]":
-    """Return cached files that were not used for a day."""
-    if not os.path.isdir(folder):
-        return []
-    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
-    return [path for path in paths if os.path.getmtime(path) < time.time() - KEPT_S]
+def _remove_old(folder: str) -> None:
+    """Remove cached files and folders that were not used for a day; other relays may do so at the same time."""
+    for number, name in enumerate(os.listdir(folder) if os.path.isdir(folder) else ()):
+        path = os.path.join(folder, name)
+        with contextlib.suppress(OSError):
+            if os.path.getmtime(path) > time.time() - KEPT_S:
+                continue
+            if not os.path.isdir(path):
+                os.remove(path)
+                continue
+            # Renamed first: a folder that is partly removed is never taken for a complete one.
+            gone = os.path.join(folder, "%s%d-%d" % (GONE, os.getpid(), number))
+            os.rename(path, gone)
+            shutil.rmtree(gone, ignore_errors=True)

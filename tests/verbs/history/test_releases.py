@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import onnx
 import pytest
@@ -15,6 +16,7 @@ import boards
 import made_runtimes
 import ortune
 from facts import facts
+from ortune import assigned_host
 from ortune.errors import UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.records import DEFAULT_WRONG, Plan
@@ -23,7 +25,7 @@ from ortune.search.controls import Judgement
 from ortune.show import terminal
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.row import row
-from ortune.verbs.history.run import exit_code
+from ortune.verbs.history.run import Options, _named, exit_code
 from simulated_machine import Lab, measuring_on
 from wrong_models import gemm
 
@@ -73,6 +75,19 @@ def test_a_newest_release_that_is_wrong_is_not_the_reference(tmp_path: Path) -> 
     ran = [one for one in envelope.result.rows if one.figures is not None]
     assert ran and all(one.outputs is not None and not one.outputs.ok for one in ran)
     assert row(envelope).alarm
+
+
+def test_each_release_replaces_one_that_is_named_for_another_machine() -> None:
+    def named(runtime: str | None) -> str:
+        return _named("1.27.0", Options(model="m.onnx", release=["1.27.0", "1.26.0"], runtime=runtime))
+
+    assert named(None) == "onnxruntime==1.27.0"
+    assert named("./board") == named("onnxruntime==1.31.1@./board") == "onnxruntime==1.27.0@./board"
+    token = assigned_host.assigned.set(cast("Any", SimpleNamespace(python="ray:host")))
+    try:
+        assert named("onnxruntime==1.31.1") == "onnxruntime==1.27.0"
+    finally:
+        assigned_host.assigned.reset(token)
 
 
 def test_one_release_has_no_history(tmp_path: Path) -> None:

@@ -14,13 +14,19 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 import ray_hosts
 from dense import dense
 from facts import facts
+from ortune.assigned_host import HostLost
+from ortune.errors import OrtuneError
+from ortune.measuring.watcher import Watcher
+from ortune.verbs._many.on_ray import RayHosts, _Ready
 from within import program
 
 needs_ray = pytest.mark.skipif(
@@ -68,6 +74,25 @@ def test_an_address_of_something_else_is_named(tmp_path: Path) -> None:
         code, _, err = program(["bench", model, "--on", f"ray:127.0.0.1:{server.getsockname()[1]}"])
     assert code == 2
     facts(err, "is not the head of a Ray cluster", "ray start --head")
+
+
+@dataclass
+class _Host:
+    """A host on which the runtime cannot be examined."""
+
+    error: Exception
+
+    def niceness(self) -> int:
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), HostLost("was lost")])
+def test_a_host_that_cannot_be_examined_is_refused(error: Exception) -> None:
+    hosts = RayHosts(cast("Any", None), (), None, Watcher())
+    threading.Thread(target=hosts._prepare, args=(_Host(error),), daemon=True).start()
+    ready = hosts._came.get(timeout=30)
+    assert isinstance(ready, _Ready) and isinstance(ready.found, OrtuneError)
+    facts(f"{ready.found.what} {ready.found.do}", *map(str, error.args[-1:]))
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from ortune.verbs._many import words
 from ortune.verbs._many.batch import ModelBatch
 from ortune.verbs._many.executor import Done, Job, run_one
 from ortune.verbs._many.fleet import Event, Fleet, HostJoined, JobEnded, LostHost
+from ortune.verbs._shared.attempt import result_or_error
 from ortune.verbs._shared.hosts import HostOption, address, labels
 from ortune.verbs._shared.spelling import named
 
@@ -223,13 +224,15 @@ class RayHosts:
     def _prepare(self, host: RayHost) -> None:
         """Examine a host and queue the result; runs in a separate thread."""
         assigned_host.assigned.set(host)
-        try:
-            niceness = host.niceness()
-            self._came.put(_Ready(host=host, found=find(self._runtime, self._say_later), niceness=niceness))
-        except OrtuneError as error:
-            if isinstance(error, HostLost):
-                error.do = error.do or words.MAY_BE_IN_USE
-            self._came.put(_Ready(host=host, found=error))
+        ready = result_or_error(partial(self._examined, host), self._say_later)
+        if isinstance(ready, HostLost):
+            ready.do = ready.do or words.MAY_BE_IN_USE
+        self._came.put(_Ready(host=host, found=ready) if isinstance(ready, OrtuneError) else ready)
+
+    def _examined(self, host: RayHost) -> _Ready:
+        """Return a host with its runtime, which is sent there if a release is named."""
+        niceness = host.niceness()
+        return _Ready(host=host, found=find(self._runtime, self._say_later), niceness=niceness)
 
     def _say_later(self, sentence: str) -> None:
         """Queue a sentence of a thread for the caller's thread."""

@@ -12,7 +12,7 @@ from ortune.errors import MeasurementError, RuntimeNotFound, UsageError
 from ortune.measuring.sides import SideText, resolve
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Runtime
-from ortune.runtimes.packages import placed, split_placed
+from ortune.runtimes.packages import placed, sendable, split_placed
 from ortune.runtimes.runtimes import probe
 from ortune.targets import named_runtimes
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
@@ -105,8 +105,12 @@ def _require_applicable(options: Options) -> None:
 
 
 def _named(release: str, options: Options) -> str:
-    """Return the value of ``--runtime`` for a release, on the machine of the options."""
+    """Return the value of ``--runtime`` for a release, on the machine of the options, instead of a release there."""
     name, script = f"{CPU.wheel}=={release}", named(options.runtime)
+    if script is not None:
+        script = split_placed(script)[1] or script
+        if assigned_host.assigned.get() is not None and sendable(script):
+            script = None
     return name if script is None else placed(script, name)
 
 
