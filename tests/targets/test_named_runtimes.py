@@ -93,7 +93,7 @@ def test_of_much_output_of_another_machine_the_end_is_kept(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(process_output, "OUTPUT_BYTES", 1000)
-    program = b"print('x' * 90); [print('y' * 90) for _ in range(50)]; print('last')"
+    program = b"print('X' * 90); [print('y' * 90) for _ in range(50)]; print('last')"
     with (tmp_path / "log").open("wb") as log:
         child = RemoteChild(sys.executable, log=log, folder=tmp_path, limit_s=60.0)
         try:
@@ -101,7 +101,7 @@ def test_of_much_output_of_another_machine_the_end_is_kept(
             output, _ = _output(child)
         finally:
             child.end()
-    assert len(output) == 1000 and b"\nlast\n" in output and b"x" not in output
+    assert len(output) == 1000 and b"\nlast\n" in output and b"X" not in output
 
 
 def test_of_old_packages_only_one_relay_removes_them(tmp_path: Path) -> None:
