@@ -17,12 +17,13 @@ import boards
 import made_runtimes
 from dense import dense
 from facts import facts
-from ortune import platform, process_output
+from ortune import platform
 from ortune.errors import OrtuneError, UsageError
 from ortune.records import Runtime
 from ortune.runtimes.environment import clean_environment
 from ortune.runtimes.packages import placed, sendable, split_placed
 from ortune.runtimes.packed import packed
+from ortune.targets import named_runtimes
 from ortune.targets.named_runtimes import _output, find
 from ortune.targets.remote_process import RemoteChild
 from ortune.worker import relay
@@ -92,7 +93,7 @@ def test_of_much_output_of_another_machine_the_end_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(process_output, "OUTPUT_BYTES", 1000)
+    monkeypatch.setattr(named_runtimes, "_OUTPUT_BYTES", 1000)
     program = b"print('X' * 90); [print('y' * 90) for _ in range(50)]; print('last')"
     with (tmp_path / "log").open("wb") as log:
         child = RemoteChild(sys.executable, log=log, folder=tmp_path, limit_s=60.0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from ortune import assigned_host, monotonic, process_output
+from ortune import assigned_host, monotonic
 from ortune.errors import RuntimeNotFound, UsageError
 from ortune.records import Runtime
 from ortune.runtimes import made
@@ -25,6 +25,8 @@ _ANSWER_S = 600.0
 """Seconds for each answer of the other machine, which receives about 40 MB the first time."""
 _LOOK_S = 300.0
 """Seconds for unpacking and importing the build there."""
+_OUTPUT_BYTES = 4 << 20
+"""Maximum bytes kept from the end of the lines and of the log of the other machine."""
 _sent_before: dict[tuple[str, str], Runtime] = {}
 
 
@@ -105,7 +107,7 @@ def _look(python: str, archive: Path, where: str) -> ProbeReport:
             raise RuntimeNotFound(f"{python} {error}", where=where, do="check its connection") from error
         finally:
             child.end()
-        log.seek(max(0, log.seek(0, os.SEEK_END) - process_output.OUTPUT_BYTES))
+        log.seek(max(0, log.seek(0, os.SEEK_END) - _OUTPUT_BYTES))
         return report(output, log.read(), ended)
 
 
@@ -121,4 +123,4 @@ def _output(child: RemoteChild) -> tuple[bytes, str]:
         if line is None:
             return bytes(output), "ended without an answer"
         output += line
-        del output[: -process_output.OUTPUT_BYTES]
+        del output[:-_OUTPUT_BYTES]
