@@ -57,13 +57,14 @@ for number in range(200): model(np.sin(np.arange(512) / 9).astype(np.float32), 1
 
 
 def python(packages: tuple[str, ...]) -> str:
-    """Return an interpreter with the programs, made once and kept."""
+    """Return an interpreter with the programs, made once and kept until the list of packages changes."""
     folder = CACHE / f"faultless-py3.{sys.version_info.minor}"
-    own = folder / "bin" / "python"
-    if not (folder / "made").exists():
+    own, made = folder / "bin" / "python", folder / "made"
+    text = "\n".join(packages)
+    if not made.exists() or made.read_text() != text:
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         subprocess.run([own, "-m", "pip", "install", "-q", *packages], check=True)
-        (folder / "made").touch()
+        made.write_text(text)
     return str(own)
 
 

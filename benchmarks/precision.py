@@ -155,7 +155,7 @@ class Process:
         for line in self._process.stdout:
             if not wanted or line.strip() == wanted:
                 return line.strip()
-        raise OSError("the model does not run")
+        raise OSError(f"the process of the model ended with exit code {self._process.wait()}")
 
     def _ask(self, command: str, wanted: str = "") -> str:
         assert self._process.stdin is not None
@@ -182,18 +182,23 @@ class Process:
         self._process.wait()
 
 
-def timed(processes: dict[str, Process]) -> dict[str, list[float]]:
+def timed(processes: dict[str, Process], failed: dict[str, str]) -> dict[str, list[float]]:
     """Median seconds of a run, a number for each round, in turns of random order.
 
-    Threads are as each runtime has them by default. They spin after a run, so a turn begins with runs that do not
-    count: by then those of the process before it sleep.
+    A process that ends meanwhile is left out, and ``failed`` has its reason. Threads are as each runtime has them by
+    default. They spin after a run, so a turn begins with runs that do not count: by then those of the process before
+    it sleep.
     """
     found: dict[str, list[float]] = {name: [] for name in processes}
     for _ in range(ROUNDS):
-        order = list(processes)
+        order = list(found)
         rng.shuffle(order)
         for name in order:
-            found[name].append(processes[name].turn())
+            try:
+                found[name].append(processes[name].turn())
+            except OSError as error:
+                failed[name] = f"it ended while it was timed: {error}"
+                del found[name]
     return found
 
 
@@ -387,8 +392,10 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
                 models[label] = Runs(path=Path(result["bundle"]), python=python)
         if OWN not in results:
             return row | {"failed": row["not_made"][OWN]}
-        given, times = raced(models, held, folder)
-        row["not_made"] |= {label: "it does not run" for label in models if label not in times}
+        given, times, stopped = raced(models, held, folder)
+        row["not_made"] |= stopped
+        if "float" in stopped:
+            return row | {"failed": f"float: {stopped['float']}"}
         row |= {"budget_s": round(budget_s / 2), "kind": case.kind, "threads": "default"}
         row["headline"] = {label: result["headline"] for label, result in results.items()}
         row["command"] = f"ortune quantize {name}.onnx --data data " + " ".join(
@@ -409,7 +416,7 @@ def one(name: str, budget_s: float, campaign: str) -> dict[str, Any]:
             for label, seen in times.items()
         }  # fmt: skip
         if misses(row):
-            best = best_label(row["models"], OTHER)
+            best = best_label(row, OTHER)
             row["best"] = best
             row["layers"], row["layers_note"] = slowest_layers(models[best].path, data[0], folder)
     return row
@@ -431,17 +438,22 @@ def saved(feeds: list[Feeds], folder: Path) -> list[Path]:
 
 def raced(
     models: dict[str, Runs], feeds: list[Path], folder: Path
-) -> tuple[dict[str, list[list[np.ndarray]]], dict[str, list[float]]]:
-    """The outputs and the times of each model that runs."""
+) -> tuple[dict[str, list[list[np.ndarray]]], dict[str, list[float]], dict[str, str]]:
+    """The outputs and the times of each model that runs, and why the others do not."""
     processes: dict[str, Process] = {}
+    given: dict[str, list[list[np.ndarray]]] = {}
+    failed: dict[str, str] = {}
     try:
         for label, runs in models.items():
             try:
                 processes[label] = Process(runs, feeds)
+                given[label] = processes[label].outputs(folder / "outputs.npz")
             except OSError as error:
-                print_error(f"{label}: {error}")
-        given = {label: each.outputs(folder / "outputs.npz") for label, each in processes.items()}
-        return given, timed(processes)
+                failed[label] = str(error)
+        times = timed({label: processes[label] for label in given}, failed)
+        for label, why in failed.items():
+            print_error(f"{label}: {why}")
+        return given, times, failed
     finally:
         for process in processes.values():
             process.end()
@@ -571,6 +583,8 @@ def made_in(row: dict[str, Any], label: str) -> str:
         error = models[label]["relative_l2"]
         more = f", error {error:.2g}" if label == OTHER and row["kind"] != "time" else ""
         return speed_up(row, label) + more
+    if label in row.get("not_made", ()):
+        return "-"
     return "float kept" if label == OWN or ELSEWHERE[0] in models else "-"
 
 
@@ -581,11 +595,8 @@ def goals(rows: list[dict[str, Any]]) -> list[str]:
     for label, words in ((OWN, "in your own onnxruntime"), (OTHER, "with another package")):
         speeds: dict[bool, list[float]] = {False: [], True: []}
         for row in measured:
-            models = row["models"]
-            mine = best_made(models, label)
-            if models["float"]["ns"] >= LEAST_NS:
-                right = is_right(mine, row["kind"])
-                speeds[row["kind"] == "time"].append(1 / mine["ratio"] if right else 1.0)
+            if row["models"]["float"]["ns"] >= LEAST_NS:
+                speeds[row["kind"] == "time"].append(1 / best_made(row, label)["ratio"])
         sentences.append(
             f"Geometric mean {words}, over models of 1 ms or more, with real inputs: {mean(speeds[False])} (goal: "
             f"{GOAL:g}x); time alone: {mean(speeds[True])}."
@@ -612,23 +623,26 @@ def mean(of: list[float]) -> str:
     return f"{statistics.geometric_mean(of):.2f}x over {len(of)} models" if of else "no model"
 
 
-def best_label(models: dict[str, Any], label: str) -> str:
-    """What ortune made, or float: with another package, the faster one of both."""
-    own = OWN if OWN in models else "float"
-    others = [each for each in (label,) if each in models]
-    return min((own, *others), key=lambda each: models[each]["ratio"])
+def best_label(row: dict[str, Any], label: str) -> str:
+    """What ortune made, with another package the faster one of both; float if nothing accurate was made."""
+    models = row["models"]
+    made = [each for each in (OWN, label) if each in models and is_right(models[each], row["kind"])]
+    # Where no model was made in the user's own onnxruntime, float is what the user has there.
+    candidates = made if OWN in made else ["float", *made]
+    return min(candidates, key=lambda each: models[each]["ratio"])
 
 
-def best_made(models: dict[str, Any], label: str) -> dict[str, float]:
+def best_made(row: dict[str, Any], label: str) -> dict[str, Any]:
     """The figures of it."""
-    return models[best_label(models, label) if label == OTHER else OWN if OWN in models else "float"]
+    figures: dict[str, Any] = row["models"][best_label(row, label)]
+    return figures
 
 
 def behind(row: dict[str, Any]) -> str:
     """The accurate peers that are faster than what ortune made where they run; "" if none is."""
     models, faster = row["models"], []
     for peer in (best_own(row), *ELSEWHERE):
-        mine = best_made(models, OTHER if peer in ON_OPENVINO else OWN)
+        mine = best_made(row, OTHER if peer in ON_OPENVINO else OWN)
         seen = models.get(peer)
         if seen is not None and is_right(seen, row["kind"]) and mine["ratio"] > ALIKE * seen["ratio"]:
             faster.append(f"{peer} {1 / seen['ratio']:.2f}x against {1 / mine['ratio']:.2f}x")
@@ -638,7 +652,7 @@ def behind(row: dict[str, Any]) -> str:
 def misses(row: dict[str, Any]) -> bool:
     """Whether a model with real inputs stays below the goal."""
     models = row["models"]
-    slow = models["float"]["ns"] >= LEAST_NS and 1 / best_made(models, OTHER)["ratio"] < GOAL
+    slow = models["float"]["ns"] >= LEAST_NS and 1 / best_made(row, OTHER)["ratio"] < GOAL
     return slow and row["kind"] != "time"
 
 
@@ -674,7 +688,7 @@ def missed(row: dict[str, Any]) -> str:
         if reason in WORDS
     ]
     why = "; ".join(parts) or "no layer was kept in float, so the kernels themselves gain no more"
-    return f"{row['model']} is below the goal at {1 / best_made(row['models'], OTHER)['ratio']:.2f}x: {why}."
+    return f"{row['model']} is below the goal at {1 / best_made(row, OTHER)['ratio']:.2f}x: {why}."
 
 
 WORDS = {

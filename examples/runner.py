@@ -38,7 +38,8 @@ def hear():
 
 def memory(field):
     """Return a figure of the process's memory in bytes; None where the system does not show it."""
-    found = re.search(rf"{field}:\s+(\d+)", Path("/proc/self/status").read_text())
+    status = Path("/proc/self/status")  # Linux alone has it
+    found = re.search(rf"{field}:\s+(\d+)", status.read_text()) if status.exists() else None
     return int(found[1]) * 1024 if found else None
 
 
@@ -58,9 +59,8 @@ def options_of(request):
         elif (
             setting["channel"] == "session_config"
         ):  # ONNX Runtime accepts any key, so the library is searched
-            if not any(
-                key.encode() in file.read_bytes() for file in Path(ort.__file__).parent.glob("capi/*.so*")
-            ):
+            libraries = [file for file in Path(ort.__file__).parent.glob("capi/*") if file.is_file()]
+            if not any(key.encode() in file.read_bytes() for file in libraries):
                 raise Stop("unknown-key", f"ONNX Runtime {ort.__version__} does not know {key}", knob)
             options.add_session_config_entry(key, str(value))
         elif setting["channel"] not in ("env", "preload"):  # ortune sets these before the start

@@ -283,20 +283,21 @@ def test_random_ops(tmp_path: Path, training: str, expected: list[tuple[str, str
 
 
 @pytest.mark.parametrize(
-    ("graph", "names"),
+    ("graph", "expected"),
     [
-        ("g (float[4] x) => (float[4] y, float[4] z) { y = RandomNormalLike(x)\n z = Relu(x) }", {"y"}),
+        ("g (float[4] x) => (float[4] y, float[4] z) { y = RandomNormalLike(x)\n z = Relu(x) }", {"y": False}),
         ("g (float[4] x) => (float[4] y, int64[1] z) { r = RandomNormalLike(x)\n y = Add(r, x)\n z = Shape(r) }",
-         {"y"}),
+         {"y": False}),
         ("g (float[4] x) => (int64[1,m] y, int64[2] z) { r = Bernoulli(x)\n y = NonZero(r)\n z = Shape(y) }",
-         {"y", "z"}),
+         {"y": True, "z": False}),
         ("g (float[4] x, bool c) => (float[4] y, float[4] z) { y = If (c) <then_branch = t () => (float[4] a) "
-         "{ a = Relu(x) }, else_branch = e () => (float[4] b) { b = RandomUniformLike(x) }>\n z = Relu(x) }", {"y"}),
-        ("g (float[4] x) => (float[4] y) { y = Relu(x) }", set()),
+         "{ a = Relu(x) }, else_branch = e () => (float[4] b) { b = RandomUniformLike(x) }>\n z = Relu(x) }",
+         {"y": False}),
+        ("g (float[4] x) => (float[4] y) { y = Relu(x) }", {}),
     ],
 )  # fmt: skip
-def test_random_outputs(tmp_path: Path, graph: str, names: set[str]) -> None:
-    assert random_outputs(opened(tmp_path, graph).ir) == names
+def test_random_outputs(tmp_path: Path, graph: str, expected: dict[str, bool]) -> None:
+    assert random_outputs(opened(tmp_path, graph).ir) == expected
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,10 @@ SPECS = {
         '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
         '"default_factory_name": "breakpoint", "dict_context": ["a"]}, "children_spec": []}]'
     ),
+    "a factory without a name": (
+        '[1, {"type": "collections.defaultdict", "context": {"default_factory_module": "builtins", '
+        '"default_factory_name": [], "dict_context": ["a"]}, "children_spec": []}]'
+    ),
     "an enumeration": (
         '[1, {"type": "builtins.dict", "context": "[{\\"__enum__\\": true, \\"fqn\\": \\"os:environ\\", '
         '\\"name\\": \\"HOME\\"}]", "children_spec": []}]'
@@ -157,6 +161,20 @@ PROGRAMS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Pow(10, e=1000000000)", "Pow(10, Integer(1/1e-9))", "Pow(10, Integer(1/Rational(1, 60)))", "Pow(10, 1.5)",
+     f"Pow({10**60}, 60)", f"Pow(Pow(Pow({10**18}, 60), 60), 60)", "Pow(Pow(s0, 60), 60)",
+     "10**(1000000000j*1000000000j)", "10**(1//(pi - E))", "10**(" + "*".join(["((s0 + s0)/s0)"] * 40) + ")",
+     "LShift(1, shift=1000000000)", "Pow(10, 2, 3)", "Integer(1e999999999)", "sqrt(Float(2, 1000000000))",
+     "Float(2, precision=1000000000)", "10**(" + "-" * 500 + "1000)", f"9**{10**400}"],
+)  # fmt: skip
+def test_a_number_that_takes_forever_to_compute_is_refused(tmp_path: Path, text: str) -> None:
+    held = changed(lambda program: program.update(size={"as_expr": {"expr_str": text}}))
+    with pytest.raises(SourceRefused, match="code instead of a size"):
+        write_checked(str(written(tmp_path / "net.pt2", held)), str(tmp_path / "checked.pt2"))
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path: Path, name: str) -> None:
     change, told = PROGRAMS[name]
@@ -168,7 +186,9 @@ def test_a_program_with_code_or_an_unlisted_operator_is_refused_by_name(tmp_path
 
 @pytest.mark.parametrize(
     "text", ["Symbol('s0')**2", "Pow(Add(Symbol('s0', positive=True), Integer(-1)), Integer(2))", "2**Symbol('s0')",
-             "FloorDiv(Symbol('s0'), 2)", "Pow(Symbol('s0'), Rational(1, 2))"],
+             "FloorDiv(Symbol('s0'), 2)", "Pow(Symbol('s0'), Rational(1, 2))",
+             "Pow(Pow(Symbol('s0'), Integer(2)), Rational(1, 2))", "s0**0.5", "PowByNatural(2, FloorDiv(s0, 2))",
+             "Pow(Symbol('s0', integer=True), Integer(-1))", "LShift(1, Symbol('s0') + Symbol('s1') - 3)"],
 )  # fmt: skip
 def test_ordinary_sizes_are_arithmetic(tmp_path: Path, text: str) -> None:
     held = changed(lambda program: program.update(size={"as_expr": {"expr_str": text}}))

@@ -101,8 +101,7 @@ class Provider:
             folders or libraries, nor memory addresses.
         needs: Options without which it does not start, as (name, value).
         bindings: Its names in other languages.
-        untested: Whether nobody who works on ortune had a device or a build of it, which the documentation of its
-            settings says.
+        untested: Whether ortune was never run with this provider; the documentation of its settings then says so.
         hardware: The kind of hardware that computes; "" if it depends on the options.
         vendor: Vendor of the hardware, if there is only one.
         queues: Whether it queues work on a device asynchronously, so a run waits for the device at its end, outside of

@@ -34,7 +34,7 @@ __all__ = [
     "value_dependent_ops",
 ]
 
-OutputKind = Literal["values", "labels", "indices", "set", "random"]
+OutputKind = Literal["values", "labels", "indices", "set", "random", "random length"]
 """Kind of comparison of an output; see ``OutputComparison``."""
 
 _ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
@@ -47,7 +47,7 @@ class OutputComparison:
     Attributes:
         kind: "values": element by element. "labels": element by element; one with tied best scores may differ.
             "indices": positions that may be reordered. "set": rows that may be reordered, added or dropped. "random":
-            by size and finiteness.
+            by shape and finiteness. "random length": by rank, approximate size and finiteness.
         roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
         labels: For "labels", the scores that decided; None if they cannot be traced, so no label may differ.
     """

@@ -86,12 +86,13 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
     return [_named(node) for node in _followed(model, fed=_State(data=True))[1]]
 
 
-def random_outputs(model: ir.Model) -> frozenset[str]:
-    """Return the names of the outputs with values, or lengths, that depend on random numbers."""
+def random_outputs(model: ir.Model) -> dict[str, bool]:
+    """Return the outputs with values or lengths that depend on random numbers, by name; True if lengths do."""
     if not random_ops(model):
-        return frozenset()
+        return {}
     flow, _ = _followed(model, fed=_State())
-    return frozenset(str(v.name) for v in model.graph.outputs if flow.of(v).data or flow.of(v).shape)
+    states = {str(value.name): flow.of(value) for value in model.graph.outputs}
+    return {name: state.shape for name, state in states.items() if state.data or state.shape}
 
 
 def _followed(model: ir.Model, fed: _State) -> tuple[Flow[_State], list[ir.Node]]:

@@ -62,7 +62,7 @@ def load_array(path: Path) -> NDArray[Any]:
     with files.open_file(path) as file:  # opening a pipe would block
         # numpy's own error contains these bytes, which may be of any file.
         if file.read(len(np.lib.format.MAGIC_PREFIX)) != np.lib.format.MAGIC_PREFIX:
-            raise ValueError("it is no .npy file")
+            raise ValueError("it is not an .npy file")
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except HEADER_ERRORS as error:

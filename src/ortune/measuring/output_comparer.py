@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -59,7 +59,7 @@ class OutputComparer:
         self.grids = grids.output_grids(model)
         self.labels = outputs.class_labels(model)
         self.moments = False
-        self.random: frozenset[str] = frozenset()
+        self.random: Mapping[str, bool] = {}
         self.metric = metric
         self.allow_nonfinite = allow_nonfinite
         self._onnx, self._scratch = side.onnx or side, scratch

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -39,7 +40,8 @@ from ortune.outputs.labels import Scores
 from ortune.outputs.ways import compare_arrays, distance_of, judge, limits_of
 from ortune.records import OutputDifference
 
-_BY_VALUE, _RANDOM = OutputComparison(), OutputComparison(kind="random")
+_BY_VALUE = OutputComparison()
+_RANDOM = {False: OutputComparison(kind="random"), True: OutputComparison(kind="random length")}
 _KINDS = {"tensor": "a tensor", "sequence": "a sequence", "none": "absent", "json": "a list of maps"}
 
 
@@ -54,7 +56,7 @@ def compare_outputs(
     tolerance: float | None = None,
     rows: float | None = None,
     as_moments: bool = False,
-    random: Collection[str] = (),
+    random: Mapping[str, bool] = MappingProxyType({}),
     without: Collection[str] = (),
     allow_nonfinite: bool = False,
 ) -> OutputDifference:
@@ -72,7 +74,8 @@ def compare_outputs(
             times this value.
         rows: The tolerance of labels and of outputs of kind "set", if it differs.
         as_moments: Whether to compare every output by its moments, since the baseline differs from itself.
-        random: Names of outputs with random numbers from different generators: only size and finiteness are compared.
+        random: Outputs with random numbers from different generators, by name: only shape and finiteness are compared,
+            or rank and approximate size if the value is True, because lengths are random too.
         without: Names of outputs that the candidate omits on request; they are skipped.
         allow_nonfinite: Whether an output without finite elements on both sides is equal; otherwise it fails, because
             there is nothing to compare.
@@ -97,7 +100,9 @@ def compare_outputs(
         tolerance=tolerance,
         as_moments=as_moments,
     )
-    ways = {name: _RANDOM if name in random else comparisons.get(name, _BY_VALUE) for name in before}
+    ways = {
+        name: _RANDOM[random[name]] if name in random else comparisons.get(name, _BY_VALUE) for name in before
+    }
     # Rows of integers come last: more of them may be unmatched if the scores agree.
     order = sorted(before, key=lambda n: ways[n].roles is not None and family(before[n].onnx_type) != "float")
     for name in order:

@@ -66,7 +66,7 @@ LOOK_SHARE = _phase(
 )
 LEAST_PAGES = _phase(
     "compiled code of a page",
-    EVERY,
+    "all that run a model in a page",
     4.0,
     "trials left",
     "otherwise the pilot's page does not wait for its browser to store it",

@@ -61,7 +61,7 @@ class Changed:
 
 
 MORE_MEMORY = 1.01
-"""Ratio from which on a whole interval of a memory figure is named as an increase."""
+"""Lower interval limit above which a memory figure is reported as an increase."""
 MEMORY: dict[str, Callable[[Figures], float | None]] = {
     "peak memory": lambda figures: figures.peak_bytes,
     "idle memory": lambda figures: figures.idle_bytes,

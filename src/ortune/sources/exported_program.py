@@ -41,8 +41,10 @@ _CLASS = re.compile(
 )
 """Functions of sizes, of sympy and of PyTorch."""
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
-_LARGEST_EXPONENT, _MOST_POWERS = 64, 3
+_LARGEST_EXPONENT, _MOST_POWERS, _LARGEST_BASE = 64, 3, 1 << 63
 """Limits of powers in one size: sympy computes a power of numbers, whatever its length."""
+_EXACT = ("Rational", "Add", "Mul", "Max", "Min", "Mod", "FloorDiv", "CleanDiv")
+"""Classes in exponents. Of exact numbers they compute none with more digits than the product of all has."""
 _LONGEST = 200
 _INSTEAD = "name the function that creates the model: module:function"
 
@@ -100,7 +102,7 @@ def _require_name(key: str, value: Any) -> None:
 def _require_no_import(part: dict[str, Any]) -> None:
     """Refuse a description of arguments with an object that torch would import: an enumeration, or a factory."""
     module, name = part.get("default_factory_module", "builtins"), part.get("default_factory_name", "list")
-    if "__enum__" in part or module != "builtins" or name not in _FACTORIES:
+    if "__enum__" in part or module != "builtins" or str(name) not in _FACTORIES:
         what = part.get("fqn") if "__enum__" in part else "%s.%s" % (module, name)
         raise SourceRefused(
             "the arguments of the program contain an object of Python: %s" % _short(what), _INSTEAD
@@ -145,11 +147,11 @@ def _texts(value: Any) -> list[str]:
 def _is_arithmetic(text: str) -> bool:
     """Return whether a text is arithmetic on sizes: names, numbers, and sympy's classes, such as Max and Symbol."""
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        nodes = list(ast.walk(ast.parse(text.strip(), mode="eval")))
+        powers = [power for node in nodes if (power := _power(node)) is not None]
+        if len(powers) > _MOST_POWERS or not all(_is_small(base, exponent) for base, exponent in powers):
+            return False
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    nodes = list(ast.walk(tree))
-    if len([node for node in nodes if _exponent(node) is not None]) > _MOST_POWERS:
         return False
     # Some of sympy's classes evaluate a text that they are given; a symbol takes it for its name.
     symbols = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "Symbol"]
@@ -157,32 +159,68 @@ def _is_arithmetic(text: str) -> bool:
     return all(_allowed(node, quoted) for node in nodes)
 
 
-def _exponent(node: ast.AST) -> ast.expr | None:
-    """Return the exponent of a power or shift; None for anything else."""
+def _power(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
+    """Return the base and the exponent of a power or shift; None for anything else."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow | ast.LShift):
-        return node.right
-    if isinstance(node, ast.Call) and _name(node.func) in _POWERS and len(node.args) > 1:
-        return node.args[1]
+        return node.left, node.right
+    if isinstance(node, ast.Call) and _name(node.func) in _POWERS and len(node.args) == 2:
+        return node.args[0], node.args[1]
     return None
 
 
-def _is_small(exponent: ast.expr) -> bool:
-    """Return whether an exponent is small, however its numbers are combined."""
-    nodes = list(ast.walk(exponent))
-    if any(_exponent(node) is not None for node in nodes):
-        return False
+def _is_small(base: ast.expr, exponent: ast.expr) -> bool:
+    """Return whether the numbers of a base are small, and the product of all exponents on them."""
+    nodes = list(ast.walk(base))
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
-    most = math.prod(1 + abs(number) for number in numbers if isinstance(number, int | float))
-    return most <= 1 + _LARGEST_EXPONENT
+    if any(isinstance(number, int) and number > _LARGEST_BASE for number in numbers):
+        return False
+    exponents = [exponent, *(power[1] for node in nodes if (power := _power(node)) is not None)]
+    return math.prod(map(_height, exponents)) <= 1 + _LARGEST_EXPONENT
+
+
+def _height(exponent: ast.expr) -> float:
+    """Return a limit of numerator plus denominator of an exponent; infinity if it is more than exact arithmetic.
+
+    The sum, difference, product or quotient of two fractions has at most the product of their heights. A symbol has the
+    height of 1, because it may be cancelled.
+    """
+    height, waiting = 1.0, [exponent]
+    while waiting:
+        node = waiting.pop()
+        name = _name(node.func) if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Constant) and (isinstance(node.value, int) or node.value == 0.5):
+            height *= min(1 + abs(node.value), 2 + _LARGEST_EXPONENT) if isinstance(node.value, int) else 3
+        elif isinstance(node, ast.Name) or name == "Symbol":
+            height *= 2
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            waiting.append(node.operand)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+            waiting += [node.left, node.right]
+        elif isinstance(node, ast.Call) and (name in _EXACT or _is_literal(node)) and not node.keywords:
+            waiting += node.args
+        else:
+            return math.inf
+    return height
+
+
+def _is_literal(call: ast.Call) -> bool:
+    """Return whether a call is an Integer of a number; of a small fraction it could be a large number."""
+    return _name(call.func) == "Integer" and all(
+        isinstance(each, ast.Constant | ast.UnaryOp) for each in call.args
+    )
 
 
 def _allowed(node: ast.AST, quoted: set[int]) -> bool:
-    exponent = _exponent(node)
-    if exponent is not None and not _is_small(exponent):
-        return False
     if isinstance(node, ast.Call):
-        return _CLASS.fullmatch(_name(node.func)) is not None
+        name = _name(node.func)
+        # Other arguments of Float are numbers of digits.
+        n_arguments = 2 if name in _POWERS else 1 if name == "Float" else None
+        if n_arguments is not None and (len(node.args) != n_arguments or node.keywords):
+            return False
+        return _CLASS.fullmatch(name) is not None
     if isinstance(node, ast.Constant):
+        if isinstance(node.value, float) and not math.isfinite(node.value):
+            return False  # sympy reads 1e999999999 as it is
         return not isinstance(node.value, str | bytes) or id(node) in quoted
     return isinstance(node, _ARITHMETIC)
 

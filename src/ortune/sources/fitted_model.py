@@ -142,9 +142,10 @@ def _without_names(estimator: Any) -> Iterator[None]:
 
 def _has_classes(estimator: Any) -> bool:
     """Return whether it is LightGBM's own model of classes, of which predictions are probabilities."""
-    objective = str(getattr(estimator, "params", {}).get("objective") or "") if _is_booster(estimator) else ""
-    if _is_booster(estimator) and not objective:  # it was read from a file
-        objective = str(estimator.dump_model(num_iteration=1).get("objective", ""))
+    if not _is_booster(estimator):
+        return False
+    # The parameters contain the name that the user chose, of which LightGBM has several for one objective.
+    objective = str(estimator.dump_model(num_iteration=1).get("objective", ""))
     return objective.startswith(("binary", "multiclass"))
 
 

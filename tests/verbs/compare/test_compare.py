@@ -278,10 +278,11 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
         assemble(nodes, values[:1], values[1:], opset=13, ir_version=7, opsets={"acme": 1}, name="twice"),
         tmp_path / "m.onnx",
     )
-    rewrite = "ort-optimized-model:level=basic"
-    words = (str(tmp_path / "m.onnx"), "--b-rewrite", rewrite, "--b-set", "spin=0", *SHORT)
+    model, rewrite = str(tmp_path / "m.onnx"), "ort-optimized-model:level=basic"
+    words = (model, "--b-rewrite", rewrite, "--b-set", "spin=0", "--b-set", "inter=2", *SHORT)
     code, document, said = compare(tmp_path, *words, "--custom-ops", str(library))
     assert code == 0, said
+    assert any(note.startswith("B: inter=2 needs") for note in document["result"]["notes"])
     result = document["result"]
     assert document["workload"]["custom_ops"] == [str(library)]
     assert [r["name"] for r in result["new"]["plan"]["rewrites"]] == ["ort-optimized-model"]

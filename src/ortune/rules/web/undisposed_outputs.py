@@ -21,9 +21,9 @@ from ortune.rules.facts import Facts
 CODE = "WEB021"
 
 LEAST_MADE = 8
-"""Number of tensors of an output from which on those that are kept are judged."""
+"""Minimum tensors of an output before it is judged."""
 KEPT_SHARE = 0.5
-"""Share of an output's tensors that are not disposed of from which on they are called kept."""
+"""Share of undisposed tensors above which an output is reported."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:

@@ -71,10 +71,12 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
     """Return the inventory, then noise and peaks if they can be measured."""
     watch = opened.watch
-    environments = (
-        [named_runtimes.find(named(o.runtime), watch.say)] if o.runtime else runtimes.all_runtimes()
-    )
-    reports = tuple(report(r, o.in_browser) for r in environments)
+    chosen = [named_runtimes.find(named(o.runtime), watch.say)] if o.runtime else None
+    with (
+        watch.clock.stopped()
+    ):  # no comparison inspects other environments, of which the time to start is estimated
+        environments = chosen or runtimes.all_runtimes()
+        reports = tuple(report(r, o.in_browser) for r in environments)
     usable = next((r for r in environments if not r.error), None)
     if usable is not None:
         opened.measure_at(usable, Plan())
@@ -274,7 +276,8 @@ def _row(
 ) -> EffectRow:
     """Return the effect that a comparison of this length can detect: nine blocks of four trials, then blocks of two.
 
-    The start and the pilot take as long as here (``before_ns``), and time is reserved for what follows the last block.
+    The start and the pilot take as long as here (``before_ns``, without the inventory), and time is reserved for what
+    follows the last block.
 
     The effect is at least that of an undetected sensitivity check, scaled as noise averages out, and the interval of
     two equal sides. On a busy machine that interval does not shrink with more blocks, since the load of other programs
