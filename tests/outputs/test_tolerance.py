@@ -89,6 +89,9 @@ def test_random_outputs_are_said_to_be_random_and_not_compared(tmp_path: Path) -
             a, left(tmp_path / name, y=bad, z=np.arange(6.0, dtype=np.float32)), random={"y": False}
         )
         assert not found.ok and "'y'" in found.what, name
+    lengths = {"y": True, "z": False}
+    assert compare_outputs(a, tmp_path / "shorter", random=lengths).ok
+    assert not compare_outputs(a, tmp_path / "smaller", random=lengths).ok
 
 
 def test_a_number_alone_is_no_budget() -> None:

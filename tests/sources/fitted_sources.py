@@ -25,6 +25,12 @@ def booster():
     return lightgbm.train({"objective": "binary", "verbose": -1, "seed": 0}, lightgbm.Dataset(*_rows()), 20)
 
 
+def booster_of_three():
+    rows, _ = _rows()
+    asked = {"objective": "softmax", "num_class": 3, "verbose": -1, "seed": 0}  # an alias of multiclass
+    return lightgbm.train(asked, lightgbm.Dataset(rows, np.digitize(rows[:, 0], [-0.5, 0.5])), 10)
+
+
 def named_columns():
     model = xgboost.XGBClassifier(n_estimators=20, random_state=0).fit(*_rows())
     model.get_booster().feature_names = [f"column {letter}" for letter in "abcdefgh"]

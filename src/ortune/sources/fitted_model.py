@@ -76,9 +76,10 @@ class Fitted:
 
         types = [(_INPUT, FloatTensorType([None, self.columns]))]
         if self.family == "lightgbm":
-            return onnxmltools.convert_lightgbm(
-                self.estimator, initial_types=types, target_opset=opset, zipmap=False
-            )
+            model = self.estimator
+            if _is_booster(model):  # stored models contain LightGBM's own name of the objective
+                model = type(model)(model_str=model.model_to_string())
+            return onnxmltools.convert_lightgbm(model, initial_types=types, target_opset=opset, zipmap=False)
         with _without_names(self.estimator):
             return onnxmltools.convert_xgboost(self.estimator, initial_types=types, target_opset=opset)
 

@@ -282,7 +282,10 @@ def test_both_sides_have_the_operators_of_a_library_rewritten_or_not(tmp_path: P
     words = (model, "--b-rewrite", rewrite, "--b-set", "spin=0", "--b-set", "inter=2", *SHORT)
     code, document, said = compare(tmp_path, *words, "--custom-ops", str(library))
     assert code == 0, said
-    assert any(note.startswith("B: inter=2 needs") for note in document["result"]["notes"])
+    assert any(
+        note.startswith("B: inter_op_num_threads=2 needs execution_mode")
+        for note in document["result"]["notes"]
+    )
     result = document["result"]
     assert document["workload"]["custom_ops"] == [str(library)]
     assert [r["name"] for r in result["new"]["plan"]["rewrites"]] == ["ort-optimized-model"]

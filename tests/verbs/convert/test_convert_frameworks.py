@@ -65,7 +65,7 @@ def test_a_source_is_converted_checked_and_tuned(
     assert told["versions"] == answer.result.versions and "sets of inputs" in told["checked"]
 
 
-@pytest.mark.parametrize("source", ["booster", "named_columns"])
+@pytest.mark.parametrize("source", ["booster", "booster_of_three", "named_columns"])
 def test_boosters_of_every_form_are_converted(
     source: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
