@@ -124,7 +124,7 @@ def test_a_file_that_a_workload_names_is_not_shown(model: Path, tmp_path: Path) 
     named = Workload(cases=(Case(name="only", inputs=()),), inputs_path="secret")
     workload.save(tmp_path / "w.json", named)
     loaded = workload.load(tmp_path / "w.json")
-    with pytest.raises(InputError, match=r"it is no \.npy file") as error:
+    with pytest.raises(InputError, match=r"it is not an \.npy file") as error:
         workload.feeds(open_model(model).ir, loaded)
     assert "hunt" not in str(error.value)
 

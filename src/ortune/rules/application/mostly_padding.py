@@ -1,9 +1,9 @@
 """Most of what a model is fed is padding.
 
 What it is: an input with "mask" in its name in which more than half of the elements are zero, over the sampled calls.
-    Counted are integer masks of shape [batch, tokens], which are the first two dimensions of another input. Left out
-    are Boolean masks and those with "pad" in their name, because many of them are 1 for padding, and masks that are
-    zero in all sampled calls of a place.
+    Counted are integer masks of shape [batch, tokens], which are the first two dimensions of another input. Boolean
+    masks and those with "pad" in their name are left out, because many of them are 1 for padding. So are masks that
+    are zero in all sampled calls of a place.
 Why it costs: the model computes padding like any other element. A text of 6 tokens that is padded to 256 takes the
     time of 256.
 Evidence: elements of the mask, and how many of them are not zero, over the sampled calls.
