@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -30,9 +31,11 @@ from ortune.records import (
     TrialRequest,
 )
 from ortune.targets.machine import Machine
+from ortune.targets.process import ProcessRunner
 from ortune.targets.runner import run
 from ortune.targets.task import Limits, TrialTask
 from ortune.targets.turns import Turns, load, take_turns
+from ortune.targets.worker import POLL_RUNNING_S, POLL_TIMED_S
 
 
 class Fake:
@@ -168,6 +171,30 @@ def test_processes_take_turns_and_the_waiting_ones_sleep(folder: Path) -> None:
         assert len(case.latency_ns) == outcome.done.n_runs == 40 * rounds
         assert 0 < outcome.done.waiting_cpu_ns < outcome.done.waiting_ns
     assert [bool(o.done.cases[0].waits_ns) for o in found if isinstance(o, Measured)] == [False, True]
+
+
+def test_limits_are_looked_at_less_often_while_runs_are_timed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each look takes a CPU from the runs, which shows in their p99."""
+    waited: dict[str, set[float]] = {}
+
+    def listen(self: ProcessRunner, until: Any) -> Any:
+        waited.setdefault(self.told, set()).add(self._poll_s())
+        return heard(self, until)
+
+    def told(self: ProcessRunner, command: Any, *until: Any) -> None:
+        self.told = type(command).__name__
+        turn(self, command, *until)
+
+    heard, turn = ProcessRunner._listen, ProcessRunner._turn
+    monkeypatch.setattr(ProcessRunner, "told", "start", raising=False)
+    monkeypatch.setattr(ProcessRunner, "_listen", listen)
+    monkeypatch.setattr(ProcessRunner, "_turn", told)
+    found = run([task(folder, "one")], Machine(), Turns(runs=2, unmeasured=0, rounds=1))
+    assert found and isinstance(found[0], Measured)
+    assert waited["Warm"] == waited["Finish"] == {POLL_RUNNING_S}
+    assert waited["Batch"] == {POLL_TIMED_S} and POLL_TIMED_S >= 1.0 > POLL_RUNNING_S
 
 
 def test_a_process_that_dies_costs_the_others_nothing(folder: Path) -> None:

@@ -120,7 +120,9 @@ class ProcessRunner(Worker):
 
     def batch(self, runs: int, unmeasured: int) -> None:
         """Time a batch of runs in its turn."""
+        self.timing = True
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
+        self.timing = False
 
     def finish(self) -> None:
         """Report, as its last turn."""

@@ -355,12 +355,14 @@ const trial = async () => {
   };
   const turn = async (n, unmeasured) => {
     for (const one of cases) await timed(one, unmeasured, request);
+    // It reads a file for each thread, which holds the event loop, so it is outside of the histogram.
+    const waitedBefore = waits();
     // Its first sample is the second time that it fires: without a pause, one long run would have none.
     const delay = monitorEventLoopDelay({ resolution: DELAY_MS });
     delay.enable();
     await rest(2 * DELAY_MS + 1);
     const taken = cases.map((one) => ({ one, times: [], waited: [] })), chunks = cases.length > 1 ? CHUNKS : 1;
-    const waitedBefore = waits(), switchedBefore = switches(), cpuBefore = cpuNs(), began = clock();
+    const switchedBefore = switches(), cpuBefore = cpuNs(), began = clock();
     for (let chunk = 0; chunk < chunks; chunk++) {
       for (const { one, times, waited } of taken) {
         const mine = due(one, n), part = Math.floor((mine * (chunk + 1)) / chunks) - Math.floor((mine * chunk) / chunks);
@@ -369,12 +371,12 @@ const trial = async () => {
     }
     wall += ns(clock() - began);
     cpu += cpuNs() - cpuBefore;
-    const waited = waitedSince(waitedBefore);
-    if (waited === null) waitsKnown = false; else turnWaits.push(waited);
     if (switched !== null) switched += switches() - switchedBefore;
     await rest(2 * DELAY_MS);
     delay.disable();
     delays.push(...samplesOf(delay));
+    const waited = waitedSince(waitedBefore);
+    if (waited === null) waitsKnown = false; else turnWaits.push(waited);
     for (const { one, times, waited: within } of taken) {
       one.latencies.push(...times.map(ns));
       one.waits.push(...within);
