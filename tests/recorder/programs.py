@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from ortune.recorder import applying, program
 from ortune.records import AppliedRun, Recording, SessionChange
@@ -31,6 +33,21 @@ def opened(threads=1):
 
 LONG = "import time; time.sleep(0.3)\n"
 """The end of a program that is found from outside alone: it lives longer than the time between two looks."""
+
+ENVIRONMENTS = Path(__file__).resolve().parents[2] / ".cache" / "recorder"
+
+
+def python_with(packages: Sequence[str], name: str, base: str | Path = sys.executable) -> str:
+    """An interpreter with packages, in an environment that is made once and kept; without them the test is skipped."""
+    folder = ENVIRONMENTS / name
+    own = folder / "bin" / "python"
+    if not (folder / "made").exists():
+        subprocess.run([base, "-m", "venv", "--clear", folder], check=True)
+        done = subprocess.run([own, "-m", "pip", "install", "-q", *packages], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"NOT TESTED, {name} could not be installed: {done.stderr[-200:]}")
+        (folder / "made").touch()
+    return str(own)
 
 
 def written(folder: Path, body: str, *, head: str = HEAD) -> Path:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from programs import recorded
+from programs import python_with, recorded
 
 from ortune import rules
 from ortune.records import Finding, Recording
 from ortune.rules import Facts
 
-CACHE = Path(__file__).resolve().parents[2] / ".cache" / "recorder"
 PACKAGES = ("markitdown==0.1.9", "magika==1.0.3", "gunicorn==23.0.0")
 MAGIKA = """
 import glob, pathlib
@@ -39,16 +37,8 @@ def app(environ, start):
 
 @pytest.fixture(scope="module")
 def python() -> str:
-    """An interpreter with the applications, made once and kept."""
-    folder = CACHE / f"applications-py3.{sys.version_info.minor}"
-    own = folder / "bin" / "python"
-    if not (folder / "made").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        done = subprocess.run([own, "-m", "pip", "install", "-q", *PACKAGES], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"NOT TESTED, the applications could not be installed: {done.stderr[-200:]}")
-        (folder / "made").touch()
-    return str(own)
+    """An interpreter with the applications."""
+    return python_with(PACKAGES, f"applications-py3.{sys.version_info.minor}")
 
 
 def findings(recording: Recording) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import HEAD, counts, recorded, written
+from programs import HEAD, counts, python_with, recorded, written
 
 SEMANTICS = '''
 import asyncio, copy, inspect, pickle, threading, time, traceback, weakref
@@ -124,17 +124,8 @@ def test_it_is_the_same_with_other_releases(release: str, python: str, numpy: st
 
 
 def environment(release: str, python: str, numpy: str) -> str:
-    """An interpreter with that release, made once and kept."""
+    """An interpreter with that release."""
     found = sorted(Path.home().glob(f".pyenv/versions/{python}.*/bin/python"))
     if not found:
         pytest.skip(f"NOT TESTED, Python {python} is needed")
-    folder = Path(__file__).resolve().parents[2] / ".cache" / "recorder" / f"{release}-py{python}"
-    own = folder / "bin" / "python"
-    if not (folder / "made").exists():
-        subprocess.run([found[-1], "-m", "venv", "--clear", folder], check=True)
-        wanted = [f"onnxruntime=={release}", numpy]
-        done = subprocess.run([own, "-m", "pip", "install", "-q", *wanted], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"NOT TESTED, onnxruntime {release} could not be installed: {done.stderr[-200:]}")
-        (folder / "made").touch()
-    return str(own)
+    return python_with([f"onnxruntime=={release}", numpy], f"{release}-py{python}", found[-1])

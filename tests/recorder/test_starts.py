@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import HEAD, LONG, counts, recorded, run, written
+from programs import HEAD, LONG, counts, python_with, recorded, run, written
 
 from ortune.records import Recording
 
-CACHE = Path(__file__).resolve().parents[2] / ".cache" / "recorder"
 TOOLS = (
     "onnxruntime", "coverage==7.11.0", "uvicorn[standard]==0.38.0", "opentelemetry-distro==0.66b2", "ddtrace==4.16.0",
     "pyinstaller==6.22.0",
@@ -22,16 +21,8 @@ TOOLS = (
 
 @pytest.fixture(scope="module")
 def python() -> str:
-    """An interpreter with the tools, made once and kept."""
-    folder = CACHE / f"starts-py3.{sys.version_info.minor}"
-    own = folder / "bin" / "python"
-    if not (folder / "made").exists():
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        done = subprocess.run([own, "-m", "pip", "install", "-q", *TOOLS], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"NOT TESTED, the tools could not be installed: {done.stderr[-200:]}")
-        (folder / "made").touch()
-    return str(own)
+    """An interpreter with the tools."""
+    return python_with(TOOLS, f"starts-py3.{sys.version_info.minor}")
 
 
 def called(recording: Recording) -> int:
