@@ -9,7 +9,7 @@ from ortune.inputs.played import Script
 from ortune.measuring.application import RECORDED, Application, Variant
 from ortune.measuring.application_soak import PlayedArm
 from ortune.measuring.recorded_settings import settings_of
-from ortune.measuring.soak_experiments import ALLOCATORS, ARM, SETTINGS
+from ortune.measuring.soak_experiments import allocator_of, settings_for
 from ortune.records import Plan, SoakChange
 
 CHANNELS = ("session_option", "session_config", "run_config")
@@ -29,7 +29,7 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
     found: list[Change] = []
 
     def add(change: SoakChange, arm: PlayedArm, delta: Plan | None = None) -> None:
-        found.append((replace(arm, name=f"experiment-{change}"), change, delta))
+        found.append((arm.renamed(f"experiment-{change}"), change, delta))
 
     script = as_is.script
     add("as-is", as_is)
@@ -40,10 +40,9 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
         add("kept-sessions", replace(as_is, script=_without_closing(script)))
     add("trim", replace(as_is, trim=True))
     recorded = [settings_of(application.recording.sessions[index]) for index in script.sessions]
-    for change, (knob, value) in SETTINGS.items():
-        if knob.channel not in CHANNELS or (
-            change == "no-kleidiai" and application.opened.machine.trial_host.machine not in ARM
-        ):
+    machine = application.opened.machine
+    for change, knob, value in settings_for(machine):
+        if knob.channel not in CHANNELS:
             continue
         if any(name in own for own in recorded for name in knob.conflicts):
             continue
@@ -51,11 +50,10 @@ def arms(application: Application, as_is: PlayedArm, largest: int) -> list[Chang
             settings = {knob.name: value}
             arm = replace(as_is, variant=Variant(name=RECORDED, settings=settings))
             add(change, arm, Plan(settings=settings))
-    libraries = application.opened.machine.allocators
-    allocator = next((name for name in ALLOCATORS if name in libraries), None)
+    allocator = allocator_of(machine)
     if allocator is not None:
         knob = named.ALLOCATOR
-        preload = (knob.applied(str(libraries[allocator])),)
+        preload = (knob.applied(str(machine.allocators[allocator])),)
         add("allocator", replace(as_is, variables=preload), Plan(settings={knob.name: allocator}))
     return found
 

@@ -51,6 +51,10 @@ class PlayedArm:
     trim: bool = False
     variables: tuple[Applied, ...] = ()
 
+    def renamed(self, name: str) -> PlayedArm:
+        """Return the same configuration under another name."""
+        return replace(self, name=name)
+
 
 @dataclass(slots=True, kw_only=True)
 class SoakedScript(ProcessMemory):

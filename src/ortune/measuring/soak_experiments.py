@@ -21,6 +21,7 @@ from ortune.records import FreshInput, Plan, SoakChange, SoakExperiment, Value
 from ortune.search.plan_edits import with_change
 from ortune.stats import soak as soaks
 from ortune.stats.pairs import wilcoxon_interval
+from ortune.targets.machine import Machine
 
 A = TypeVar("A", SoakArm, PlayedArm)
 """Configuration of one process of a soak."""
@@ -57,7 +58,7 @@ def experiment_arms(
     found: list[tuple[SoakArm, SoakChange, Plan | None]] = []
 
     def add(change: SoakChange, wanted: SoakArm, delta: Plan | None = None) -> None:
-        found.append((replace(wanted, arm=replace(wanted.arm, name=f"experiment-{change}")), change, delta))
+        found.append((wanted.renamed(f"experiment-{change}"), change, delta))
 
     add("as-is", as_is)
     if fresh:
@@ -68,12 +69,8 @@ def experiment_arms(
         add("kept-sessions", replace(as_is, recreate=0))
     if not base.plan.is_web:
         add("trim", replace(as_is, trim=True))
-    settings: list[tuple[SoakChange, Knob, Value]] = [
-        (change, knob, value)
-        for change, (knob, value) in SETTINGS.items()
-        if change != "no-kleidiai" or measuring.host.machine in ARM
-    ]
-    allocator = next((name for name in ALLOCATORS if name in measuring.machine.allocators), None)
+    settings = settings_for(measuring.machine)
+    allocator = allocator_of(measuring.machine)
     if allocator is not None:
         settings.append(("allocator", named.ALLOCATOR, allocator))
     channels = targets.of(base.plan).channels
@@ -86,6 +83,20 @@ def experiment_arms(
         if plan is not None and plan != base.plan and base.plan.settings.get(knob.name) != value:
             add(change, replace(as_is, arm=replace(base, plan=plan)), delta)
     return found
+
+
+def settings_for(machine: Machine) -> list[tuple[SoakChange, Knob, Value]]:
+    """Return the changes of one setting that a machine's processor can show, with the setting and its value."""
+    return [
+        (change, knob, value)
+        for change, (knob, value) in SETTINGS.items()
+        if change != "no-kleidiai" or machine.trial_host.machine in ARM
+    ]
+
+
+def allocator_of(machine: Machine) -> str | None:
+    """Return the name of the first other allocator that a machine has; None without one."""
+    return next((name for name in ALLOCATORS if name in machine.allocators), None)
 
 
 def recorded_nodes(measuring: Measuring, fresh: tuple[FreshInput, ...]) -> SoakArm:
@@ -103,16 +114,10 @@ def groups(
     parts: list[list[tuple[A, SoakChange, Plan | None]]] = []
     for part in range(n):
         # Each process needs a folder with its own name.
-        own = _renamed(as_is, f"experiment-as-is-{part + 1}")
+        own = as_is.renamed(f"experiment-as-is-{part + 1}")
         parts.append([(own, change, delta)])
         parts[-1].extend(found[1 + part :: n])
     return parts
-
-
-def _renamed(arm: A, name: str) -> A:
-    if isinstance(arm, SoakArm):
-        return replace(arm, arm=replace(arm.arm, name=name))
-    return replace(arm, name=name)
 
 
 def experiments(

@@ -49,6 +49,10 @@ class SoakArm:
     nodes: bool = False
     callers: int | None = None
 
+    def renamed(self, name: str) -> SoakArm:
+        """Return the same configuration under another name."""
+        return replace(self, arm=replace(self.arm, name=name))
+
 
 @dataclass(slots=True, kw_only=True)
 class ProcessMemory:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ortune import files
 from ortune.errors import UsageError
 from ortune.inputs import recording_file
-from ortune.measuring.application import Application
-from ortune.measuring.opening import Experiment
 from ortune.records import Recording
 from ortune.verbs._shared.spelling import AnyPath, Option, named, option_fields
+
+if TYPE_CHECKING:
+    from ortune.measuring.application import Application
+    from ortune.measuring.opening import Experiment
 
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 TAKEN = frozenset({
@@ -62,6 +64,8 @@ def application_of(
     Raises:
         OrtuneError: No model was found, or the runtime cannot replay the recording.
     """
+    from ortune.measuring.application import Application  # verbs that only read a recording need none
+
     models = [Path(path) for path in options.models]
     application = Application(opened, recording, where=Path(options.model), models=models)
     application.resolve(named(options.runtime), in_node=in_node)

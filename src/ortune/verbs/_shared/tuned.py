@@ -182,8 +182,10 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
 def _made_by(plan: Plan, side: ResolvedSide) -> str:
     """Return the package and version of the other tool that made a plan's model; "" if none did."""
     needed = {find_rewrite(spec.name).needs for spec in plan.rewrites} - {""}
+    if not needed:
+        return ""
     installed = {package.name: package.version for each in made.installed() for package in each.packages}
-    versions = {**installed, **side.runtime.packages} if needed else {}
+    versions = {**installed, **side.runtime.packages}
     return ", ".join(f"{name} {versions.get(name, '')}".strip() for name in sorted(needed))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from ortune.measuring.soak_experiments import groups
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, Recording
-from ortune.rules import rule_of
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
@@ -30,15 +28,13 @@ from ortune.verbs._shared.applications import application_of, require_applicable
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.soak import judging, words
-from ortune.verbs.soak.causes import CAUSES
-from ortune.verbs.soak.changes import soak_changes
+from ortune.verbs.soak.causes import findings_of
+from ortune.verbs.soak.changes import LEAST_ALIVE, soak_changes
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
 
 PROCESSES = 3
 """Number of processes to run, over the copies of all recorded processes."""
-LEAST_ALIVE = 2
-"""Minimum number of processes alive at once to compare a change with the unchanged process."""
 WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
 """Verdicts from worst to best; an application has the worst of its processes."""
 
@@ -121,10 +117,8 @@ def _with_causes(
     rows = result.application.processes if result.application is not None else ()
     worst = worst_of(rows)
     unchanged = next(each.arm for each in run.soaked if each.script == worst)
-    names = [row.size for row in rows[worst].sizes]
-    largest = (
-        _feeds(application, unchanged.script).index(result.raised_by) if result.raised_by in names else 0
-    )
+    feeds = _feeds(application, unchanged.script)
+    largest = feeds.index(result.raised_by) if result.raised_by else 0
     wanted = application_experiments.arms(application, unchanged, largest)
     opened.watch.say(words.causes(len(wanted) - 1))
     found, points, going = soak_changes(
@@ -134,9 +128,7 @@ def _with_causes(
         partial(_progress, opened),
         growing=result.verdict == "growing",
     )
-    base = next(iter(application.bases.values()))
-    facts = replace(base.facts(), soak=found)
-    findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
+    findings = findings_of(next(iter(application.bases.values())), found)
     changed = msgspec.structs.replace(
         result,
         experiments=tuple(found),

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ortune.measuring.measuring import Measuring
+from ortune.records import Finding, SoakExperiment
+from ortune.rules import rule_of
 from ortune.rules.memory import (
     arena_keeps_largest_size,
     free_memory_kept_by_allocator,
@@ -22,3 +28,9 @@ CAUSES = (
     prepacked_weights,
 )
 """Rules on the results of the experiments."""
+
+
+def findings_of(base: Measuring, found: Sequence[SoakExperiment]) -> list[Finding]:
+    """Return the findings on the results of the experiments with a measured model or application."""
+    facts = replace(base.facts(), soak=found)
+    return [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]

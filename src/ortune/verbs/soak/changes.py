@@ -12,6 +12,9 @@ from ortune.records import Plan, SoakChange, SoakExperiment
 from ortune.verbs.soak import judging
 from ortune.verbs.soak.result import PointRow
 
+LEAST_ALIVE = 2
+"""Minimum number of processes alive at once to compare a change with the unchanged process."""
+
 
 def soak_changes(
     parts: Sequence[Sequence[tuple[A, SoakChange, Plan | None]]],

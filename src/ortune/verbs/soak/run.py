@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -18,7 +17,6 @@ from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.soaking import ModelSoak, Schedule, SoakedProcess, as_is
 from ortune.measuring.watcher import Watcher
 from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, SoakExperiment
-from ortune.rules import rule_of
 from ortune.runtimes import runtimes
 from ortune.search.phases import SOAK_SHARE
 from ortune.show.numbers import memory
@@ -28,8 +26,8 @@ from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named
 from ortune.verbs.soak import app, judging, words
-from ortune.verbs.soak.causes import CAUSES
-from ortune.verbs.soak.changes import soak_changes
+from ortune.verbs.soak.causes import findings_of
+from ortune.verbs.soak.changes import LEAST_ALIVE, soak_changes
 from ortune.verbs.soak.judging import killed, made
 from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
@@ -116,15 +114,13 @@ class _Run:
         result = made(self.options, opened, baseline, soak, rate_per_s=self._rate())
         if rises and result.verdict in judging.RISES:
             found, points, going = self._causes(result, fresh, budget)
-            facts = replace(baseline.facts(), soak=found)
-            findings = [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]
             result = msgspec.structs.replace(
                 result,
                 nodes=self._nodes(fresh, budget) if going and not self.side.plan.is_web else (),
                 notes=(*baseline.work.notes, *baseline.notes),
                 experiments=tuple(found),
                 points=(*result.points, *points),
-                findings=(*result.findings, *findings),
+                findings=(*result.findings, *findings_of(baseline, found)),
                 elapsed_s=opened.elapsed_s,
             )
         return opened.document(result, status="ok" if going else "interrupted", verdict=result.verdict)
@@ -137,7 +133,7 @@ class _Run:
         sizes = [size.size for size in result.sizes]
         largest = sizes.index(result.raised_by) if result.raised_by else 0
         wanted = soak_experiments.experiment_arms(baseline, fresh, self.options.recreate, largest)
-        if baseline.executor.most_alive < 2:
+        if baseline.executor.most_alive < LEAST_ALIVE:
             baseline.note(words.NO_EXPERIMENTS)
             return [], [], True
         parts = soak_experiments.groups(wanted, baseline.executor.most_alive)
