@@ -22,7 +22,6 @@ from ortune.runtimes.packages import Recipe, sendable
 
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 """Processor architectures with released wheels, by the name that the system has for them."""
-_EPOCH = (1980, 1, 1, 0, 0, 0)
 _CHUNK = 1 << 20
 _one_at_a_time = threading.Lock()
 
@@ -100,7 +99,6 @@ def _pack(folder: Path, place: Path) -> None:
         for file in sorted(folder.rglob("*")):
             name = file.relative_to(folder).as_posix()
             if file.is_file() and "__pycache__" not in name:
-                entry = zipfile.ZipInfo(name, _EPOCH)
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                with archive.open(entry, "w", force_zip64=True) as packed_file, file.open("rb") as content:
+                # By name: its date is the first of 1980, and the archive's level applies.
+                with archive.open(name, "w", force_zip64=True) as packed_file, file.open("rb") as content:
                     shutil.copyfileobj(content, packed_file, _CHUNK)

@@ -28,6 +28,7 @@ _LOOK_S = 300.0
 _OUTPUT_BYTES = 4 << 20
 """Maximum bytes kept from the end of the lines and of the log of the other machine."""
 _sent_before: dict[tuple[str, str], Runtime] = {}
+_there: dict[str, Runtime] = {}  # by interpreter: each start of one is a connection
 
 
 def prepare(named: str, say: Callable[[str], None]) -> None:
@@ -73,10 +74,12 @@ def _sent(release: str, python: str, named: str, say: Callable[[str], None]) -> 
         return known
     where = f"--runtime {named}"
     place = SearchedPlace(origin="--runtime", named=python, python=python)
-    there = probe_place(place) if python else Runtime(python="", error="no Python interpreter is there")
+    missing = Runtime(python="", error="no Python interpreter is there")
+    there = _there.get(python) or (probe_place(place) if python else missing)
     if not there.python_version:
         assigned_host.require_alive()
         raise RuntimeNotFound(there.error, where=where, do="pass a script that starts a Python there")
+    _there[python] = there
     if there.host is None:
         raise UsageError(
             "the script starts a Python of this machine", where=where, do=f"pass --runtime {release} alone"

@@ -120,9 +120,7 @@ class ProcessRunner(Worker):
 
     def batch(self, runs: int, unmeasured: int) -> None:
         """Time a batch of runs in its turn."""
-        self.timing = True
         self._turn(Batch(runs=runs, unmeasured=unmeasured))
-        self.timing = False
 
     def finish(self) -> None:
         """Report, as its last turn."""
@@ -214,6 +212,7 @@ class ProcessRunner(Worker):
         if self.live:
             if len(self.group) > 1 and self.child is not None:
                 self.child.sleep(False)
+            self.timing = isinstance(command, Batch)
             self.send(command)
             self.follow(until)
             self._rest()
