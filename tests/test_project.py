@@ -165,6 +165,19 @@ def test_every_file_has_a_docstring() -> None:
 
 
 @pytest.mark.xdist_group("measuring")
+def test_no_test_module_imports_another() -> None:
+    """What two of them need is in a module of its own."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    importing = re.compile(r"^(?:from|import) (?:\w+\.)*test_\w+", flags=re.MULTILINE)
+    found = {
+        str(file.relative_to(ROOT)): names
+        for file in files
+        # A program that a test starts may import the test's own module.
+        if (names := [n for n in importing.findall(file.read_text(encoding="utf-8")) if file.stem not in n])
+    }
+    assert found == {}
+
+
 def test_what_measures_runs_on_one_worker(request: pytest.FixtureRequest) -> None:
     """A pytest that is too new for xdist's groups loses them without a word: two measurements ran at once."""
     if not getattr(request.config.option, "loadgroup", False):

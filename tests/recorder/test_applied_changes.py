@@ -9,9 +9,9 @@ from pathlib import Path
 
 import onnx
 import pytest
+from many_ways import RELEASES, SEMANTICS, environment
 from onnxruntime import datasets
 from programs import HEAD, applied, change, written
-from test_hook_semantics import RELEASES, SEMANTICS, environment
 
 from onnx_text import model_of
 from ortune.records import AppliedRun, SessionChange

@@ -5,72 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 import pytest
+from waiting_blocks import ROUNDS, WAITED, blocks, trial
 
 from ortune.records import (
     Block,
     BlockTrial,
-    CaseTimes,
     Comparison,
     Failed,
     Host,
     Measured,
     Plan,
     ProviderSpec,
-    Sensors,
-    TrialDone,
 )
 from ortune.search import confirm
 from ortune.search.blocks import BASE, NEW
 from ortune.search.waiting import differ_in_threads, only_quiet, waiting_of, with_other_programs
 from ortune.show import others_words
 from simulated_machine import HOST
-
-ROUNDS, RUNS = 8, 4
-TURN_NS = 1_000_000 * RUNS
-
-
-def trial(
-    arm: str, ratio: float, shares: Sequence[float], *, used_cpus: float | None, known: bool = True
-) -> BlockTrial:
-    """A trial whose runs take a millisecond, times a ratio and what they waited in each round."""
-    turns = [ratio * (1 + share) for share in shares]
-    latencies = tuple(int(1e6 * turn) for turn in turns for _ in range(RUNS))
-    case = CaseTimes(case="x", weight=1.0, latency_ns=latencies, first_ns=1, turn_runs=(RUNS,) * len(shares))
-    done = TrialDone(
-        load_ns=1,
-        cases=(case,),
-        cpu_ns=sum(latencies),
-        wall_ns=sum(latencies),
-        n_runs=len(latencies),
-        turn_waits_ns=tuple(int(ratio * share * TURN_NS) for share in shares) if known else (),
-    )
-    elapsed_ns = 10**9
-    used = None if used_cpus is None else int(1e-3 * used_cpus * elapsed_ns)
-    sensors = Sensors(others_cpu_us=used, psi_cpu_some_us=used, elapsed_ns=elapsed_ns)
-    return BlockTrial(arm=arm, outcome=Measured(plan=arm, done=done, sensors=sensors))
-
-
-def blocks(
-    ratio: float,
-    base_waits: Sequence[float],
-    new_waits: Sequence[float] = (0.0,) * ROUNDS,
-    used_cpus: float | None = 1.0,
-    *,
-    known: bool = True,
-    noise_log: float = 0.01,
-) -> list[Block]:
-    draw = np.random.default_rng(3)
-    made = []
-    for index in range(12):
-        noise = np.exp(noise_log * draw.standard_normal(2))
-        pair = (
-            trial(BASE, noise[0], base_waits, used_cpus=used_cpus, known=known),
-            trial(NEW, ratio * noise[1], new_waits, used_cpus=used_cpus, known=known),
-        )
-        made.append(Block(index=index, phase="confirm", trials=pair))
-    return made
 
 
 def told(found: Sequence[Block], statistic: str = "paired", host: Host = HOST) -> Comparison:
@@ -80,9 +32,6 @@ def told(found: Sequence[Block], statistic: str = "paired", host: Host = HOST) -
     comparison = compare(found, statistic)
     assert comparison is not None
     return with_other_programs(comparison, found, statistic, host, compare, arm=NEW, favours=True)
-
-
-WAITED = (0.5, 0.6, 0.4, 0.7, 0.5, 0.6, 0.0, 0.5)
 
 
 def test_a_gain_that_waiting_explains_stays_in_doubt() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_waiting import ROUNDS, WAITED, blocks
+from waiting_blocks import ROUNDS, WAITED, blocks
 
 from ortune.records import Plan, RewriteSpec
 from ortune.search.without_load import without_load_settings
