@@ -164,7 +164,6 @@ def test_every_file_has_a_docstring() -> None:
     assert [name for name, text in texts.items() if not ast.get_docstring(ast.parse(text))] == []
 
 
-@pytest.mark.xdist_group("measuring")
 def test_no_test_module_imports_another() -> None:
     """What two of them need is in a module of its own."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -178,6 +177,7 @@ def test_no_test_module_imports_another() -> None:
     assert found == {}
 
 
+@pytest.mark.xdist_group("measuring")
 def test_what_measures_runs_on_one_worker(request: pytest.FixtureRequest) -> None:
     """A pytest that is too new for xdist's groups loses them without a word: two measurements ran at once."""
     if not getattr(request.config.option, "loadgroup", False):

@@ -94,18 +94,21 @@ def closeness(distance: OutputDifference) -> str:
     empty = [change.output for change in distance.accepted if change.reason == "empty"]
     drawn = [change.output for change in distance.accepted if change.reason == "random"]
     counted = [change for change in distance.accepted if change.reason not in ("empty", "random")]
-    parts = [_accepted(change) for change in counted]
-    if empty:
-        parts.append(
-            f"{empty[0]} has no elements" if len(empty) == 1 else f"{len(empty)} outputs have no elements"
-        )
-    if drawn:
-        parts.append(
-            f"the values of {drawn[0]} are random and were not compared"
-            if len(drawn) == 1
-            else f"the values of {len(drawn)} outputs are random and were not compared"
-        )
+    parts = [
+        *map(_accepted, counted),
+        *_not_compared(empty, "{} has no elements", "{} outputs have no elements"),
+        *_not_compared(
+            drawn,
+            "the values of {} are random and were not compared",
+            "the values of {} outputs are random and were not compared",
+        ),
+    ]
     return f"{equal}, but {', '.join(parts)}"
+
+
+def _not_compared(names: Sequence[str], one: str, several: str) -> list[str]:
+    """Return the sentence on outputs without comparison, with the name of a single one; [] if there are none."""
+    return [one.format(names[0]) if len(names) == 1 else several.format(len(names))] if names else []
 
 
 def _alike(distance: OutputDifference) -> str:
