@@ -58,7 +58,7 @@ class Trial:
         self.threads = int(task.plan.settings.get("intra_op_num_threads", CPUS)) or CPUS
         log_ns += lab.threads_log * (self.threads < CPUS)
         log_ns -= 0.4 * any(spec.name == lab.faster_rewrite for spec in task.plan.rewrites)
-        log_ns -= 0.7 * (bool(lab.faster_target) and targets.of(task.plan).name == lab.faster_target)
+        log_ns -= 0.7 * (bool(lab.faster_target) and targets.target_of(task.plan).name == lab.faster_target)
         self.log_ns = float(log_ns + lab.weather.process * self.draw.standard_normal())
         self.first_ns, self.spent_ns = 0, 1e9 * self.start_s
         self.latencies: list[int] = []
@@ -169,7 +169,7 @@ class Trial:
 
 def rewritten_on(plan: Plan, target: str) -> bool:
     """Whether a plan runs a rewritten model on a target; "" is none."""
-    return bool(target and plan.rewrites) and targets.of(plan).name == target
+    return bool(target and plan.rewrites) and targets.target_of(plan).name == target
 
 
 def fault(lab: Lab, draw: np.random.Generator, plan: Plan, model: str) -> FailureReason | None:

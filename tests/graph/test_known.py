@@ -36,5 +36,5 @@ def test_contents_are_not_inferred_of_many_long_vectors(n_vectors: int, dims: tu
     values = known_values(model)
     (y,) = model.graph.outputs
     assert values.sizes(y) == dims
-    assert values.of(y).dtype == ir.DataType.FLOAT
+    assert values.inferred(y).dtype == ir.DataType.FLOAT
     assert values.sizes(model.graph[n_vectors - 1].outputs[0]) == (LONG,)

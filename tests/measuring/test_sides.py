@@ -107,7 +107,7 @@ def test_a_rewrite_is_made_for_a_side_of_another_target(tmp_path: Path) -> None:
     assert side.plan.settings == {"intra_op_num_threads": 1}
     assert side.plan.rewrites == (RewriteSpec(name=name),)
     assert [each.name for each in onnx.load(side.runs).graph.input] == ["x"]
-    assert targets.of(side.plan) is cuda
+    assert targets.target_of(side.plan) is cuda
 
 
 def test_a_model_bound_to_another_build_is_not_taken(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Subject:
             expected=expected,
             given=given,
             text=ir.serde.serialize_model(given).SerializeToString(),
-            before=Fingerprint.of(given),
+            before=Fingerprint.from_model(given),
             was_broken=problem(given),
             copy=given.clone(),
         )

@@ -62,7 +62,7 @@ def test_nothing_is_inferred_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     infer = known._infer
 
     def noted(model: ir.Model) -> onnx.ModelProto | None:
-        seen.append(Fingerprint.of(model))
+        seen.append(Fingerprint.from_model(model))
         return infer(model)
 
     monkeypatch.setattr(known, "_infer", noted)

@@ -73,9 +73,9 @@ def test_no_model_is_changed_by_looking_at_it(rule: Rule, tmp_path: Path) -> Non
     """Its nodes are listed once for all rules."""
     assert rule.bad is not None
     model = opened(rule.bad(), tmp_path)
-    before = Fingerprint.of(model.ir)
+    before = Fingerprint.from_model(model.ir)
     assert rules.found_by([rule], known(model, rule))
-    assert Fingerprint.of(model.ir) == before
+    assert Fingerprint.from_model(model.ir) == before
 
 
 @each_rule

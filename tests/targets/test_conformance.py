@@ -87,7 +87,7 @@ def test_discovery_says_whether_and_why_not(target: Target) -> None:
 def test_it_says_where_its_provider_comes_from(target: Target) -> None:
     assert target.provider.wheel or target.provider.otherwise
     assert targets.find(target.name) is target
-    assert targets.of(Plan(providers=target.providers)) is target
+    assert targets.target_of(Plan(providers=target.providers)) is target
 
 
 def test_a_model_runs_with_right_outputs(target: Target, outcome: Measured) -> None:

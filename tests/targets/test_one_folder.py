@@ -134,7 +134,7 @@ def test_it_is_found_and_asked_for_by_name(new: targets.Target) -> None:
     assert next(iter(targets.all_targets())) == "cpu"
     plan = Options(a="m.onnx", target="tomorrow").common
     assert plan == Plan(providers=(ProviderSpec(name="TomorrowExecutionProvider"),))
-    assert targets.of(plan) is new
+    assert targets.target_of(plan) is new
     with pytest.raises(UsageError, match="unknown target 'yesterday'") as caught:
         _ = Options(a="m.onnx", target="yesterday").common
     assert "tomorrow" in caught.value.do

@@ -41,17 +41,17 @@ class Flow(Generic[State]):
             self.states[value] = seed(value)
         self._graph(model.graph)
 
-    def of(self, value: ir.Value | None) -> State:
+    def state(self, value: ir.Value | None) -> State:
         """Return the state of a value; ``bottom`` if it is None or was not reached."""
         return self._bottom if value is None else self.states.get(value, self._bottom)
 
     def _graph(self, graph: ir.Graph | ir.Function) -> list[State]:
         for node in graph:
-            inputs = [self.of(value) for value in node.inputs]
+            inputs = [self.state(value) for value in node.inputs]
             after = self._transfer(node, inputs, self._inside(node, inputs))
             for index, value in enumerate(node.outputs):
                 self.states[value] = after[index] if index < len(after) else self._bottom
-        return [self.of(value) for value in graph.outputs]
+        return [self.state(value) for value in graph.outputs]
 
     def _inside(self, node: ir.Node, inputs: list[State]) -> list[State] | None:
         function = self._functions.get(node.op_identifier())

@@ -91,22 +91,22 @@ def model_fingerprint(model: ir.Model, tensor: Callable[[ir.TensorProtocol], str
     return digest(_versions(model), *functions, prints.graph(model.graph))[:16]
 
 
-def _versions(of: ir.Model | ir.Function) -> str:
-    return repr(sorted((domain or "ai.onnx", version) for domain, version in of.opset_imports.items()))
+def _versions(scope: ir.Model | ir.Function) -> str:
+    return repr(sorted((domain or "ai.onnx", version) for domain, version in scope.opset_imports.items()))
 
 
 class Fingerprints:
     """Fingerprints of values, computed in topological order.
 
     Attributes:
-        of: Fingerprints by value; "" for None (an omitted input). Callers may preset entries.
+        digests: Fingerprints by value; "" for None (an omitted input). Callers may preset entries.
     """
 
     def __init__(
         self, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest, *, commutes: bool = False
     ) -> None:
         """If ``commutes``, operands of commutative operators are compared without order."""
-        self.of: dict[ir.Value | None, str] = {None: ""}
+        self.digests: dict[ir.Value | None, str] = {None: ""}
         self._tensor, self._commutes, self._depth = tensor, commutes, 0
 
     def graph(self, graph: ir.Graph | ir.Function) -> str:
@@ -115,13 +115,13 @@ class Fingerprints:
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             tensor = stored(value)
             if tensor is not None and not is_overridable(value):
-                self.of[value] = self._tensor(tensor)
+                self.digests[value] = self._tensor(tensor)
         # An input is identified by its index, its graph's nesting depth, its type and shape, and the default that
         # callers can override.
-        for place, value in enumerate(value for value in graph.inputs if value not in self.of):
+        for place, value in enumerate(value for value in graph.inputs if value not in self.digests):
             default = stored(value)
             kept = () if default is None else (self._tensor(default),)
-            self.of[value] = digest(
+            self.digests[value] = digest(
                 "input", str(self._depth), str(place), type_text(value), _dims(value), *kept
             )
         nodes = []
@@ -131,7 +131,7 @@ class Fingerprints:
             if not is_op(node, "Constant"):
                 # The number of present optional outputs distinguishes nodes.
                 nodes.append(digest(own, str(sum(bool(value.name) for value in node.outputs))))
-        ends = [self.of.get(value, "unknown") for value in graph.outputs]
+        ends = [self.digests.get(value, "unknown") for value in graph.outputs]
         self._depth -= 1
         # Sorted, because independent nodes may appear in any order.
         return digest("graph", *sorted(nodes), "outputs", *ends)
@@ -141,7 +141,7 @@ class Fingerprints:
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
-        inputs = [self.of.get(value) for value in node.inputs]
+        inputs = [self.digests.get(value) for value in node.inputs]
         fingerprints = [fingerprint for fingerprint in inputs if fingerprint is not None]
         if len(fingerprints) < len(inputs):
             return None
@@ -154,7 +154,7 @@ class Fingerprints:
     def outputs(self, node: ir.Node, own: str) -> None:
         """Set the fingerprints of a node's outputs, derived from the node's own."""
         for place, value in enumerate(node.outputs):
-            self.of[value] = digest(own, str(place)) if place else own
+            self.digests[value] = digest(own, str(place)) if place else own
 
     def attributes(self, attributes: Iterable[ir.Attr]) -> list[str]:
         """Return the sorted fingerprints of attributes."""

@@ -75,13 +75,13 @@ def grids(model: ir.Model) -> dict[str, Grid]:
     """Return the quantization grid of every quantized value of the main graph, by name."""
     flow = _followed(model)
     outputs = [value for node in model.graph for value in node.outputs]
-    return {str(value.name): grid for value in outputs if (grid := flow.of(value)) is not None}
+    return {str(value.name): grid for value in outputs if (grid := flow.state(value)) is not None}
 
 
 def output_grids(model: ir.Model) -> dict[str, Grid]:
     """Return the quantization grid of each quantized graph output, by name."""
     flow = _followed(model)
-    return {str(value.name): grid for value in model.graph.outputs if (grid := flow.of(value)) is not None}
+    return {str(value.name): grid for value in model.graph.outputs if (grid := flow.state(value)) is not None}
 
 
 def input_grids(model: ir.Model) -> dict[str, Grid]:

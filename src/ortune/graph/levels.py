@@ -66,8 +66,8 @@ def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tupl
         return name
 
     for mapping in mappings:
-        shared = Counter(name for behind in mapping.of.values() for name in behind)
-        for behind in mapping.of.values():
+        shared = Counter(name for behind in mapping.originals.values() for name in behind)
+        for behind in mapping.originals.values():
             # A node that several optimized nodes repeat is skipped, since it would merge all of them.
             own = [name for name in behind if name in root and shared[name] == 1]
             for name in own[1:]:
@@ -84,7 +84,7 @@ def _operators_of_groups(
     """Return the operators that implement each group at a level, in graph order."""
     present: dict[tuple[str, ...], list[str]] = {}
     for step in ModelView(model).steps:
-        behind = mapping.of.get(mapping.keys.get(step.name, step.name), ())
+        behind = mapping.originals.get(mapping.keys.get(step.name, step.name), ())
         group = next((groups[name] for name in behind if name in groups), None)
         if group is not None:
             present.setdefault(group, []).append(_operator(step))

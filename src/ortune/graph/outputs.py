@@ -165,7 +165,7 @@ def output_comparisons(model: ir.Model) -> dict[str, OutputComparison]:
     fed = set(model.graph.inputs) - set(model.graph.initializers.values())
     flow.run(model, lambda value: _State(varies=value in fed, floating=_is_floating(value) is True))
     made = {value for node in model.graph for value in node.outputs}
-    return {str(value.name): _comparison(flow.of(value), made) for value in model.graph.outputs}
+    return {str(value.name): _comparison(flow.state(value), made) for value in model.graph.outputs}
 
 
 def _comparison(state: _State, made: set[ir.Value]) -> OutputComparison:

@@ -91,7 +91,7 @@ def random_outputs(model: ir.Model) -> dict[str, bool]:
     if not random_ops(model):
         return {}
     flow, _ = _followed(model, fed=_State())
-    states = {str(value.name): flow.of(value) for value in model.graph.outputs}
+    states = {str(value.name): flow.state(value) for value in model.graph.outputs}
     return {name: state.shape for name, state in states.items() if state.data or state.shape}
 
 
@@ -133,7 +133,7 @@ def _depends(node: ir.Node, inputs: list[_State], flow: Flow[_State]) -> bool:
     if any(inputs[at].data for at in SIZES.get(node.op_type, ()) if at < len(inputs)):
         return True
     # A loop can also end by the condition that its body returns.
-    return node.op_type == "Loop" and any(flow.of(body.outputs[0]).data for body in subgraphs(node))
+    return node.op_type == "Loop" and any(flow.state(body.outputs[0]).data for body in subgraphs(node))
 
 
 def _join(a: _State, b: _State) -> _State:

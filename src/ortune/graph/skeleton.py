@@ -77,7 +77,7 @@ class _Names:
     def __init__(self) -> None:
         self.new_names: dict[str, dict[str, str]] = {}
 
-    def of(self, kind: str, text: str) -> str:
+    def renamed(self, kind: str, text: str) -> str:
         """Return the new name; "" stays ""."""
         names = self.new_names.setdefault(kind, {})
         return names.setdefault(text, f"{kind}{len(names)}") if text else ""
@@ -122,12 +122,12 @@ class _Builder:
     def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
         """Return a function's new domain, name and overload; one that replaces a public operator keeps its name."""
         if operators.attributes(function.domain, function.name) is not None:
-            return function.domain, function.name, self.names.of("o", function.overload)
+            return function.domain, function.name, self.names.renamed("o", function.overload)
         key = "\0".join((function.domain, function.name, function.overload))
-        return "local", self.names.of("F", key), ""
+        return "local", self.names.renamed("F", key), ""
 
     def _domain(self, domain: str) -> str:
-        return domain if domain in operators.PUBLIC_DOMAINS else self.names.of("domain", domain)
+        return domain if domain in operators.PUBLIC_DOMAINS else self.names.renamed("domain", domain)
 
     def _opsets(self, source: Iterable[onnx.OperatorSetIdProto], target: Any) -> None:
         for opset in source:
@@ -136,7 +136,7 @@ class _Builder:
             target.add(domain="local", version=1)
 
     def _value(self, name: str) -> str:
-        return self.names.of("v", name)
+        return self.names.renamed("v", name)
 
     # --- graphs
 
@@ -148,10 +148,10 @@ class _Builder:
         self.opset = _standard(source.opset_import)
         target.input.extend(map(self._value, source.input))
         target.output.extend(map(self._value, source.output))
-        target.attribute.extend(self.names.of("a", name) for name in source.attribute)
+        target.attribute.extend(self.names.renamed("a", name) for name in source.attribute)
         for attribute in source.attribute_proto:
             self._attribute(attribute, target.attribute_proto.add(), None, _CALL)
-            target.attribute_proto[-1].name = self.names.of("a", attribute.name)
+            target.attribute_proto[-1].name = self.names.renamed("a", attribute.name)
         for info in source.value_info:
             self._info(info, target.value_info.add())
         self.tensors.roles(source.node)
@@ -159,7 +159,7 @@ class _Builder:
             self._node(node, target.node, None)
 
     def _graph(self, source: onnx.GraphProto, target: onnx.GraphProto) -> None:
-        target.name = self.names.of("g", source.name or "graph")
+        target.name = self.names.renamed("g", source.name or "graph")
         self.tensors.roles(source.node)
         for infos, place in (
             (source.input, target.input),
@@ -187,7 +187,7 @@ class _Builder:
                 return
         # Every unnamed node gets its own number; real names never begin with NUL.
         node = target.add(
-            name=self.names.of("n", source.name or f"\0{len(self.names.new_names.get('n', ()))}")
+            name=self.names.renamed("n", source.name or f"\0{len(self.names.new_names.get('n', ()))}")
         )
         call = self.functions.get((source.domain, source.op_type, source.overload))
         public = operators.attributes(source.domain, source.op_type)
@@ -197,7 +197,7 @@ class _Builder:
             node.domain, node.op_type = source.domain, source.op_type
         else:
             node.domain = self._domain(source.domain)
-            node.op_type = self.names.of("Op", f"{source.domain}\0{source.op_type}")
+            node.op_type = self.names.renamed("Op", f"{source.domain}\0{source.op_type}")
             self.own[node.op_type] += 1
         node.input.extend(map(self._value, source.input))
         node.output.extend(map(self._value, source.output))
@@ -206,7 +206,7 @@ class _Builder:
             expected = (public or {}).get(attribute.name)
             meant = expected is not None and expected in (0, attribute.type or kind_of(attribute))
             target_attribute = onnx.AttributeProto(
-                name=attribute.name if meant else self.names.of("a", attribute.name)
+                name=attribute.name if meant else self.names.renamed("a", attribute.name)
             )
             self._attribute(
                 attribute, target_attribute, source, _PUBLIC if meant else _CALL if call else _OWN
@@ -229,7 +229,7 @@ class _Builder:
                     if dim.HasField("dim_value"):
                         dimension.dim_value = dim.dim_value
                     elif dim.dim_param:
-                        dimension.dim_param = self.names.of("d", dim.dim_param)
+                        dimension.dim_param = self.names.renamed("d", dim.dim_param)
         elif which in ("sequence_type", "optional_type"):
             self._type(getattr(source, which).elem_type, getattr(target, which).elem_type)
         elif which == "map_type":
@@ -248,7 +248,7 @@ class _Builder:
         """Copy the type and value of an attribute; the caller sets its name."""
         target.type = source.type or kind_of(source)  # type: ignore[assignment]
         if source.ref_attr_name:
-            target.ref_attr_name = self.names.of("a", source.ref_attr_name)
+            target.ref_attr_name = self.names.renamed("a", source.ref_attr_name)
             return
         kind, name = target.type, source.name
         stays = None if whose == _PUBLIC and (node is None or node.domain != _ML) else False
@@ -309,7 +309,7 @@ class _Builder:
         return b"en_US" if public and name == "locale" and text else self._other_text(text)
 
     def _other_text(self, text: bytes) -> bytes:
-        return self.names.of("s", text.decode(errors="replace")).encode()
+        return self.names.renamed("s", text.decode(errors="replace")).encode()
 
     def _tensor_attribute(
         self,

@@ -28,7 +28,7 @@ class Fingerprint:
     tensors: tuple[object, ...] = field(compare=False, repr=False)
 
     @classmethod
-    def of(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
+    def from_model(cls, model: ir.Model, *, by_identity: bool = True) -> Fingerprint:
         """Compute the fingerprint of a model.
 
         Args:

@@ -100,7 +100,7 @@ def _guessed_rank(name: str, consumers: Consumers, value: ir.Value) -> tuple[Siz
             rank = len(weight.shape)
     if {"LSTM", "GRU", "RNN"} & {op for op, position in consumers if position == 0}:
         rank = 3
-    return tuple(Size.of(f"{name}[{axis}]") for axis in range(rank))
+    return tuple(Size.from_symbol(f"{name}[{axis}]") for axis in range(rank))
 
 
 def _mark_totals(specs: list[InputSpec]) -> list[InputSpec]:

@@ -27,8 +27,10 @@ def within_rows(work: Workload, rows: Mapping[str, int]) -> Workload:
             return choice
         return msgspec.structs.replace(choice, low=min(choice.low, last), high=last)
 
-    def of(case: Case) -> Case:
+    def with_limits(case: Case) -> Case:
         return msgspec.structs.replace(case, inputs=tuple(map(limited, case.inputs)))
 
     # The user's own inputs are not changed.
-    return work if work.inputs_path else msgspec.structs.replace(work, cases=tuple(map(of, work.cases)))
+    return (
+        work if work.inputs_path else msgspec.structs.replace(work, cases=tuple(map(with_limits, work.cases)))
+    )

@@ -27,7 +27,7 @@ def in_float32(plan: Plan, model: ir.Model) -> Plan | None:
     """
     level = plan.settings.get(LEVEL.name, LEVEL.default)
     accuracy = plan.settings.get(ACCURACY.name, ACCURACY.default)
-    if level in _UNFUSED or str(accuracy) in _FLOAT_LEVELS or targets.of(plan).name != CPU.target:
+    if level in _UNFUSED or str(accuracy) in _FLOAT_LEVELS or targets.target_of(plan).name != CPU.target:
         return None
     if not facts_of(model).blockwise_weights:
         return None

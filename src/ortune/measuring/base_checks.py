@@ -37,7 +37,7 @@ def require_real_times(measuring: Measuring) -> None:
         MeasurementError: The GPU or NPU is emulated in software.
     """
     if measuring.functional_only:
-        raise emulation_error(measuring.side.label, targets.of(measuring.side.plan).provider)
+        raise emulation_error(measuring.side.label, targets.target_of(measuring.side.plan).provider)
 
 
 def emulation_error(label: str, provider: Provider) -> MeasurementError:
@@ -61,7 +61,7 @@ def compare_with_cpu(measuring: Measuring, base: Arm, first: Measured) -> None:
         base: The arm that runs in the browser.
         first: A trial of it; if it kept its outputs, no other is needed.
     """
-    emulated = targets.of(base.plan).emulated(first)
+    emulated = targets.target_of(base.plan).emulated(first)
     facts = replace(measuring.facts(), emulated=emulated)
     measuring.findings += rule_of(emulated_device).findings(facts)
     if first.done.page is None:

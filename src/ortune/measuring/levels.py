@@ -203,7 +203,7 @@ class OutputsByLevel:
             difference,
             moved,
             few_bits=self._step > 0.0,
-            cpu=targets.of(self._side.plan).name == CPU.target,
+            cpu=targets.target_of(self._side.plan).name == CPU.target,
         )
 
     def store(self, answer: LevelCheck, host: Host, store_folder: Path | None) -> None:
@@ -281,7 +281,7 @@ class OutputsByLevel:
                     reference,
                     outputs,
                     comparisons=comparisons,
-                    scores=self._scores.of(comparisons, self._refs, ref),
+                    scores=self._scores.reader(comparisons, self._refs, ref),
                     grids=grids,
                     as_moments=random,
                 )

@@ -228,7 +228,7 @@ class Measuring:
             work=self.work,
             fed=self.options.words,
             plan=side.plan,
-            target=targets.of(side.plan).name,
+            target=targets.target_of(side.plan).name,
             ort_version=side.runtime_of(side.plan).version_of(side.plan),
             host=self.host,
             topology=self.machine.topology,

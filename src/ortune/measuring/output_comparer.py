@@ -93,7 +93,7 @@ class OutputComparer:
                 reference / ref.name,
                 outputs / ref.name,
                 comparisons=self.comparisons,
-                scores=self._scores.of(self.comparisons, refs, ref),
+                scores=self._scores.reader(self.comparisons, refs, ref),
                 grids=self.grids,
                 labels=self.labels,
                 # A budget has its own limits, so only outputs with nothing in common fail here.
@@ -145,10 +145,10 @@ class OutputComparer:
     def _metrics(self, reference: Path, outputs: Path, refs: Sequence[FeedRef]) -> tuple[float, float]:
         """Return the user's metric for a reference and for other outputs."""
 
-        def of(folder: Path) -> float:
+        def mean(folder: Path) -> float:
             cases = [(folder / ref.name, Path(ref.path), ref.weight) for ref in refs]
             return metric.mean_metric(self.metric, self._onnx.runtime, self._scratch, cases)
 
         if reference not in self._metric_of:
-            self._metric_of[reference] = of(reference)
-        return self._metric_of[reference], of(outputs)
+            self._metric_of[reference] = mean(reference)
+        return self._metric_of[reference], mean(outputs)

@@ -39,7 +39,7 @@ class ScoreReader:
         self._side, self._executor, self._work, self._folder = side, executor, work, folder
         self._read: dict[FeedRef, Path | None] = {}
 
-    def of(
+    def reader(
         self, comparisons: Mapping[str, OutputComparison], refs: Sequence[FeedRef], ref: FeedRef
     ) -> Callable[[str], Scores | None]:
         """Return a function that reads scores by name; it returns None if they cannot be read.

@@ -64,7 +64,7 @@ class ResolvedSide:
 
     def runtime_of(self, plan: Plan) -> Runtime:
         """Return the runtime for a plan of this model."""
-        return self.elsewhere.get(targets.of(plan).name, self.runtime)
+        return self.elsewhere.get(targets.target_of(plan).name, self.runtime)
 
     @property
     def added_providers(self) -> frozenset[str]:
@@ -315,7 +315,7 @@ def with_web_or_node(
         RuntimeNotFound: The package is missing and cannot be fetched.
     """
     if runtime.node is not None and not plan.is_node:
-        where = targets.of(plan).name
+        where = targets.target_of(plan).name
         raise UsageError(
             f"{runtime.node.called} does not run the target {where}",
             where=f"--target {where}",
@@ -349,7 +349,7 @@ def _with_providers(
     if named or plan.is_web or plan.is_node or names <= {CPU.name, *runtime.offered}:
         return runtime
     there = [one for one in made.installed() if names <= {CPU.name, *one.runtime.offered}]
-    wanted, target = set(requirements), targets.of(plan).name
+    wanted, target = set(requirements), targets.target_of(plan).name
     there.sort(key=lambda one: (set(made.pinned(one)) != wanted, one.name != target))
     return there[0].runtime if there else runtime
 

@@ -73,7 +73,7 @@ def experiment_arms(
     allocator = allocator_of(measuring.machine)
     if allocator is not None:
         settings.append(("allocator", named.ALLOCATOR, allocator))
-    channels = targets.of(base.plan).channels
+    channels = targets.target_of(base.plan).channels
     for change, knob, value in settings:
         if knob.channel not in channels:
             continue

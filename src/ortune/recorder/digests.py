@@ -31,9 +31,9 @@ class Digests:
             for line in whole.split(b"\n"):
                 if line.startswith(b'{"e":"model"'):
                     for event in parse(line):
-                        self.of(json.loads(event.v))
+                        self.sha256(json.loads(event.v))
 
-    def of(self, model: dict[str, Any]) -> str:
+    def sha256(self, model: dict[str, Any]) -> str:
         """Return the sha256 of a model in a log; "" if its file is missing or was changed."""
         if model.get("sha256"):
             return str(model["sha256"])

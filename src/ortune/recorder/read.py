@@ -121,7 +121,7 @@ class _Numbers(Generic[T]):
         self.things = things
         self._known: dict[T, int] = {}
 
-    def of(self, thing: T) -> int:
+    def number(self, thing: T) -> int:
         number = self._known.setdefault(thing, len(self.things))
         if number == len(self.things):
             self.things.append(thing)
@@ -194,10 +194,10 @@ class _Reader:
         return RecordedSession(
             id=event.id,
             process=self.index,
-            model=self.models.of(
+            model=self.models.number(
                 RecordedModel(
                     path=str(model.get("path", "")),
-                    sha256=self.digests.of(model),
+                    sha256=self.digests.sha256(model),
                     size_bytes=model.get("bytes", 0),
                 )
             ),
@@ -243,7 +243,7 @@ class _Reader:
         )
 
     def _place(self, frames: int) -> int:
-        return self.places.of(tuple(self.packages.frame(*frame) for frame in self.frames.get(frames, ())))
+        return self.places.number(tuple(self.packages.frame(*frame) for frame in self.frames.get(frames, ())))
 
     def process(self, parent: int, cpu_ns: int | None) -> RecordedProcess:
         """Return the process with its description, its first calls and the recorder's own time."""

@@ -253,8 +253,8 @@ class _Line:
         # A source that was invalid before is not blamed on the tool.
         if not problem(self.model):
             rewrite.require_whole(output)
-        before = Fingerprint.of(self.model, by_identity=False)
-        if Fingerprint.of(output, by_identity=False) == before:
+        before = Fingerprint.from_model(self.model, by_identity=False)
+        if Fingerprint.from_model(output, by_identity=False) == before:
             return unchanged("the tool returned the same graph")
         restore_metadata(self.model, output)
         stamp(output, before, rewrite.name, by_identity=False)

@@ -170,7 +170,7 @@ class Rewrite:
                 f"The rewrite {self.name} works on files, in the tool process.",
                 do="Use rewrites.apply_all.",
             )
-        before, was_broken = Fingerprint.of(model), problem(model)
+        before, was_broken = Fingerprint.from_model(model), problem(model)
         result = self.change(model, self.with_defaults(params or {}))
         self.finish(model, result, before, was_broken)
         return result
@@ -187,7 +187,7 @@ class Rewrite:
         Raises:
             OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
         """
-        differs = Fingerprint.of(model) != before
+        differs = Fingerprint.from_model(model) != before
         if differs and not result.modified:
             raise self._bug("changed the model but reported no change")
         if result.modified and not differs:

@@ -41,9 +41,9 @@ class PatternFacts:
         """Types and sizes of values before any change; rewrites add those of the values that they create."""
         return known_values(self.model)
 
-    def of(self, value: ir.Value | None) -> InferredShape:
+    def inferred(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and sizes of a value."""
-        return self.values.of(value)
+        return self.values.inferred(value)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
         """Return the elements of a value that represents a shape, such as the output of Shape; None if unknown."""

@@ -135,7 +135,7 @@ def _range(  # noqa: PLR0911  (one a kind)
 def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values) -> Range | None:
     if int_of(node, "to", 0) != _WIDE.value or node.inputs[0] is None:
         return None
-    return range_of(node.inputs[0], ranges) or _OF_TYPE.get(values.of(node.inputs[0]).dtype or _WIDE)
+    return range_of(node.inputs[0], ranges) or _OF_TYPE.get(values.inferred(node.inputs[0]).dtype or _WIDE)
 
 
 def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:

@@ -109,7 +109,7 @@ class RecurrenceStep:
         if is_op(node, "Split", "Slice"):
             bounds = _bounds(node, value)
             # Axis 1 of a 3D value may be the time axis.
-            flat = len(self._look.of(value).dims or ()) == _AXES
+            flat = len(self._look.inferred(value).dims or ()) == _AXES
             whole = self.part(node.inputs[0], depth) if bounds is not None and flat else None
             return None if bounds is None or whole is None else cut(whole, *bounds)
         if is_op(node, "Add", "Sub"):
@@ -184,7 +184,7 @@ class RecurrenceStep:
         )
 
     def _width(self, value: ir.Value | None) -> int | None:
-        dims = self._look.of(value).dims
+        dims = self._look.inferred(value).dims
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def _projected(self, one: Part | None, other: Part | None) -> Linear | None:

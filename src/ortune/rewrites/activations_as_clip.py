@@ -25,7 +25,7 @@ _LEAST_OPSET = 11  # first opset in which the limits of Clip are inputs
 
 
 def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
-    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
+    if look.inferred(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_parameter(node, "alpha") or is_parameter(node, "beta"):
         return f"{node.op_type} {node.name!r} gets its attributes from a function call"
@@ -52,7 +52,7 @@ def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     if swish:
         clipped = editor.node(node, "Mul", [x, clipped], name=f"{node.name or 'clip'}_gate")
     result = step("Mul", clipped, 1 / 6)
-    look.values[result] = look.of(node.outputs[0])
+    look.values[result] = look.inferred(node.outputs[0])
     editor.replace(node.outputs[0], result)
 
 

@@ -75,7 +75,7 @@ class _Pairs:
                     if node.graph is scope and is_op(node, *_FINDERS) and not has_parameters(node):
                         _FINDERS[node.op_type](self, node)
 
-    def of(self, value: ir.Value | None) -> InferredShape:
+    def inferred(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and sizes of a value."""
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
@@ -94,7 +94,10 @@ class _Pairs:
         first = _before(node, "Transpose")
         if first is None or first.inputs[0] is None:
             return
-        one, other = _perm(first, self.of(first.outputs[0])), _perm(node, self.of(first.outputs[0]))
+        one, other = (
+            _perm(first, self.inferred(first.outputs[0])),
+            _perm(node, self.inferred(first.outputs[0])),
+        )
         if one is None or other is None or len(one) != len(other):
             return
         # Axis n of the result is axis other[n] of the intermediate value, so axis one[other[n]] of the input.
@@ -116,7 +119,7 @@ class _Pairs:
         first = _before(node, "Cast")
         if first is None or first.inputs[0] is None:
             return
-        source, middle, wanted = self.of(first.inputs[0]).dtype, cast_to(first), cast_to(node)
+        source, middle, wanted = self.inferred(first.inputs[0]).dtype, cast_to(first), cast_to(node)
         if source is None or middle not in _HOLDS.get(source, ()) or wanted not in _WANTED:
             return
         if wanted == source:
@@ -142,14 +145,14 @@ class _Pairs:
         first = _before(node, "Unsqueeze" if node.op_type == "Squeeze" else "Squeeze")
         if first is None or first.inputs[0] is None:
             return
-        rank = self.of((first if node.op_type == "Squeeze" else node).outputs[0]).dims
+        rank = self.inferred((first if node.op_type == "Squeeze" else node).outputs[0]).dims
         one, other = _axes(first, rank), _axes(node, rank)
         if one is not None and one == other:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
         """Merge a Concat with the Split, slices or unshared Concats that its inputs come from."""
-        axis = _axis(node, self.of(node.outputs[0]))
+        axis = _axis(node, self.inferred(node.outputs[0]))
         if axis is None or None in node.inputs:
             return
         pieces = [value for value in node.inputs if value is not None]
@@ -176,7 +179,7 @@ class _Pairs:
         if is_op(source, "Slice"):
             count = self._cut_up(pieces, axis)
             return (values[:1], count) if count else itself
-        if not is_op(source, "Split", "Concat") or _axis(source, self.of(pieces[0])) != axis:
+        if not is_op(source, "Split", "Concat") or _axis(source, self.inferred(pieces[0])) != axis:
             return itself
         n_outputs = len(source.outputs)
         if None in source.inputs[:1] or list(source.outputs) != list(pieces[:n_outputs]):
@@ -194,7 +197,7 @@ class _Pairs:
         """
         first = pieces[0].producer()
         value = first.inputs[0] if first is not None else None
-        dims = self.of(value).dims
+        dims = self.inferred(value).dims
         size = dims[axis] if dims is not None and axis < len(dims) else None
         at, from_the_end = 0, False
         for count, piece in enumerate(pieces, 1):
@@ -220,13 +223,13 @@ class _Pairs:
         first = _before(node, "Concat")
         if first is None or len(first.inputs) != len(node.outputs) or None in first.inputs:
             return
-        joined = self.of(first.outputs[0])
+        joined = self.inferred(first.outputs[0])
         axis = _axis(node, joined)
         if axis is None or axis != _axis(first, joined):
             return
         pieces = [value for value in first.inputs if value is not None]
-        before = [dims[axis] if (dims := self.of(v).dims) else None for v in pieces]
-        after = [dims[axis] if (dims := self.of(v).dims) else None for v in node.outputs]
+        before = [dims[axis] if (dims := self.inferred(v).dims) else None for v in pieces]
+        after = [dims[axis] if (dims := self.inferred(v).dims) else None for v in node.outputs]
         if None not in before and before == after:
             self.replace(node, list(zip(list(node.outputs), pieces, strict=True)))
 

@@ -51,7 +51,7 @@ def _match(back: ir.Node, look: PatternFacts) -> _Match | str:
     way = _way(back)
     if len(way) < 2 or way[0].inputs[0] is None:
         return ""
-    dtype = look.of(way[0].inputs[0]).dtype
+    dtype = look.inferred(way[0].inputs[0]).dtype
     if dtype is None or dtype != cast_to(back) or cast_to(way[0]) not in _SMALLER.get(dtype, ()):
         return ""
     if (
@@ -73,7 +73,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     way[1].replace_input_with(0, source)
     for value in (node.outputs[0] for node in way[1:-1]):
         value.type = ir.TensorType(dtype)
-        look.values[value] = InferredShape(dtype=dtype, dims=look.of(value).dims)
+        look.values[value] = InferredShape(dtype=dtype, dims=look.inferred(value).dims)
     editor.replace(back.outputs[0], way[-2].outputs[0])
     editor.drop(down.outputs[0])
 

@@ -24,7 +24,7 @@ _KEPT = ((0.0, 6.0), (-1.0, 1.0))
 
 
 def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
-    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
+    if look.inferred(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"Clip {node.name!r} is not known to be float32"
     limits = [input_of(node, place) for place in (1, 2)]
     numbers = [scalar(limit) for limit in limits]
@@ -47,7 +47,7 @@ def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
                 node, operator, [value, limit], name=f"{node.name or 'clip'}_{operator.lower()}"
             )
     assert value is not None
-    look.values[value] = look.of(node.outputs[0])
+    look.values[value] = look.inferred(node.outputs[0])
     editor.replace(node.outputs[0], value)
 
 

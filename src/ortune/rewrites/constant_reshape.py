@@ -33,7 +33,7 @@ def _asked(node: ir.Node, look: PatternFacts) -> list[int] | str:
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
     if not all(is_op(use.node, "Reshape") and use.idx == 1 for use in node.inputs[1].uses()):
         return f"the target shape of Reshape {node.name!r} is also used by other nodes"
-    asked, source = look.values.contents(node.inputs[1]), look.of(node.inputs[0]).dims
+    asked, source = look.values.contents(node.inputs[1]), look.inferred(node.inputs[0]).dims
     if asked is None or zeros:
         return f"the rank of the target shape of Reshape {node.name!r} is unknown, or allowzero is set"
     sizes: list[int] = []

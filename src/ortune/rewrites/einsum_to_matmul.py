@@ -88,7 +88,7 @@ def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911 
     match = _Match(node=node, term=terms[0], result=result)
     if len(terms) == 1:
         return match
-    if look.of(node.inputs[0]).dtype not in _MULTIPLIED:
+    if look.inferred(node.inputs[0]).dtype not in _MULTIPLIED:
         return f"{said} has a type that MatMul does not support"
     dims = [_dims(value, term, look) for value, term in zip(node.inputs, terms, strict=True)]
     products: list[_Product] = []
@@ -151,7 +151,7 @@ def _joined(a: str, b: str, kept: str) -> set[str]:
 
 
 def _dims(value: ir.Value | None, term: str, look: PatternFacts) -> Dims:
-    dims = look.of(value).dims
+    dims = look.inferred(value).dims
     return dict(zip(term, dims, strict=True)) if dims is not None and len(dims) == len(term) else {}
 
 

@@ -132,7 +132,7 @@ def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
     """Match the instance normalization that begins with a mean; else return the reason for a near miss, or ""."""
     why = ""
     for x in _starts(mean):
-        dims = look.of(x).dims
+        dims = look.inferred(x).dims
         axes = reduced_axes(mean)
         if dims is None or axes is None or len(dims) < 3:
             continue
@@ -183,7 +183,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     shift = editor.constant(at, f"{name}_beta", match.beta.astype(np.float32))
     epsilon = [ir.AttrFloat32("epsilon", match.epsilon)]
     output = editor.node(at, "InstanceNormalization", [match.x, scale, shift], epsilon, name=name)
-    look.values[output] = look.of(match.y)
+    look.values[output] = look.inferred(match.y)
     editor.replace(match.y, output)
 
 

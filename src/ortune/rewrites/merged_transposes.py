@@ -266,7 +266,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
         order = [ir.AttrInt64s("perm", list(match.order))]
         name = f"{last.name or last.op_type.lower()}_transpose"
         output = editor.node(last, "Transpose", [output], order, name=name)
-    look.values[output] = look.of(last.outputs[0])
+    look.values[output] = look.inferred(last.outputs[0])
     editor.replace(last.outputs[0], output)
 
 

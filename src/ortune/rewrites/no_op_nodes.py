@@ -39,20 +39,20 @@ class _Look:
     def __init__(self, values: Mapping[ir.Value, InferredShape], opset: int) -> None:
         self.values, self.opset = values, opset
 
-    def of(self, value: ir.Value | None) -> InferredShape:
+    def inferred(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and sizes of a value."""
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def same_sizes(self, node: ir.Node) -> bool:
         """Return whether first input and output certainly have the same sizes, as numbers or symbols."""
-        before, after = self.of(node.inputs[0]).dims, self.of(node.outputs[0]).dims
+        before, after = self.inferred(node.inputs[0]).dims, self.inferred(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
         return all(a is not None and a == b for a, b in zip(before, after, strict=True))
 
     def reshapes_to_itself(self, node: ir.Node) -> bool:
         """Return whether a Reshape keeps every size: by equal numbers, zeros, or one -1."""
-        before = self.of(node.inputs[0]).dims
+        before = self.inferred(node.inputs[0]).dims
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)
         if before is None or sizes is None or zeros:
@@ -75,14 +75,14 @@ def _dropout(node: ir.Node, look: _Look) -> bool:
 
 
 def _cast(node: ir.Node, look: _Look) -> bool:
-    return look.of(node.inputs[0]).dtype == int_of(node, "to", 0)
+    return look.inferred(node.inputs[0]).dtype == int_of(node, "to", 0)
 
 
 def _transpose(node: ir.Node, look: _Look) -> bool:
     perm = ints_of(node, "perm")
     if perm is not None:
         return perm == list(range(len(perm)))
-    dims = look.of(node.inputs[0]).dims
+    dims = look.inferred(node.inputs[0]).dims
     return dims is not None and len(dims) < 2
 
 
@@ -90,7 +90,7 @@ def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) ->
     """Return the other input if a node's constant is the neutral number at one of these positions; else None."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
-        dims = look.of(x).dims
+        dims = look.inferred(x).dims
         if x is None or numbers is None or dims is None or numbers.size != 1 or numbers.ndim > len(dims):
             continue
         if numbers.dtype.kind in "fiu" and numbers.reshape(-1)[0] == number:
@@ -120,7 +120,7 @@ def _slice(node: ir.Node, look: _Look) -> bool:
 
 
 def _expand(node: ir.Node, look: _Look) -> bool:
-    sizes, dims = constant((*node.inputs, None)[1]), look.of(node.inputs[0]).dims
+    sizes, dims = constant((*node.inputs, None)[1]), look.inferred(node.inputs[0]).dims
     if sizes is None or dims is None or sizes.size > len(dims):
         return False
     asked = [int(size) for size in sizes.reshape(-1)]

@@ -53,7 +53,11 @@ class _Match:
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
     said, mode = f"Pad {node.name!r}", text_of(node, "mode", "constant")
     shape = look.values.sizes(node.inputs[0])
-    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT or shape is None or is_parameter(node, "mode"):
+    if (
+        look.inferred(node.inputs[0]).dtype != ir.DataType.FLOAT
+        or shape is None
+        or is_parameter(node, "mode")
+    ):
         return f"{said} is not known to be float32 with a known number of dimensions"
     pads, axes = constant(input_of(node, 1)), constant(input_of(node, 3))
     if pads is None or (axes is None and input_of(node, 3) is not None):
@@ -104,7 +108,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
         value = joined
         size = sizes[axis]
         sizes[axis] = None if size is None else size + low + high
-    look.values[value] = look.of(match.node.outputs[0])
+    look.values[value] = look.inferred(match.node.outputs[0])
     editor.replace(match.node.outputs[0], value)
 
 

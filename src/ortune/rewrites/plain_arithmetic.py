@@ -25,7 +25,7 @@ _MOST_INPUTS = 256
 
 
 def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:
-    if look.of(node.inputs[0]).dtype != ir.DataType.FLOAT:
+    if look.inferred(node.inputs[0]).dtype != ir.DataType.FLOAT:
         return f"{node.op_type} {node.name!r} is not known to be float32"
     if is_op(node, "Sum") and (len(node.inputs) < 2 or None in node.inputs):
         return f"Sum {node.name!r} has a single input"
@@ -47,7 +47,7 @@ def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
         result = editor.node(
             node, operator, [result, value], name=f"{node.name or node.op_type}_{operator.lower()}"
         )
-    look.values[result] = look.of(node.outputs[0])
+    look.values[result] = look.inferred(node.outputs[0])
     editor.replace(node.outputs[0], result)
 
 

@@ -66,7 +66,7 @@ def _replace(editor: Editor, node: ir.Node, look: PatternFacts) -> None:
     resized = editor.node(
         node, "Resize", list(node.inputs), attributes, name=f"{node.name or 'resize'}_nearest"
     )
-    look.values[resized] = look.of(node.outputs[0])
+    look.values[resized] = look.inferred(node.outputs[0])
     editor.replace(node.outputs[0], resized)
 
 

@@ -108,7 +108,7 @@ def _match(anchor: ir.Node, look: PatternFacts) -> _Match | str:
         return _of_shares(anchor)
     why = ""
     for x in _starts(anchor):
-        of_x = look.of(x)
+        of_x = look.inferred(x)
         shape = _shape(of_x)
         if shape is None:
             continue
@@ -230,7 +230,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
     assert at is not None
     name = f"{at.name or match.y.name or 'shares'}_{match.operator.lower()}"
     output = editor.node(at, match.operator, [match.x], [ir.AttrInt64("axis", match.axis)], name=name)
-    look.values[output] = look.of(match.y)
+    look.values[output] = look.inferred(match.y)
     editor.replace(match.y, output)
 
 

@@ -51,7 +51,7 @@ def _refusal(recurrence: Recurrence, look: PatternFacts) -> str:
     """Return why a recurrence cannot be replaced; "" if it can be."""
     first = recurrence.cells[0]
     what = f"the {recurrence.kind} with {len(recurrence.cells)} steps from {recurrence.nodes[0].name!r}"
-    dims = [look.of(value).dims for value in (first.x, recurrence.states[0])]
+    dims = [look.inferred(value).dims for value in (first.x, recurrence.states[0])]
     sizes = [size for size in dims if size is not None]
     if len(sizes) < len(dims) or any(len(size) != _AXES - 1 for size in sizes):
         return f"the input or state of {what} might not be two-dimensional (batch, features)"
@@ -72,7 +72,7 @@ def _refusal(recurrence: Recurrence, look: PatternFacts) -> str:
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: PatternFacts) -> bool:
     """Return whether a state has one row per batch element instead of one row for all."""
-    dims, piece = look.of(before).dims, match_index(x)
+    dims, piece = look.inferred(before).dims, match_index(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
     if dims[0] in {size[0] for size in sizes} - {None}:
@@ -186,7 +186,7 @@ class _Writer:
         pieces = [match_index(x) for x in xs]
         slices = [piece for piece in pieces if piece is not None]
         count, first = len(xs), slices[0] if slices else None
-        dims: Dims | None = self.look.of(first.source).dims if first is not None else None
+        dims: Dims | None = self.look.inferred(first.source).dims if first is not None else None
         if first is not None and dims is not None and len(slices) == count and len(dims) == _AXES:
             size = dims[first.axis]
             places = [piece.place % size if isinstance(size, int) else piece.place for piece in slices]

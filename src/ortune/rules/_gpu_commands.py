@@ -28,7 +28,7 @@ class GpuCommands:
     ran_on: Provider
 
     @classmethod
-    def of(cls, facts: Facts, provider: str) -> GpuCommands:
+    def from_facts(cls, facts: Facts, provider: str) -> GpuCommands:
         """Return the commands for a profiled run; ``provider`` is the profile's name of the GPU nodes' provider."""
         in_page = facts.profile is not None and facts.profile.trace.format == "web-console"
         return cls(facts, WEB_WEBGPU if in_page else of_profile(provider))

@@ -17,7 +17,7 @@ from ortune.errors import UsageError
 from ortune.records import Plan
 from ortune.targets.target import Target
 
-__all__ = ["WEB", "Target", "all_targets", "find", "in_browsers", "of"]
+__all__ = ["WEB", "Target", "all_targets", "find", "in_browsers", "target_of"]
 
 WEB = "web"
 """Value of ``tune --target`` for all targets of a browser."""
@@ -58,6 +58,6 @@ def in_browsers() -> tuple[str, ...]:
     return tuple(p.target for p in sorted(in_page, key=lambda p: not p.cpu_kernels))
 
 
-def of(plan: Plan) -> Target:
+def target_of(plan: Plan) -> Target:
     """Return the target of a plan, by its first execution provider; the CPU's for an unknown provider."""
     return _target(providers.find(plan.provider_names[0]).target or CPU.target)

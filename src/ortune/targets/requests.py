@@ -23,7 +23,7 @@ class CannotApply(Exception):
 
 def applied(plan: Plan, runtime: Runtime) -> tuple[Applied, ...]:
     """Return every setting of the plan as data for its runner; raises CannotApply."""
-    target = targets.of(plan)
+    target = targets.target_of(plan)
     return tuple(_one(name, value, plan, runtime, target) for name, value in sorted(plan.settings.items()))
 
 

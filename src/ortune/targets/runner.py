@@ -38,7 +38,7 @@ def run(
     runners: list[Runner] = []
     prepared = [_prepared(task, machine, runners) for task in tasks]
     runners += [runner for runner in prepared if not isinstance(runner, Failed)]
-    places = [targets.of(task.plan) for task in tasks]
+    places = [targets.target_of(task.plan) for task in tasks]
     try:
         if not load(runners, stop):
             return None
@@ -65,4 +65,4 @@ def _prepared(task: TrialTask, machine: Machine, group: Sequence[Runner]) -> Run
         return Failed(plan=task.plan.id, reason=error.reason, what=str(error), phase="preparing")
     if task.runtime.source is not None:
         return SourceRunner(task, settings, machine, group)
-    return targets.of(task.plan).runner(task, settings, machine, group)
+    return targets.target_of(task.plan).runner(task, settings, machine, group)

@@ -189,7 +189,7 @@ class SoakedSession:
         gap_s = 0.0 if starts_ns else self.request["trial"]["gap_ns"] / 1e9
         before = self.calls
 
-        def of(caller: int) -> Any:
+        def calls_by(caller: int) -> Any:
             def call(i: int) -> None:
                 took_ns = self._call(caller, cases[i], before + i + 1)
                 if len(latencies) < LATENCIES:
@@ -202,9 +202,11 @@ class SoakedSession:
         if starts_ns or len(self.callers) > 1:
             first_ns = starts_ns[0] if starts_ns else 0
             starts = [at - first_ns for at in starts_ns] or [0] * n
-            arrivals.play(starts, [of(number) for number in range(len(self.callers))], threads=self.threads)
+            arrivals.play(
+                starts, [calls_by(number) for number in range(len(self.callers))], threads=self.threads
+            )
         else:
-            call = of(0)
+            call = calls_by(0)
             for i in range(n):
                 call(i)
         self.calls += n

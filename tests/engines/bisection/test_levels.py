@@ -54,7 +54,7 @@ def test_a_model_that_cannot_be_looked_into_costs_no_answer_and_a_stop_is_one(tm
 def test_a_side_runs_where_its_plan_does(tmp_path: Path) -> None:
     held = settled(product(tmp_path / "m.onnx", None), tmp_path)
     other = msgspec.structs.replace(held.side.runtime, python="another")
-    side = replace(held.side, elsewhere={targets.of(held.side.plan).name: other})
+    side = replace(held.side, elsewhere={targets.target_of(held.side.plan).name: other})
     running = BisectedSide(name="A", resolved=side, model=side.model, feed=held.refs[0]).as_file()
     assert running.runtime == other
 

@@ -48,7 +48,7 @@ class Mapped:
     def of(self, operator: str) -> list[tuple[str, ...]]:
         """What each node with such an operator stands for, in the order of the optimised graph."""
         mapping = self.mapping
-        return [found for name, found in mapping.of.items() if mapping.operators[name] == operator]
+        return [found for name, found in mapping.originals.items() if mapping.operators[name] == operator]
 
 
 def written(text: str, weights: dict[str, Array], *, named: bool = True) -> onnx.ModelProto:

@@ -33,7 +33,7 @@ def residual() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("level", BOTH)
 def test_a_fused_convolution_is_convolution_normalization_and_activation(level: str) -> None:
     found = mapped(RESIDUAL, residual(), level)
-    assert ("/c/Conv", "/b/BatchNormalization", "/r/Relu") in found.mapping.of.values()
+    assert ("/c/Conv", "/b/BatchNormalization", "/r/Relu") in found.mapping.originals.values()
     assert not found.mapping.unmapped
     assert not found.mapping.vanished
 
@@ -43,8 +43,8 @@ def test_an_addition_and_activation_that_blocks_took_in() -> None:
     found = mapped(RESIDUAL, residual(), "all").mapping
     if "ReorderInput" not in found.inserted:
         pytest.skip("this processor has no kernels for blocked values")
-    assert found.of["d_nchwc"] == ("/d/Conv", "/a/Add", "/s/Relu")
-    assert found.of["y_nchwc"] == ("/y/MaxPool",)
+    assert found.originals["d_nchwc"] == ("/d/Conv", "/a/Add", "/s/Relu")
+    assert found.originals["y_nchwc"] == ("/y/MaxPool",)
     assert found.inserted.keys() == {"ReorderInput", "ReorderOutput"}
     facts(found.inserted["ReorderInput"], "into", "/c/Conv")
     facts(found.inserted["ReorderOutput"], "out of", "/y/MaxPool")
@@ -96,12 +96,12 @@ GATED_WEIGHTS = {
 def test_what_reads_a_gated_activation_does_not_stand_for_it(gate: str, level: str, named: bool) -> None:
     """Between blocked nodes no value has a name, and an activation of two nodes is one there or in its convolution."""
     found = mapped(GATED % (gate, gate), GATED_WEIGHTS, level, named=named).mapping
-    seen = Counter(name for names in found.of.values() for name in names)
+    seen = Counter(name for names in found.originals.values() for name in names)
     assert max(seen.values()) == 1
     assert not found.vanished
-    heads = {operator(names[0]) for node, names in found.of.items() if found.operators[node] == "Conv"}
+    heads = {operator(names[0]) for node, names in found.originals.items() if found.operators[node] == "Conv"}
     assert heads == {"Conv"}
-    assert ["MaxPool"] in [[operator(name) for name in names] for names in found.of.values()]
+    assert ["MaxPool"] in [[operator(name) for name in names] for names in found.originals.values()]
 
 
 def operator(name: str) -> str:
@@ -238,9 +238,9 @@ def test_what_vanishes_says_why() -> None:
     assert found.why["/t/Transpose"].startswith("computed once")
     assert found.why["/i/Identity"] == found.why["/r/Dropout"]
     facts(found.why["/i/Identity"], "passes its input")
-    assert ("/a/MatMul", "/b/MatMul") in found.of.values()
-    assert ("/c/Tanh", "/d/Tanh") in found.of.values()
-    assert ("/e/Add",) in found.of.values()
+    assert ("/a/MatMul", "/b/MatMul") in found.originals.values()
+    assert ("/c/Tanh", "/d/Tanh") in found.originals.values()
+    assert ("/e/Add",) in found.originals.values()
 
 
 def test_transposes_that_cancel_do_not_hide_in_what_was_between() -> None:
@@ -252,7 +252,7 @@ def test_transposes_that_cancel_do_not_hide_in_what_was_between() -> None:
         y = Transpose<perm=[0,2,1]>(a)
     }"""
     found = mapped(text, {"k": f32(4, 1)}).mapping
-    assert list(found.of.values()) == [("/r/Relu",), ("/e/Exp",), ("/a/Add",)]
+    assert list(found.originals.values()) == [("/r/Relu",), ("/e/Exp",), ("/a/Add",)]
     assert found.vanished == ("/t/Transpose", "/y/Transpose")
 
 
@@ -268,7 +268,7 @@ def test_several_nodes_made_of_one_and_one_made_of_several() -> None:
     assert found.of("Split") == [("/a/Gather", "/b/Gather", "/c/Gather")]
     assert len(found.mapping.inserted) == 3
     softened = mapped("g (float[4] x) => (float[4] y) { a = Sin(x)  b = HardSwish(a)  y = Exp(b) }")
-    of = softened.mapping.of
+    of = softened.mapping.originals
     assert set(of.values()) == {("/a/Sin",), ("/b/HardSwish",), ("/y/Exp",)}
     assert len(of) > 3, "ONNX Runtime has no kernel for HardSwish and takes its definition"
     assert not softened.mapping.unmapped

@@ -29,7 +29,7 @@ def test_a_branch_that_is_always_taken() -> None:
     }"""
     found = mapped(text).mapping
     expected = ["/s/Sin", "/a/Exp", "/b/Relu", "/o1/Neg", "/y/Tanh"]
-    assert [name for (name,) in found.of.values()] == expected
+    assert [name for (name,) in found.originals.values()] == expected
     assert found.vanished == ("/o/If", "/c/Cos", "/o2/Abs")
     facts(found.why["/c/Cos"], "branch", "never taken")
     facts(found.why["/o/If"], "condition", "constant")
@@ -121,16 +121,16 @@ def test_nodes_without_names_are_found_in_a_profile(level: str, tmp_path: Path) 
     trace = read_profile(Path(run.end_profiling()))
     logged = list(zip(trace.name.texts, trace.nodes.op_type, strict=True))
     found = as_logged(originals(open_model(path).ir, open_model(saved).ir), logged)
-    assert {*found.of, *found.inserted} == {name for name, _ in logged}
+    assert {*found.originals, *found.inserted} == {name for name, _ in logged}
     # Their places in the file: the Constant is the first.
-    assert found.of["Mul_0"] == ("Mul#1",)
-    assert {found.of[name] for name in found.of if "Conv" in found.operators[name]} == {
+    assert found.originals["Mul_0"] == ("Mul#1",)
+    assert {found.originals[name] for name in found.originals if "Conv" in found.operators[name]} == {
         ("Conv#2",),
         ("Conv#3", "Relu#4"),
     }
-    assert found.of["Concat_4"] == ("Concat#5",)
+    assert found.originals["Concat_4"] == ("Concat#5",)
     tail = [name for name, op in logged if op in ("HardSwish", "HardSigmoid", "Mul") and name != "Mul_0"]
-    assert {found.of[name] for name in tail} == {("HardSwish#6",)}
+    assert {found.originals[name] for name in tail} == {("HardSwish#6",)}
 
 
 @pytest.mark.parametrize("name", ["ppocrv2-cls", "silero-vad"])
@@ -139,7 +139,7 @@ def test_real_models(name: str, level: str) -> None:
     found = of_file(zoo.model_path(name), level).mapping
     assert not found.unmapped
     assert NOT_FOUND not in found.why.values()
-    fused = [v for k, v in found.of.items() if found.operators[k] in ("Conv", "FusedConv")]
+    fused = [v for k, v in found.originals.items() if found.operators[k] in ("Conv", "FusedConv")]
     if name == "silero-vad":
         ending = ("encoder/0/reparam_conv/Conv", "encoder/0/activation/Relu")
         assert [v for v in fused if v[0].endswith(ending[0]) and v[-1].endswith(ending[1])]
@@ -166,4 +166,4 @@ def test_the_order_of_a_graph_does_not_matter() -> None:
     del after.graph.node[:]
     after.graph.node.extend([before.graph.node[i] for i in (1, 3, 2, 0)])
     found = originals(ir.from_proto(before), ir.from_proto(after))
-    assert found.of == {name: (name,) for name in ("/b/Cos", "/z/Neg", "/a/Sin", "/y/Exp")}
+    assert found.originals == {name: (name,) for name in ("/b/Cos", "/z/Neg", "/a/Sin", "/y/Exp")}

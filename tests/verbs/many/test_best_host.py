@@ -33,8 +33,8 @@ def said(*rows: ModelRow) -> str:
 def test_prices_are_read_and_what_is_none_is_refused() -> None:
     assert parse(["0.17/h"], ["a"]) == Prices(per_h={"": 0.17})
     prices = parse(["a=$1/h", "$.5/h"], ["a", "b"])
-    assert (prices.of("a"), prices.of("b"), prices.currency) == (1.0, 0.5, "$")
-    assert parse(["a=2 EUR/h"], ["a"]).currency == "EUR" and parse(["a=2/h"], ["a"]).of("b") is None
+    assert (prices.per_hour("a"), prices.per_hour("b"), prices.currency) == (1.0, 0.5, "$")
+    assert parse(["a=2 EUR/h"], ["a"]).currency == "EUR" and parse(["a=2/h"], ["a"]).per_hour("b") is None
     for texts in (
         ["0.17"],
         ["x/h"],

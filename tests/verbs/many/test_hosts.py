@@ -47,7 +47,7 @@ def test_each_model_is_run_on_all_hosts_before_the_next(tmp_path: Path) -> None:
     asked, _ = batch("bench", BenchOptions, values, {"host"})
     assert asked is not None
     assert asked.items == ((models[0], "x"), (models[0], "y"), (models[1], "x"), (models[1], "y"))
-    assert asked.of(models[1], "y") == {"model": models[1], "runtime": "two"}
+    assert asked.values_of(models[1], "y") == {"model": models[1], "runtime": "two"}
     assert "--host x=one --host y=two" in asked.command()
     one, _ = batch("bench", BenchOptions, values | {"model": [models[0]]}, {"host"})
     assert one is not None and one.items == ((models[0], "x"), (models[0], "y"))
@@ -60,7 +60,7 @@ def test_a_release_is_sent_to_each_host(tmp_path: Path) -> None:
     values = {"a": model, "each": True, "host": ["x=one", "y=two"], "b_runtime": "onnxruntime==1.31.1"}
     asked, _ = batch("compare", CompareOptions, values, {"host", "b_runtime"})
     assert asked is not None
-    there = asked.of(model, "y")
+    there = asked.values_of(model, "y")
     assert (there["runtime"], there["b_runtime"]) == ("two", "onnxruntime==1.31.1@two")
     sides = CompareOptions(**there)
     assert [sides.side(letter).runtime for letter in "ab"] == ["two", "onnxruntime==1.31.1@two"]
@@ -68,7 +68,7 @@ def test_a_release_is_sent_to_each_host(tmp_path: Path) -> None:
     on_ray, _ = batch(
         "bench", BenchOptions, {"model": [model], "on": "ray", "runtime": "onnxruntime==1.31.1"}, {"on"}
     )
-    assert on_ray is not None and on_ray.of(model)["runtime"] == "onnxruntime==1.31.1"
+    assert on_ray is not None and on_ray.values_of(model)["runtime"] == "onnxruntime==1.31.1"
     one = CompareOptions(a=model, b_host="pi=./on-pi", b_runtime="onnxruntime==1.31.1")
     assert one.side("b").runtime == "onnxruntime==1.31.1@./on-pi"
 

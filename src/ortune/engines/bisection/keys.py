@@ -55,11 +55,11 @@ class Keying:
         graph = self._side.graph.graph
         for value in graph.inputs:
             if str(value.name) in self._inputs:
-                prints.of[value] = digest("input", self._inputs[str(value.name)])
+                prints.digests[value] = digest("input", self._inputs[str(value.name)])
         for value in graph.initializers.values():
             tensor = constant_tensor(value)
             if tensor is not None:
-                prints.of[value] = self._tensor(tensor)
+                prints.digests[value] = self._tensor(tensor)
                 keys.fixed.add(str(value.name))
         for node in graph:
             own = None if self._is_ambiguous(node) else prints.node(node)
@@ -70,10 +70,10 @@ class Keying:
                 # One key for both sides, though they are computed differently: what lies behind them is then
                 # alike again.
                 if str(value.name) in paired:
-                    prints.of[value] = digest("pair", paired[str(value.name)])
+                    prints.digests[value] = digest("pair", paired[str(value.name)])
                 if fixed and own is not None:
                     keys.fixed.add(str(value.name))
-        keys.of.update({str(value.name): key for value, key in prints.of.items() if value is not None})
+        keys.of.update({str(value.name): key for value, key in prints.digests.items() if value is not None})
         return keys
 
     def _is_ambiguous(self, node: ir.Node) -> bool:

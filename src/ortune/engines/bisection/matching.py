@@ -165,10 +165,11 @@ class _Matching:
         keys_b = sides[1].keys({theirs: mine for mine, theirs in self.differing.items()})
         theirs: dict[str, list[str]] = defaultdict(list)
         for name in self.seen_b:
-            if name in keys_b.of and name not in self.taken:
-                theirs[keys_b.of[name]].append(name)
+            if name in keys_b.digests and name not in self.taken:
+                theirs[keys_b.digests[name]].append(name)
         for name in names:
-            free = theirs.get(keys_a.of[name], []) if name in keys_a.of and name not in self.pairs else []
+            digest = keys_a.digests.get(name)
+            free = theirs.get(digest, []) if digest is not None and name not in self.pairs else []
             fitting = [other for other in free if self.fits(name, other)]
             if fitting:
                 other = name if name in fitting else fitting[0]

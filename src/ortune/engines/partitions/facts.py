@@ -95,7 +95,7 @@ class NodeFacts:
 
     def dtype(self, place: int) -> ir.DataType | None:
         """Return the element type of an input; None if unknown."""
-        return self.values.of(self.value(place)).dtype
+        return self.values.inferred(self.value(place)).dtype
 
     def numbers(self, place: int) -> np.ndarray:
         """Return a small constant input as stored, flat; empty if it is omitted, large or not constant."""

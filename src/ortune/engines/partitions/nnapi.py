@@ -89,7 +89,7 @@ def _qdq(node: NodeFacts) -> Check:
         scale, zero = behind.inputs[1], behind.inputs[2] if len(behind.inputs) > 2 else None
         yield _constant_scales(scale, zero)
         yield reason("quantized-form", "per-channel") if _size(scale) != 1 else None
-        kind = node.values.of(zero).dtype if zero is not None else _UINT8
+        kind = node.values.inferred(zero).dtype if zero is not None else _UINT8
         yield None if kind == _UINT8 else reason("element-type", "output")
         if op == "Softmax":
             number = constant(scale)

@@ -22,9 +22,9 @@ def shapes(model: ir.Model) -> Values:
     for node in model.graph:
         visit(walk, node)
         opset = node.version or model.opset_imports.get(node.domain, 1)
-        types = output_types(node, [values.of(value).dtype for value in node.inputs], opset)
+        types = output_types(node, [values.inferred(value).dtype for value in node.inputs], opset)
         for value, dtype in zip(node.outputs, types, strict=True):
-            inferred, walked = values.of(value), walk.shape(value)
+            inferred, walked = values.inferred(value), walk.shape(value)
             dims = inferred.dims
             if walked is not None and (dims is None or len(dims) == len(walked)):
                 numbers = tuple(dim.value if dim is not None else None for dim in walked)

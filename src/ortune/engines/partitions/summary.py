@@ -181,7 +181,7 @@ def _bytes(partition: Partition, values: Iterable[ir.Value]) -> int | None:
     for value in values:
         sizes = partition.values.sizes(value)
         numbers = None if sizes is None or None in sizes else [n for n in sizes if n is not None]
-        size = None if numbers is None else n_bytes(partition.values.of(value).dtype, numbers)
+        size = None if numbers is None else n_bytes(partition.values.inferred(value).dtype, numbers)
         if size is None:
             return None
         total += size

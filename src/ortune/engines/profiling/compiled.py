@@ -42,7 +42,7 @@ def compiled_graph(
         custom_ops: Libraries that the model needs.
         scratch: Folder for the answer.
     """
-    provider = targets.of(side.plan).provider
+    provider = targets.target_of(side.plan).provider
     if not provider.layer_task:
         return None, ""
     if len(placement) != 1 or placement[0].n_parts != 1:

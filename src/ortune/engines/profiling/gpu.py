@@ -29,7 +29,7 @@ def kernels_by_side(
     counts: dict[str, int] = {}
     trouble: dict[str, str] = {}
     for name, arm in sides.items():
-        if targets.of(arm.plan).provider != WEB_WEBGPU:
+        if targets.target_of(arm.plan).provider != WEB_WEBGPU:
             continue
         line(f"counting the kernels of {name}")
         try:

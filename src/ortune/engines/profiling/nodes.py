@@ -58,7 +58,7 @@ class NodeOrigins:
     """Facts about the optimised graph that the trace does not contain.
 
     Attributes:
-        of: Names of the user's nodes by node of the optimised graph.
+        originals: Names of the user's nodes by node of the optimised graph.
         leading: The origin with nearly all of a fused node's work, if there is one.
         purpose: Purpose of each node that the optimiser inserted.
         work: Operations and bytes of the mean execution, by node of the optimised graph.
@@ -72,7 +72,7 @@ class NodeOrigins:
         trouble: Reason that the origins are unknown, "" if they are known.
     """
 
-    of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    originals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     leading: Mapping[str, str] = field(default_factory=dict)
     purpose: Mapping[str, str] = field(default_factory=dict)
     work: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -128,7 +128,7 @@ def optimised(side: ResolvedSide, custom_ops: tuple[str, ...], scratch: Path) ->
         OrtuneError: The graph cannot be made or read.
     """
     plan, level = side.plan, str(side.plan.settings.get(LEVEL.name, LEVEL.default))
-    target = targets.of(plan)
+    target = targets.target_of(plan)
     if not target.of_runtime:
         if not target.provider.cpu_kernels:
             raise ModelError("the browser did not return the graph that runs on the GPU")
@@ -164,8 +164,8 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
         own = own_shapes(mapping, optimised.graph, before.nodes)
         counted = costs(optimised, shapes, values, ran=ran, sizes=own)
     return NodeOrigins(
-        of=mapping.of,
-        leading=_leading(mapping.of, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
+        originals=mapping.originals,
+        leading=_leading(mapping.originals, {n.name: n.flops or 0.0 for n in before.nodes if n.name}),
         purpose=mapping.inserted,
         work=inherited(mapping, counted.nodes, before.nodes),
         remarks=remarks(mapping, counted.nodes),
@@ -176,7 +176,9 @@ def _node_origins(original: ir.Model, optimised: ir.Model, work: Workload, trace
         places=places,
         # From the executed nodes, since a provider's fused subgraph is in the profile but in no saved graph.
         unmapped=tuple(
-            n for n in dict.fromkeys(trace.name.texts) if n not in mapping.of and n not in mapping.inserted
+            n
+            for n in dict.fromkeys(trace.name.texts)
+            if n not in mapping.originals and n not in mapping.inserted
         ),
     )
 
@@ -309,7 +311,7 @@ def profiled_nodes(trace: Trace, attribution: Attribution, origins: NodeOrigins)
         calls = float(attribution.calls[number])
         if not calls:
             continue  # ran only in runs that do not count
-        origin = origins.of.get(name, ())
+        origin = origins.originals.get(name, ())
         lead = origins.leading.get(name)
         # Work cannot be assigned to nodes that share a name.
         work = origins.work.get(name) if shared[name] == 1 else None

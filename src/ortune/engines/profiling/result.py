@@ -204,7 +204,7 @@ def side_times(label: str, processes: Sequence[tuple[Trace, Attribution]], origi
             SideNode(
                 name=name,
                 op_type=op,
-                originals=origins.of.get(name, ()),
+                originals=origins.originals.get(name, ()),
                 purpose=origins.purpose.get(name, ""),
                 ns=times,
                 work=(

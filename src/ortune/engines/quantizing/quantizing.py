@@ -221,7 +221,7 @@ class Quantising:
             if is_of_other_tool(row.plan) and row.outputs is not None and row.outputs.ok
         )
         static = next((row.plan for row in own if row.plan.rewrites[-1].name == STATIC), None)
-        for params in targets.of(base).provider.static_int8 if static is not None else ():
+        for params in targets.target_of(base).provider.static_int8 if static is not None else ():
             assert static is not None
             files.append(with_parameters(static, **rewrites.parse(f"{STATIC}:{params}").params))
         files += [file for file in of_tools if file not in files]

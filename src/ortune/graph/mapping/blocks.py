@@ -21,7 +21,7 @@ def own_shapes(
     for place, node in placed(optimised):
         if (node.domain, node.op_type) != (BLOCKED, "Conv"):
             continue
-        behind = mapping.of.get(mapping.keys.get(place, place), ())
+        behind = mapping.originals.get(mapping.keys.get(place, place), ())
         shapes = [cost.weight_shape for name in behind for cost in own.get(name, ()) if cost.weight_shape]
         if len(shapes) != 1:
             continue

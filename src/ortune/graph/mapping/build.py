@@ -27,31 +27,37 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
     for step in new.steps:  # parents come before the steps of their subgraphs
         around = keys[step.body.parent] if step.body.parent is not None else ""
         keys[step] = _key(
-            step, [was for was in origins.of.get(step, []) if was not in origins.merged], around
+            step, [was for was in origins.originals.get(step, []) if was not in origins.merged], around
         )
-    of: dict[str, set[GraphStep]] = {}
-    for step, sources in origins.of.items():
+    originals: dict[str, set[GraphStep]] = {}
+    for step, sources in origins.originals.items():
         if sources:
-            of.setdefault(keys[step], set()).update(sources)
-    mapped = Counter(was for sources in of.values() for was in sources)
-    groups = {key: sources - origins.merged for key, sources in of.items() if len(sources) > 1}
+            originals.setdefault(keys[step], set()).update(sources)
+    mapped = Counter(was for sources in originals.values() for was in sources)
+    groups = {key: sources - origins.merged for key, sources in originals.items() if len(sources) > 1}
     hidden = {key: _hidden(group, mapped, segments) for key, group in groups.items()}
     gone = [was for was in old.steps if was not in mapped]
     ending = _Ending(old, carried, segments, origins, set(mapped))
     operators = {key: step.op_type for step, key in keys.items()}
     alike = Counter(keys.values())
     return Mapping(
-        of={key: _names(heaviest_first(operators[key], sources)) for key, sources in of.items()},
+        originals={
+            key: _names(heaviest_first(operators[key], sources)) for key, sources in originals.items()
+        },
         inserted={
             keys[step]: names.purpose(step.op_type, step.domain, _near(step, origins))
             for step in new.steps
-            if step in carried.inserted and keys[step] not in of
+            if step in carried.inserted and keys[step] not in originals
         },
         unmapped=tuple(
-            dict.fromkeys(keys[s] for s, sources in origins.of.items() if not sources and keys[s] not in of)
+            dict.fromkeys(
+                keys[s]
+                for s, sources in origins.originals.items()
+                if not sources and keys[s] not in originals
+            )
         ),
         vanished=_names(gone),
-        why={was.name: ending.of(was) for was in gone},
+        why={was.name: ending.reason(was) for was in gone},
         keys={step.name: key for step, key in keys.items() if key != step.own_name},
         around={
             key: keys[step.body.parent]
@@ -63,9 +69,9 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
         merged=_names(ordered(origins.merged)),
         operators=operators,
         shared={
-            step.name: _names(heaviest_first(step.op_type, origins.of[step]))
+            step.name: _names(heaviest_first(step.op_type, origins.originals[step]))
             for step, key in keys.items()
-            if alike[key] > 1 and key != step.own_name and origins.of.get(step)
+            if alike[key] > 1 and key != step.own_name and origins.originals.get(step)
         },
     )
 
@@ -125,7 +131,7 @@ def _near(step: GraphStep, origins: OriginSearch) -> str:
         waiting, visited = [step], {step}
         while waiting:
             now = waiting.pop(0)
-            sources = origins.of.get(now)
+            sources = origins.originals.get(now)
             if sources:
                 return (heaviest_first(now.op_type, sources)[0] if forward else sources[-1]).name
             beside = [
@@ -157,7 +163,7 @@ class _Ending:
         self._needed: set[GraphStep] = set()
         self._need(old.main)
 
-    def of(self, step: GraphStep) -> str:
+    def reason(self, step: GraphStep) -> str:
         """Return the reason for a step as text."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"

@@ -21,13 +21,13 @@ class CarriedValues:
     """Maps each value of an optimized graph to the original value that it carries.
 
     Attributes:
-        of: Original value by optimized value.
+        originals: Original value by optimized value.
         inserted: Steps of the optimized graph that only move or convert values.
         taken: Branch that was inlined, by original If step.
     """
 
     def __init__(self, original: ModelView, optimised: ModelView) -> None:
-        self.of: dict[Value, Value] = {}
+        self.originals: dict[Value, Value] = {}
         self.inserted: set[GraphStep] = set()
         self.taken: dict[GraphStep, Body] = {}
         self._original, self._optimised = original, optimised
@@ -54,11 +54,11 @@ class CarriedValues:
 
     def carried(self) -> set[Value]:
         """Return every original value that the optimised graph still contains."""
-        return {self.same(value) for value in self.of.values()}
+        return {self.same(value) for value in self.originals.values()}
 
     def get(self, value: Value | None) -> Value | None:
         """Return the original value that an optimised value carries; None if unknown."""
-        carried = self.of.get(value) if value is not None else None
+        carried = self.originals.get(value) if value is not None else None
         return None if carried is None else self.same(carried)
 
     # --- by name -------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class CarriedValues:
         for value, was in zip(new.inputs, old.inputs, strict=False):
             self._set(value, old.values.get(value.name, was))
         for value in (*new.values.values(), *(v for step in new.steps for v in step.outputs)):
-            original = self._named(old, value.name) if value not in self.of else None
+            original = self._named(old, value.name) if value not in self.originals else None
             if original is not None:
                 self._set(value, original)
                 self._note_branch(original.body, old)
@@ -92,8 +92,8 @@ class CarriedValues:
             self._set(value, was)
 
     def _set(self, value: Value, was: Value) -> None:
-        if value not in self.of:
-            self.of[value] = was
+        if value not in self.originals:
+            self.originals[value] = was
             self._carried.add(self.same(was))
 
     def _pair_bodies(self, steps: list[GraphStep], old: Body) -> None:
@@ -196,10 +196,10 @@ class CarriedValues:
     def _round(self, by_neighbours: bool) -> bool:
         # Forwards, inputs identify outputs; backwards, outputs identify inputs. Repeated, since each match may
         # enable others.
-        before = len(self.of)
+        before = len(self.originals)
         for step in self._optimised.steps:
             self._through(step)
-            if step.body in self._bodies and any(v.name and v not in self.of for v in step.outputs):
+            if step.body in self._bodies and any(v.name and v not in self.originals for v in step.outputs):
                 self._blocked(step)
                 if by_neighbours:
                     self._by_node(step)
@@ -207,7 +207,7 @@ class CarriedValues:
             self._through(step)
             if by_neighbours and step.body in self._bodies:
                 self._reads_of_node(step)
-        return len(self.of) > before
+        return len(self.originals) > before
 
     def _through(self, step: GraphStep) -> None:
         """Propagate the match of a value through a step that only moves it, in either direction."""
@@ -215,10 +215,10 @@ class CarriedValues:
             return
         self.inserted.add(step)
         source, result = step.inputs[0], step.outputs[0]
-        if source in self.of:
-            self._set(result, self.of[source])
-        elif result in self.of and not source.constant:
-            self._set(source, self.of[result])
+        if source in self.originals:
+            self._set(result, self.originals[source])
+        elif result in self.originals and not source.constant:
+            self._set(source, self.originals[result])
 
     def _is_inserted(self, step: GraphStep) -> bool:
         if step in self.inserted:
@@ -313,7 +313,7 @@ class CarriedValues:
     def _by_node(self, step: GraphStep) -> None:
         """Match the outputs of a step by the step's name, or by its inputs."""
         was = self.origin(step)
-        if was is None and not any(v in self.of for v in step.outputs):
+        if was is None and not any(v in self.originals for v in step.outputs):
             was = self._reading_the_same(step)
         if was is not None:
             for value, old in zip(step.outputs, was.outputs, strict=False):
@@ -321,7 +321,7 @@ class CarriedValues:
 
     def _reads_of_node(self, step: GraphStep) -> None:
         """Match the inputs of a step to its original's, which finds values without a name or known producer."""
-        if all(v is None or v.constant or v in self.of for v in step.inputs):
+        if all(v is None or v.constant or v in self.originals for v in step.inputs):
             return
         was = self._maker(step)
         if was is None or not _same_attributes(step, was):
@@ -331,12 +331,10 @@ class CarriedValues:
             for value, old in zip(step.inputs, was.inputs, strict=False)
             if value is not None and old is not None and not value.constant and not old.constant
         ]
-        carried_pairs = [
-            (self.behind(self.of[value]), self.behind(old)) for value, old in pairs if value in self.of
-        ]
+        known = [(self.originals[value], old) for value, old in pairs if value in self.originals]
         # A convolution absorbs a preceding Pad.
         padded = any(old.step is not None and old.step.op_type == "Pad" for _, old in pairs)
-        if not padded and all(carried is read for carried, read in carried_pairs):
+        if not padded and all(self.behind(carried) is self.behind(read) for carried, read in known):
             for value, old in pairs:
                 if value.step is not None:
                     self._set(value, old)

@@ -35,8 +35,8 @@ def inherited(
         if work_of.setdefault(name, work) != work:
             unclear.add(name)
     own = costs_by_name(original_costs)
-    groups = Counter(frozenset(steps) for steps in mapping.of.values())
-    for name, steps in mapping.of.items():
+    groups = Counter(frozenset(steps) for steps in mapping.originals.values())
+    for name, steps in mapping.originals.items():
         if name not in work_of and groups[frozenset(steps)] == 1:
             work_of_all = _sum(mapping, name, own)
             if work_of_all is not None:
@@ -47,7 +47,7 @@ def inherited(
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
     """Return the sum over a node's originals; None if one is unknown, or its name is not unique."""
     flops = size = 0.0
-    for step in mapping.of[name]:
+    for step in mapping.originals[name]:
         if step in mapping.merged:
             continue
         costs = own.get(step, [])

@@ -40,13 +40,13 @@ class OriginSearch:
     helper of the steps that read its output, and shares their originals.
 
     Attributes:
-        of: Original steps by step (inserted ones excluded), in model order; empty if none is known.
+        originals: Original steps by step (inserted ones excluded), in model order; empty if none is known.
         left_out: Original steps that were removed next to a step that remains.
         merged: Original steps that duplicated another one, which remains in their place.
     """
 
     def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
-        self.of: dict[GraphStep, list[GraphStep]] = {}
+        self.originals: dict[GraphStep, list[GraphStep]] = {}
         self.left_out: set[GraphStep] = set()
         self.merged: set[GraphStep] = set()
         self._carried, self._segments = carried, segments
@@ -54,15 +54,15 @@ class OriginSearch:
         self._helpers: list[GraphStep] = []
         for step in optimised.steps:
             if step not in carried.inserted:
-                self.of[step] = []
+                self.originals[step] = []
                 self._look(step)
         # Segments between known values are distributed first, since they are certain. Then steps are moved from
         # those that cannot contain them, and from several steps to a single owner; twice, because one correction
         # enables others.
         self._assign(self._owners(optimised))
         self._hand_back()
-        for step, sources in self.of.items():
-            self.of[step] = self._trimmed(step, sources)
+        for step, sources in self.originals.items():
+            self.originals[step] = self._trimmed(step, sources)
         self._leave_to_owners()
         self._leave_to_owners()
         self._add_twins()
@@ -98,21 +98,25 @@ class OriginSearch:
             if len(owners) == 1:
                 groups[owners[0]].append(helper)
             elif owners:
-                self.of[helper] = ordered(_shared(helper, [self._cone[owner] for owner in owners]))
+                self.originals[helper] = ordered(_shared(helper, [self._cone[owner] for owner in owners]))
             else:
                 idle.append(helper)
         for owner, helpers in groups.items():
             self._split(owner, sorted([*helpers, owner], key=lambda step: step.order))
         for helper in idle:
             # Without a reader, it is part of an expanded operator.
-            beside = [self.of[v.step] for v in helper.reads() if v.step is not None and self.of.get(v.step)]
-            self.of[helper] = list(beside[0]) if beside else []
+            beside = [
+                self.originals[v.step]
+                for v in helper.reads()
+                if v.step is not None and self.originals.get(v.step)
+            ]
+            self.originals[helper] = list(beside[0]) if beside else []
 
     def _split(self, owner: GraphStep, steps: list[GraphStep]) -> None:
         """Distribute a segment among an owner and its helpers: by operator, then the rest by order."""
         segment = self._cone[owner]
         if len(steps) == 1:
-            self.of[steps[0]] = ordered(segment)
+            self.originals[steps[0]] = ordered(segment)
             return
         # The producer of the known value belongs to the owner.
         ends = {carried.step for value in owner.outputs if (carried := self._carried.get(value)) is not None}
@@ -132,12 +136,12 @@ class OriginSearch:
         bare = [step for step in steps if step not in assigned.values()]
         if max(len(steps), len(segment)) > _MOST_TOGETHER:
             for was, step in assigned.items():
-                self.of[step].append(was)
+                self.originals[step].append(was)
             return
         around = _Around(assigned, segment, steps, self._carried.inserted)
         for was in ordered(segment):
             if was in assigned:
-                self.of[assigned[was]].append(was)
+                self.originals[assigned[was]].append(was)
                 continue
             fitting = [step for step in bare if around.fits(was, step)]
             # Unmatched originals go to steps without any that fit the order, since parts were fused into these,
@@ -146,29 +150,29 @@ class OriginSearch:
             if not fitting and nearest.op_type in VIEWS and was.op_type not in VIEWS:
                 fitting = bare  # it was moved past a step that only moves data
             for step in fitting or [nearest]:
-                self.of[step].append(was)
+                self.originals[step].append(was)
         for step in bare:
-            if not self.of[step]:
-                self.of[step] = ordered(segment)
+            if not self.originals[step]:
+                self.originals[step] = ordered(segment)
         for step in steps:
-            self.of[step].sort(key=lambda s: s.order)
+            self.originals[step].sort(key=lambda s: s.order)
 
     def _hand_back(self) -> None:
         """Move other operators from a step that only moves data to the step before it, into which they were fused."""
-        for step, sources in self.of.items():
+        for step, sources in self.originals.items():
             if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in sources):
                 continue
             others = [was for was in sources if was.op_type not in VIEWS | NOTHING | QUANTIZERS]
             before = step.inputs[0].step if others and step.inputs and step.inputs[0] is not None else None
             while before is not None and (before in self._carried.inserted or before.op_type in VIEWS):
                 before = before.inputs[0].step if before.inputs and before.inputs[0] is not None else None
-            if before is not None and before in self.of:
-                self.of[before] = ordered({*self.of[before], *others})
-                self.of[step] = [was for was in sources if was not in others]
+            if before is not None and before in self.originals:
+                self.originals[before] = ordered({*self.originals[before], *others})
+                self.originals[step] = [was for was in sources if was not in others]
 
     def _leave_to_owners(self) -> None:
         """Remove originals from steps if another step has the same operator, or a strict subset of the originals."""
-        sets = {step: set(sources) for step, sources in self.of.items()}
+        sets = {step: set(sources) for step, sources in self.originals.items()}
         for was, steps in self._where().items():
             owners = [step for step in steps if step.op_type == was.op_type] or [
                 step
@@ -176,14 +180,14 @@ class OriginSearch:
                 if all(sets[step] < sets[other] for other in steps if other is not step)
             ]
             for step in steps:
-                rest = [other for other in self.of[step] if other is not was]
+                rest = [other for other in self.originals[step] if other is not was]
                 if owners and rest and step not in owners:
-                    self.of[step] = rest
+                    self.originals[step] = rest
 
     def _where(self) -> dict[GraphStep, list[GraphStep]]:
         """Return the steps that contain each original step."""
         where: dict[GraphStep, list[GraphStep]] = {}
-        for step, sources in self.of.items():
+        for step, sources in self.originals.items():
             for was in sources:
                 where.setdefault(was, []).append(step)
         return where
@@ -197,7 +201,7 @@ class OriginSearch:
                 if twin not in where and twin not in self.left_out:
                     self.merged.add(twin)
                     for step in where[was]:
-                        self.of[step] = ordered({*self.of[step], twin})
+                        self.originals[step] = ordered({*self.originals[step], twin})
 
     def _trimmed(self, step: GraphStep, sources: list[GraphStep]) -> list[GraphStep]:
         """Return the sources without those that another step replaces, and record the rest in ``left_out``."""

@@ -19,7 +19,7 @@ class Mapping:
     one entry with all their originals, until a profile shows that one of the branches did not run.
 
     Attributes:
-        of: Original nodes that each node replaces, named as in ``model_view``: first the one with
+        originals: Original nodes that each node replaces, named as in ``model_view``: first the one with
             most of the work, then the others in model order. An original is listed for several nodes if it was
             split, or if each of them repeats its work.
         inserted: Purpose of nodes without an original: "into blocked layout for /conv1/Conv".
@@ -35,7 +35,7 @@ class Mapping:
         shared: For unnamed nodes that share a name, the originals of each, by position.
     """
 
-    of: dict[str, tuple[str, ...]]
+    originals: dict[str, tuple[str, ...]]
     inserted: dict[str, str] = field(default_factory=dict)
     unmapped: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
             in the order of creation and saves in the order of execution, so the latter distinguishes nodes.
     """
-    taken = {*mapping.of, *mapping.inserted, *mapping.unmapped}
+    taken = {*mapping.originals, *mapping.inserted, *mapping.unmapped}
     logged_of: dict[str, list[str]] = {}
     for name, operator in dict.fromkeys(logged):
         logged_of.setdefault(operator, []).append(name)
@@ -90,19 +90,23 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
         return renamed.get(name, name)
 
     name_of = {place: new(name) for place, name in mapping.keys.items()}
-    of = {new(name): steps for name, steps in mapping.of.items()}
+    originals = {new(name): steps for name, steps in mapping.originals.items()}
     operators = {new(name): operator for name, operator in mapping.operators.items()}
     idle = _idle(name_of, {name for name, _ in logged})
     for name in dict.fromkeys(name_of[place] for place in mapping.shared if place in idle):
         places = [place for place in mapping.shared if name_of[place] == name]
         ran = [place for place in places if place not in idle]
         if ran:
-            of[name] = tuple(dict.fromkeys(step for place in ran for step in mapping.shared[place]))
+            originals[name] = tuple(dict.fromkeys(step for place in ran for step in mapping.shared[place]))
             for place in (place for place in places if place in idle):  # own entries, in no profile
-                name_of[place], of[place], operators[place] = place, mapping.shared[place], operators[name]
+                name_of[place], originals[place], operators[place] = (
+                    place,
+                    mapping.shared[place],
+                    operators[name],
+                )
     return replace(
         mapping,
-        of=of,
+        originals=originals,
         inserted={new(name): why for name, why in mapping.inserted.items()},
         unmapped=tuple(map(new, mapping.unmapped)),
         keys=name_of,

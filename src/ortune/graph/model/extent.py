@@ -37,10 +37,10 @@ def require_bounded(model: ir.Model, where: str) -> None:
     """
     extent = _Extent(dict(model.functions), where)
     for scope in scopes(model):
-        extent.of(scope, 0)
+        extent.visits(scope, 0)
     # A file of 10,000 nodes is allowed 64 x 10,000 = 640,000 visits, those of a loop in a loop per node.
     allowed = max(MOST_VISITS, _FOR_EACH * sum(1 for _ in nodes(model)))
-    visits, _ = extent.of(model.graph, 0)
+    visits, _ = extent.visits(model.graph, 0)
     if visits > allowed:
         # Calls that double 64 times, in nested loops, give numbers of hundreds of digits, which are shown as a
         # power.
@@ -86,13 +86,13 @@ class _Extent:
         self._known: dict[ir.OperatorIdentifier, tuple[int, int]] = {}
         self._calling: list[ir.OperatorIdentifier] = []
 
-    def of(self, graph: ir.Graph | ir.Function, depth: int) -> tuple[int, int]:
+    def visits(self, graph: ir.Graph | ir.Function, depth: int) -> tuple[int, int]:
         """Return the visits of a graph's nodes with all nested ones, and the number of nested levels."""
         visits = height = 0
         for node in graph:
             visits += 1
             rounds = LOOP_ROUNDS if node.op_type in ("Loop", "Scan") else 1
-            below = [self.of(body, depth + 1) for body in subgraphs(node)]
+            below = [self.visits(body, depth + 1) for body in subgraphs(node)]
             if (called := self._called(node.op_identifier(), depth + 1)) is not None:
                 below.append(called)
             for inner, levels in below:
@@ -122,6 +122,6 @@ class _Extent:
             if depth > _MOST_CALLS:
                 return 0, 0  # too deep, which the caller rejects
             self._calling.append(name)
-            self._known[name] = self.of(function, depth)
+            self._known[name] = self.visits(function, depth)
             self._calling.pop()
         return self._known[name]

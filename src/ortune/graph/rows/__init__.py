@@ -121,8 +121,8 @@ def mixed_rows(model: ir.Model) -> MixedRows:
     mixers = frozenset(
         node
         for value in model.graph.outputs
-        if _of_rows(value, flow.of(value))
-        for node in flow.of(value).mixed
+        if _of_rows(value, flow.state(value))
+        for node in flow.state(value).mixed
     )
     ordered = [node for node in nodes(model) if node in mixers]
     return MixedRows(

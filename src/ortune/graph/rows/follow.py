@@ -76,7 +76,7 @@ def after(
 
 def _floating(node: ir.Node, data: list[Rows], values: Values) -> bool:
     """Return whether all inputs with rows are floating-point; a maximum of integer lengths is not a row's result."""
-    types = [values.of(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.depends_on_rows]
+    types = [values.inferred(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.depends_on_rows]
     return all(dtype is not None and dtype.is_floating_point() for dtype in types)
 
 

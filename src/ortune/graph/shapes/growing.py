@@ -41,7 +41,9 @@ def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
     """Return the inputs that are extended along a dynamic dimension, in the order of the file."""
     shapes = {value: shape for value in feedable(model) if (shape := input_sizes(value)) is not None}
     symbols = {
-        value: {size.terms[0][0] for size in shape if size.terms and size == Size.of(size.terms[0][0])}
+        value: {
+            size.terms[0][0] for size in shape if size.terms and size == Size.from_symbol(size.terms[0][0])
+        }
         for value, shape in shapes.items()
     }
     appended = [(source, node) for source in symbols if symbols[source] for node in _appending(source)]
@@ -98,11 +100,15 @@ def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
         own, *others = along
         # The appended part comes last. A Concat of two parts of the same dimension, such as a doubled batch, is not
         # growth.
-        if own != Size.of(symbol) or not others or any(s is None or symbol in dict(s.terms) for s in others):
+        if (
+            own != Size.from_symbol(symbol)
+            or not others
+            or any(s is None or symbol in dict(s.terms) for s in others)
+        ):
             return None
     longer = [out for value in node.outputs for out in _returned(value)]
     sizes = [[size_of(dim, "?") for dim in out.shape.dims] for out in longer if out.shape is not None]
-    if any(Size.of(symbol) in shape for shape in sizes):
+    if any(Size.from_symbol(symbol) in shape for shape in sizes):
         return None  # a sliding window, as long as before
     if not longer and not is_op(node, "Concat"):
         return None

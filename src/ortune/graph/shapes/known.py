@@ -63,17 +63,17 @@ class InferredShape:
 class Values(dict[ir.Value, InferredShape]):
     """Inferred types and shapes by value, and the contents of values that consist of sizes."""
 
-    def of(self, value: ir.Value | None) -> InferredShape:
+    def inferred(self, value: ir.Value | None) -> InferredShape:
         """Return the inferred type and shape of a value, both None if unknown."""
         return self.get(value, InferredShape()) if value is not None else InferredShape()
 
     def dims(self, value: ir.Value | None) -> Dims | None:
         """Return the inferred shape of a value; None if its rank is unknown."""
-        return self.of(value).dims
+        return self.inferred(value).dims
 
     def sizes(self, value: ir.Value | None) -> tuple[int | None, ...] | None:
         """Return the shape of a value with None for each symbolic size; None if its rank is unknown."""
-        dims = self.of(value).dims
+        dims = self.inferred(value).dims
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
@@ -215,7 +215,7 @@ def _inferred(model: ir.Model) -> _Types:
     cache = _remembered.get()
     if cache is None:
         return _infer(model)
-    fingerprint = Fingerprint.of(model)
+    fingerprint = Fingerprint.from_model(model)
     if fingerprint not in cache:
         cache[fingerprint] = _infer(model)
     return cache[fingerprint]

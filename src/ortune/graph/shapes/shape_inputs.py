@@ -50,13 +50,13 @@ def shape_values(
         s
         for name in open_
         for s in open_[name]
-        if s in deciding and walk.substitute(Size.of(s)).value is None
+        if s in deciding and walk.substitute(Size.from_symbol(s)).value is None
     ]
     if free:
         walk = _walked(model, shapes, wanted, open_, sizes, dict.fromkeys(free[1:], 1))
     values: dict[str, tuple[int, ...]] = {}
     for name, symbols in open_.items():
-        solved = [walk.substitute(Size.of(symbol)).value for symbol in symbols]
+        solved = [walk.substitute(Size.from_symbol(symbol)).value for symbol in symbols]
         if deciding.intersection(symbols) and not walk.clash and all(n is not None and n > 0 for n in solved):
             values[name] = tuple(n for n in solved if n is not None)
     return values
@@ -82,7 +82,7 @@ def _walked(
         if own is not None:
             walk.shapes[value] = tuple(Size((), n) for n in own)
     for value in wanted:
-        walk.contents[value] = tuple(map(Size.of, open_[str(value.name)]))
+        walk.contents[value] = tuple(map(Size.from_symbol, open_[str(value.name)]))
     for node in model.graph:
         visit(walk, node)
     walk.node = None

@@ -23,7 +23,7 @@ class Size:
     add: int = 0
 
     @classmethod
-    def of(cls, symbol: str) -> Size:
+    def from_symbol(cls, symbol: str) -> Size:
         """Return the size that is one symbol."""
         return cls(((symbol, 1),), 0)
 
@@ -161,7 +161,7 @@ def _linear(tree: ast.expr) -> Size | None:
         case ast.Constant(value=int() as number):
             return Size((), number)
         case ast.Name(id=name):
-            return Size.of(name)
+            return Size.from_symbol(name)
         case ast.BinOp(left=left, op=operator, right=right):
             a, b = _linear(left), _linear(right)
             return None if a is None or b is None else within(_combined(operator, a, b))
@@ -197,11 +197,11 @@ def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
         place: Unique symbol for an unnamed dimension, ``input[axis]``.
     """
     if isinstance(dim, int):
-        return Size((), dim) if dim >= 0 else Size.of(place)
+        return Size((), dim) if dim >= 0 else Size.from_symbol(place)
     name = str(dim.value or "")
     if _NOT_SHARED.fullmatch(name):
-        return Size.of(place)
-    return parse_sum(name) or Size.of(name)
+        return Size.from_symbol(place)
+    return parse_sum(name) or Size.from_symbol(name)
 
 
 def input_sizes(value: ir.Value) -> tuple[Size, ...] | None:

@@ -70,7 +70,7 @@ class Walk:
             if not solved:
                 return size
             for symbol, factor in solved:
-                size = size.plus(Size.of(symbol), -factor).plus(self.bound[symbol], factor)
+                size = size.plus(Size.from_symbol(symbol), -factor).plus(self.bound[symbol], factor)
         return size
 
     def equal(self, a: Dim, b: Dim) -> Dim:
@@ -93,7 +93,7 @@ class Walk:
         # The symbol with the lowest priority is eliminated, so sizes that users can choose stay free.
         symbol, factor = min(single, key=lambda term: (self.keep(term[0]), term[0]))
         # factor x symbol + rest = 0
-        rest = difference.plus(Size.of(symbol), -factor)
+        rest = difference.plus(Size.from_symbol(symbol), -factor)
         value = rest.times(-1).over(factor) if factor > 0 else rest.over(-factor)
         exact = rest.value is None or rest.value % factor == 0
         if value is None or not exact or (value.value is not None and value.value < 1):

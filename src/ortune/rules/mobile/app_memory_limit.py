@@ -74,5 +74,5 @@ def _bytes(partition: Partition, node: ir.Node) -> int:
     for value in (*node.inputs, *node.outputs):
         sizes = partition.values.sizes(value)
         if value is not None and sizes is not None and None not in sizes and not value.is_initializer():
-            total += n_bytes(partition.values.of(value).dtype, [n for n in sizes if n is not None]) or 0
+            total += n_bytes(partition.values.inferred(value).dtype, [n for n in sizes if n is not None]) or 0
     return total

@@ -66,4 +66,4 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_half(partition: Partition, node: ir.Node) -> bool:
-    return bool(node.inputs) and partition.values.of(node.inputs[0]).dtype == ir.DataType.FLOAT16
+    return bool(node.inputs) and partition.values.inferred(node.inputs[0]).dtype == ir.DataType.FLOAT16

@@ -40,7 +40,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         node
         for region in partition.regions
         for node in region.nodes
-        if node.inputs and partition.values.of(node.inputs[0]).dtype == ir.DataType.FLOAT
+        if node.inputs and partition.values.inferred(node.inputs[0]).dtype == ir.DataType.FLOAT
     ]
     if nodes:
         yield Finding(

@@ -41,7 +41,7 @@ def find(facts: Facts) -> Iterator[Finding]:
         copies = [node for node in nodes if node.category == _COPIES]
         share = sum(node.time_ns for node in (*islands, *copies)) / run.wall_ns
         names = ", ".join(sorted(short_name(name) for name in elsewhere))
-        commands = GpuCommands.of(facts, min(elsewhere))
+        commands = GpuCommands.from_facts(facts, min(elsewhere))
         fix = (
             "use operators or types that the device supports, or run everything after these nodes on the CPU"
         )

@@ -80,7 +80,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if computing_ns is None or computing_ns >= _MOSTLY * plain_ns:
         return
     islands = [*cpu_fallback.find(facts)]
-    commands = GpuCommands.of(facts, nodes[0].provider if nodes else "")
+    commands = GpuCommands.from_facts(facts, nodes[0].provider if nodes else "")
     causes = sorted(_causes(facts, run, nodes, islands, commands), key=lambda cause: -cause.share)
     device_timed = run.device_ns or run.trace.device_only
     remedy = f"{causes[0].remedy}; " if causes else ""

@@ -65,7 +65,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     values = known_values(model) if casts else Values()
 
     def is_half(value: ir.Value | None) -> bool:
-        return value is not None and ir.DataType.FLOAT16 in (value.dtype, values.of(value).dtype)
+        return value is not None and ir.DataType.FLOAT16 in (value.dtype, values.inferred(value).dtype)
 
     products = [node for node in nodes(model) if node.op_type in _PRODUCTS and any(map(is_half, node.inputs))]
     found = products or (_between_casts(model, values) if casts else [])
@@ -88,10 +88,10 @@ def _between_casts(model: ir.Model, values: Values) -> list[ir.Node]:
         of_half = any(value in halves for value in node.inputs)
         if node.op_type == "Cast":
             to = cast_to(node)
-            if to == ir.DataType.FLOAT16.value and values.of(node.inputs[0]).dtype == ir.DataType.FLOAT:
+            if to == ir.DataType.FLOAT16.value and values.inferred(node.inputs[0]).dtype == ir.DataType.FLOAT:
                 halves.update(node.outputs)
             leaves = leaves or (of_half and to == ir.DataType.FLOAT.value)
         elif of_half:
-            halves.update(v for v in node.outputs if values.of(v).dtype == ir.DataType.FLOAT16)
+            halves.update(v for v in node.outputs if values.inferred(v).dtype == ir.DataType.FLOAT16)
             computing += [] if node.op_type in _MOVES else [node]
     return computing if leaves else []

@@ -87,12 +87,14 @@ def find(facts: Facts) -> Iterator[Finding]:
 def _reads_large(node: ir.Node, values: Values) -> bool:
     """Return whether a node reads a large non-constant int64 tensor."""
     return any(
-        values.of(value).dtype == ir.DataType.INT64 and _is_large(value, values) and not is_constant(value)
+        values.inferred(value).dtype == ir.DataType.INT64
+        and _is_large(value, values)
+        and not is_constant(value)
         for value in node.inputs
     )
 
 
 def _is_large(value: ir.Value | None, values: Values) -> bool:
-    dims = values.of(value).dims or ("",)
+    dims = values.inferred(value).dims or ("",)
     sizes = [size for size in dims if isinstance(size, int)]
     return len(sizes) == len(dims) and math.prod(sizes) >= _LARGE

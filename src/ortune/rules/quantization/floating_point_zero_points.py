@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
     if not products:
         return
     values = known_values(facts.model.ir)
-    slow = [node for node in products if _is_floating(values.of(input_of(node, _ZERO_POINTS)).dtype)]
+    slow = [node for node in products if _is_floating(values.inferred(input_of(node, _ZERO_POINTS)).dtype)]
     refused = [node for node in slow if int_of(node, "bits", 4) == _REFUSED]
     for found, effect in (
         (refused, "which ONNX Runtime refuses to load on a CPU"),

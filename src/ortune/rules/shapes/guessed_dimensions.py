@@ -39,7 +39,7 @@ def find(facts: Facts) -> Iterator[Finding]:
                 continue
             place = f"{choice.name}[{axis}]"
             # A dimension without a usable name cannot be set by --dim.
-            own = terms is None or axis >= len(terms) or terms[axis] == Size.of(place)
+            own = terms is None or axis >= len(terms) or terms[axis] == Size.from_symbol(place)
             symbols[axis] = "" if own or shape is None else getattr(shape[axis], "value", None) or ""
             sizes.setdefault(symbols[axis] or place, choice.shape[axis])
         if "" in symbols.values():

@@ -85,7 +85,7 @@ class ModelBatch:
         """The options class of the command."""
         return module_of(self.verb, "options").Options
 
-    def of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
+    def values_of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
         """Return the option values of one run, by name; on a host, its script is the runtime, with a named release.
 
         Args:
@@ -143,7 +143,7 @@ class ModelBatch:
         if self.values.get("force") and self.values.get("bundle", True):
             self._require_other_names()
         changes = {} if each is None else {"budget": each}
-        return self.options(**self.of(self.models[0], **changes))
+        return self.options(**self.values_of(self.models[0], **changes))
 
     def _require_other_names(self) -> None:
         """Raise UsageError if two bundles have the same name, because the second would replace the first."""

@@ -27,7 +27,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     per_h: dict[str, float]
     currency: str = ""
 
-    def of(self, host: str) -> float | None:
+    def per_hour(self, host: str) -> float | None:
         """Return the price per hour; None if unknown."""
         return self.per_h.get(host, self.per_h.get(""))
 
@@ -60,7 +60,7 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
 
 def with_cost(row: ModelRow, prices: Prices) -> ModelRow:
     """Return a row with the cost of a million consecutive requests; unchanged without a price, answer or figure."""
-    price = prices.of(row.host)
+    price = prices.per_hour(row.host)
     known = {figure.name: figure for figure in row.figures}
     if price is None or row.status not in ("ok", "interrupted"):
         return row

@@ -198,7 +198,7 @@ class _Run:
         label = many_words.label(number, n_items, model, host)
         self.watch.say(many_words.begun(number, n_items, model, host))
         self.watch.step(Step(what=label))
-        values = self.batch.of(model, host)
+        values = self.batch.values_of(model, host)
         configured, trouble = None, None
         if self.batch.configure is not None:
             try:

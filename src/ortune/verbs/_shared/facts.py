@@ -19,4 +19,4 @@ def facts_of(model: OpenModel, plan: Plan, host: Host | None, fed: Sequence[str]
         host: The machine on which it would run.
         fed: The user's input options, for the commands of fixes.
     """
-    return Facts(model=model, plan=plan, fed=fed, target=targets.of(plan).name, host=host)
+    return Facts(model=model, plan=plan, fed=fed, target=targets.target_of(plan).name, host=host)

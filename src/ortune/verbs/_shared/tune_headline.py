@@ -287,7 +287,7 @@ def acceptance(result: TuneResult) -> list[str]:
         return []
     if not_adopted(result):
         assert result.refused is not None
-        return ["--targets", targets.of(result.refused.plan).name]
+        return ["--targets", targets.target_of(result.refused.plan).name]
     names: list[str] = [guard.figure for guard in claim.guards if guard.failed]
     names += [BUSY] if others_words.only_under_load(claim) else []
     return [word for name in names for word in ("--allow", name)]

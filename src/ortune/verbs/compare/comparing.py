@@ -143,7 +143,9 @@ class Comparing:
         for new in self.timed:
             first = new.trials[0]
             facts = replace(
-                baseline.facts(), page=first.done.page, emulated=targets.of(new.side.plan).emulated(first)
+                baseline.facts(),
+                page=first.done.page,
+                emulated=targets.target_of(new.side.plan).emulated(first),
             )
             if not baseline.functional_only:
                 baseline.findings += rule_of(emulated_device).findings(facts)

@@ -74,7 +74,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
         arms = [arm for arm in LETTERS if arm != BASE]
         news = [Contender(arm=arm, side=side) for arm, side in zip(arms, others, strict=False)]
         watch.say(_measuring_with(base, news))
-        names = [targets.of(side.plan).name for side in (base, *(new.side for new in news))]
+        names = [targets.target_of(side.plan).name for side in (base, *(new.side for new in news))]
         options.require_there(names, options.objective, pod=options.feeds.pod is not None)
         sides = [base, *(new.side for new in news)]
         labels = {"a": base.label, **{new.name.lower(): new.side.label for new in news}}

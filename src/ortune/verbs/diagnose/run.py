@@ -162,7 +162,7 @@ def _findings(
         begins=pace.begins,
         # What a software device is slow at is not asked.
         page=page if page is not None and page.software else None,
-        emulated=targets.of(baseline.side.plan).emulated(first),
+        emulated=targets.target_of(baseline.side.plan).emulated(first),
         # Of a level that was stepped down from nothing else is to be said.
         plan=baseline.check.wrong_plan or baseline.side.plan,
         profile=profile and as_profile(profile),

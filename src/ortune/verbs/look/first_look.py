@@ -142,7 +142,7 @@ class FirstLook:
         self._count(baseline.work)
         first = baseline.executor.last
         assert isinstance(first, Measured)
-        self.emulated = targets.of(side.plan).emulated(first)
+        self.emulated = targets.target_of(side.plan).emulated(first)
         if self.emulated:
             self._take(first)
             return

@@ -157,7 +157,7 @@ class _Look:
             work=self.look.work,
             fed=self.options.feeds.words,
             plan=self.side.plan if self.side else Plan(),
-            target=targets.of(self.side.plan).name if self.side else self.options.target,
+            target=targets.target_of(self.side.plan).name if self.side else self.options.target,
             ort_version=self.side.runtime.ort_version if self.side else "",
             operators=self.look.profile,
             host=self.experiment.machine.host,

@@ -195,7 +195,7 @@ class _Models:
         base = baselines[0]
         last = base.executor.last
         page = last.done.page if isinstance(last, Measured) else None
-        emulated = targets.of(sides[0].plan).emulated(last) if isinstance(last, Measured) else ""
+        emulated = targets.target_of(sides[0].plan).emulated(last) if isinstance(last, Measured) else ""
         software = replace(base.facts(), page=page, emulated=emulated).in_software
         # What a GPU took that is software is held against no machine's peak.
         peak = None if software else self._stored_peak(sides[0])

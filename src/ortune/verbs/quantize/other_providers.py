@@ -143,7 +143,7 @@ class OtherProviders:
         """Return whether the CPU emulates the GPU, so times mean nothing; if so, add the target to `absent`."""
         baseline = self._precision.baseline
         trial = baseline.executor.trial(baseline.arm(f"{name}, first run", plan=plan), runs=0)
-        if not isinstance(trial, Measured) or not targets.of(plan).emulated(trial):
+        if not isinstance(trial, Measured) or not targets.target_of(plan).emulated(trial):
             return False
         self.absent[name] = EMULATED
         return True
@@ -202,7 +202,7 @@ def _of_its_kind(static: Plan, target: str) -> list[Plan]:
 
 def shippable(plan: Plan, named: Collection[str]) -> bool:
     """Return whether a plan may be the answer: it runs on the CPU provider or on a target that the user named."""
-    return not plan.providers or targets.of(plan).name in named
+    return not plan.providers or targets.target_of(plan).name in named
 
 
 def _file(plan: Plan) -> str:

@@ -255,7 +255,7 @@ class Precision:
             return QuantizedModel(
                 plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=outcome.what
             )
-        if plan.providers and targets.of(plan).emulated(outcome):
+        if plan.providers and targets.target_of(plan).emulated(outcome):
             return QuantizedModel(plan=plan, kept=frozenset(), outputs=None, error=math.inf, failed=EMULATED)
         baseline.limit_alive(outcome)
         difference = self.outputs_of(plan)
@@ -281,7 +281,7 @@ class Precision:
     def walk_start(self, model: QuantizedModel) -> Start:
         """Return a fully quantized model as a candidate start of a layer-by-layer walk."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
-        kind, ratio = f"{model.plan.rewrites[-1].name} {targets.of(model.plan).name}", model.ratio
+        kind, ratio = f"{model.plan.rewrites[-1].name} {targets.target_of(model.plan).name}", model.ratio
         return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
 
     def outputs_of(self, plan: Plan) -> OutputDifference:

@@ -360,8 +360,10 @@ def _of_two_targets(plans: Sequence[Plan], places: Sequence[int]) -> list[int]:
     first = next(iter(plans), None)
     if first is None:
         return []
-    where = targets.of(first).name
-    other = [place for plan, place in zip(plans, places, strict=True) if targets.of(plan).name != where][:1]
+    where = targets.target_of(first).name
+    other = [
+        place for plan, place in zip(plans, places, strict=True) if targets.target_of(plan).name != where
+    ][:1]
     return [places[0], *other, *(place for place in places[1:] if place not in other)]
 
 

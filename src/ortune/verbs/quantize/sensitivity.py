@@ -169,7 +169,7 @@ class LayerByLayer:
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
         """Return nanoseconds per run by group, in float and quantized; empty if they cannot be profiled in time."""
         # The profile of a provider that compiles has one node and no layers.
-        if targets.of(plan).provider.compiles:
+        if targets.target_of(plan).provider.compiles:
             return [], []
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
             return [], []

@@ -69,7 +69,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
 def _listed(baseline: Measuring) -> RewritingResult:
     """Return the rewrites that apply to the model, and those that nearly apply."""
     model, work = baseline.side.model.ir, baseline.work
-    target = targets.of(baseline.side.plan).name
+    target = targets.target_of(baseline.side.plan).name
     row = rewrites.pipeline(model, workload=work, target=target)
     called = []
     packages = usable_packages(baseline.side.runtime)

@@ -32,7 +32,7 @@ def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequenc
         allow=allow,
         allocators=baseline.machine.allocators.keys(),
         providers=on.provider_names,
-        channels=targets.of(on).channels,
+        channels=targets.target_of(on).channels,
         asked=on.settings,
         features=baseline.host.features,
     )
@@ -87,7 +87,7 @@ def propose_on_targets(
             why = (outcome.what.strip().splitlines() or ["no message"])[0]
             refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
             continue
-        if targets.of(plan).emulated(outcome):
+        if targets.target_of(plan).emulated(outcome):
             refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
             continue
         baseline.limit_alive(outcome)
@@ -191,7 +191,7 @@ def _rewritten(
     row: Sequence[RewriteSpec],
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
     """Return rewrites that apply only to this target, and those that its GPU does not support."""
-    model, name = baseline.side.model, targets.of(on).name
+    model, name = baseline.side.model, targets.target_of(on).name
     if model.info.format == "ort":
         return [], ()
     features = gpu_features(ran)
@@ -231,7 +231,7 @@ def without_feature(
         allow,
         workload=baseline.work,
         objective=objective,
-        target=targets.of(on).name,
+        target=targets.target_of(on).name,
         features=gpu_features(ran),
     )
     return tuple(f"rewrite {name}: the browser's GPU has no {feature}" for name, feature in lacking)

@@ -21,7 +21,7 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
         most_s: Seconds for all other targets together.
         races: Whether plans are raced on the targets that allow it.
     """
-    here, until_s = targets.of(baseline.side.plan).name, monotonic.now_s() + most_s
+    here, until_s = targets.target_of(baseline.side.plan).name, monotonic.now_s() + most_s
     others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
     baseline.limits.expect(baseline.pilot.trial_ns)
     return (BrowserPlace(target=here, state="raced" if races else "timed"), *others)

@@ -102,7 +102,7 @@ def _proposed(
     """Return plans to try, best prior first; refused ones with the reason; and a plan for each other target."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
-    of_model, target = facts.facts_of(model.ir), targets.of(everywhere).name
+    of_model, target = facts.facts_of(model.ir), targets.target_of(everywhere).name
     objective = _objective(run)
     row = _row(run, everywhere, target, objective, pace)
     run.record_other_work()
@@ -173,8 +173,8 @@ def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tu
     ran = baseline.executor.trial(baseline.arm(asked.target, plan=on), runs=0)
     if isinstance(ran, Failed):
         return [], ()  # the race tells why, of each plan
-    if targets.of(on).emulated(ran):
-        raise base_checks.emulation_error(baseline.side.label, targets.of(on).provider)
+    if targets.target_of(on).emulated(ran):
+        raise base_checks.emulation_error(baseline.side.label, targets.target_of(on).provider)
     return one_border_plans(baseline, on, ran)
 
 

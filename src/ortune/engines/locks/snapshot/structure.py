@@ -48,5 +48,5 @@ def structure(model: ir.Model, weights: Collection[str] = ()) -> str:
     """
     prints = Fingerprints(tensor_kind)
     for graph in graphs(model, functions=False):
-        prints.of.update({v: weight_kind(v.dtype, v.shape) for v in graph.inputs if v.name in weights})
+        prints.digests.update({v: weight_kind(v.dtype, v.shape) for v in graph.inputs if v.name in weights})
     return prints.graph(model.graph)[:16]
