@@ -107,6 +107,12 @@ def test_a_difference_that_holds_in_quiet_rounds_is_plain_and_says_so() -> None:
     assert "--wait-quiet" not in text
 
 
+def test_programs_that_ran_during_a_few_trials_have_no_figure_of_zero() -> None:
+    text = every_format(compared(others(explains=False, used_cpus=0.02)), compare_words)[0]
+    facts(text, "other programs used CPUs at times", "larger than all waiting")
+    assert "0.0 of 2 CPUs" not in text
+
+
 def test_a_difference_larger_than_all_waiting_is_plain_and_says_so() -> None:
     text = every_format(compared(others(explains=False)), compare_words)[0]
     facts(text, "faster", "larger than all waiting")

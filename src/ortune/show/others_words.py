@@ -11,6 +11,8 @@ from ortune.show.numbers import change, interval_name, span, waiting
 
 WAIT = ("--wait-quiet", "10m")
 """Options with which a command waits for a quiet machine."""
+LEAST_SHOWN = 0.05
+"""CPUs below which their number would be shown as 0.0."""
 
 
 def words(others: OtherPrograms, level: float) -> str:
@@ -20,7 +22,12 @@ def words(others: OtherPrograms, level: float) -> str:
         others: Other programs that used CPUs during the comparison.
         level: Level of the comparison's interval.
     """
-    used = f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
+    # The figure is a median over trials: it is 0.0 if other programs ran during a few of them.
+    used = (
+        f"other programs used {others.used_cpus:.1f} of {count(others.cpus, 'CPU')}"
+        if others.used_cpus >= LEAST_SHOWN
+        else "other programs used CPUs at times"
+    )
     if others.hides:
         return f"measured while {used}; more time may not settle it, so wait for a quiet machine ({' '.join(WAIT)})"
     if others.explains:
