@@ -221,7 +221,8 @@ def lower_precisions(provider: str, features: Collection[str] | None) -> list[di
 
     Args:
         provider: ONNX Runtime's name.
-        features: Instruction sets of the processor; values without effect on it are excluded. None for any processor.
+        features: Instruction sets of the processor; values without effect on it are excluded. None or empty if they
+            are unknown.
     """
     strict = strict_settings(provider)
     return [
@@ -229,14 +230,14 @@ def lower_precisions(provider: str, features: Collection[str] | None) -> list[di
         for knob in all_knobs().values()
         if knob.strict and knob.provider == provider
         for value in knob.tries
-        if value != knob.strict and (features is None or takes_effect(knob, value, features))
+        if value != knob.strict and takes_effect(knob, value, features or ())
     ]
 
 
 def takes_effect(knob: Knob, value: str, features: Collection[str]) -> bool:
-    """Return whether a processor has an instruction set that a value needs."""
+    """Return whether a processor has an instruction set that a value needs; True if its sets are unknown (empty)."""
     needed = knob.instructions.get(value, ())
-    return not needed or any(name in features for name in needed)
+    return not needed or not features or any(name in features for name in needed)
 
 
 def without_instructions(settings: Mapping[str, Value], features: Collection[str]) -> str:
@@ -248,7 +249,7 @@ def without_instructions(settings: Mapping[str, Value], features: Collection[str
     """
     for name, value in settings.items():
         knob = find(name)
-        if features and not takes_effect(knob, str(value), features):
+        if not takes_effect(knob, str(value), features):
             needed = " or ".join(knob.instructions[str(value)])
             return f"{name}={value} has no effect: it needs {needed}, which this processor lacks"
     return ""

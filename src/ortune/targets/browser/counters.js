@@ -1,11 +1,14 @@
 // Memory of a page outside of JavaScript's heap: that of WebAssembly, and buffers of the GPU. To be called before anybody
 // uses either; returns a function that returns the bytes of both, and the number of buffers.
 export const counters = () => {
-  const memories = new Set(), sizes = new Map(), numbers = new WeakMap();
+  const memories = new Set(), known = new WeakSet(), sizes = new Map(), numbers = new WeakMap();
   const gone = new FinalizationRegistry((number) => { taken -= sizes.get(number) ?? 0; sizes.delete(number); });
   let made = 0, taken = 0;
   // Weak references, so that a released memory is not kept.
-  const keep = (memory) => memories.add(new WeakRef(memory));
+  const keep = (memory) => {
+    if (!known.has(memory)) memories.add(new WeakRef(memory));
+    known.add(memory);
+  };
   const { Memory, instantiate, instantiateStreaming } = WebAssembly;
   WebAssembly.Memory = new Proxy(Memory, {
     construct(type, given, self) {
@@ -39,12 +42,10 @@ export const counters = () => {
   }
   return () => {
     let wasm = 0;
-    const counted = new Set();
     for (const each of memories) {
       const memory = each.deref();
-      if (!memory) memories.delete(each);
-      else if (!counted.has(memory)) wasm += memory.buffer.byteLength;
-      counted.add(memory);
+      if (memory) wasm += memory.buffer.byteLength;
+      else memories.delete(each);
     }
     return { wasm, gpu: taken, buffers: sizes.size };
   };

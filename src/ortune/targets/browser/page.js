@@ -328,6 +328,7 @@ const trial = async () => {
     device.queue.writeBuffer(buffer, 0, padded);
     return [name, ort.Tensor.fromGpuBuffer(buffer, { dataType: type, dims })];
   }));
+  const fed = (given, copied) => (request.inputs_on_gpu && device ? onGpu(given) : feeds(ort, given, copied));
   const gap = request.gap_ns / 1e6;
   const cases = [];
   const timed = async (one, n, waits = []) => {
@@ -353,7 +354,7 @@ const trial = async () => {
   const warm = async () => {
     for (const feed of request.feeds) {
       const given = await tensorsOf(ort, feed);
-      const one = { name: feed.name, weight: feed.weight, given, feeds: request.inputs_on_gpu && device ? onGpu(given) : feeds(ort, given, false), latencies: [], waits: [], turns: [], warmup: 0, steady: true };
+      const one = { name: feed.name, weight: feed.weight, given, feeds: fed(given, false), latencies: [], waits: [], turns: [], warmup: 0, steady: true };
       cases.push(one);
       const outputs = await once("it ran for the first time", async () => {
         const start = clock(), found = await run(fresh ? feeds(ort, given, true) : one.feeds);
@@ -455,10 +456,10 @@ const trial = async () => {
     cpuNs += found.cpuNs;
   };
 
-  const soaks = async () => {
+  if (soak) {
     for (const feed of request.feeds) cases.push({ weight: feed.weight, given: await tensorsOf(ort, feed) });
     soak.begin(cases, {
-      make: (given) => (request.inputs_on_gpu && device ? onGpu(given) : feeds(ort, given, fresh)),
+      make: (given) => fed(given, fresh),
       run: (given) => run(given),
       release: (given, outputs) => {
         for (const value of Object.values(given)) if (value.location === "gpu-buffer") value.gpuBuffer.destroy();
@@ -471,8 +472,7 @@ const trial = async () => {
         session = await ort.InferenceSession.create(model, all);
       },
     });
-  };
-  if (soak) await soaks();
+  }
   for (;;) {
     const told = await next();
     if (told.do === "finish") break;

@@ -60,6 +60,9 @@ export class Soak {
   // creates the session again; refused: whether an error is one of values, not of memory; rest: the pause after a call.
   begin(cases, acts) {
     Object.assign(this, { cases, acts });
+    const sizes = cases.map(({ given }) => given.reduce((sum, [, , data]) => sum + data.length, 0));
+    this.smallest = sizes.indexOf(Math.min(...sizes));
+    this.weight = cases.reduce((sum, { weight }) => sum + weight, 0);
     this.steps = cases.map((_, number) => ({ case: number, calls: 0, first_call: 0, last_step_call: 0, bytes: 0 }));
     this.high = this.level();
   }
@@ -71,11 +74,9 @@ export class Soak {
   }
 
   pick() {
-    const size = ({ given }) => given.reduce((sum, [, , data]) => sum + data.length, 0);
-    const sizes = this.cases.map(size);
     // The first call has the smallest size: what a larger one adds comes after it.
-    if (!this.calls) return sizes.indexOf(Math.min(...sizes));
-    let left = this.draw() * this.cases.reduce((sum, { weight }) => sum + weight, 0);
+    if (!this.calls) return this.smallest;
+    let left = this.draw() * this.weight;
     const found = this.cases.findIndex(({ weight }) => (left -= weight) < 0);
     return found < 0 ? this.cases.length - 1 : found;
   }
