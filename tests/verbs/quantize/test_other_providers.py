@@ -177,7 +177,8 @@ def test_a_calibration_that_fails_has_a_row_with_the_reason_and_the_race_goes_on
 @pytest.mark.parametrize(
     ("features", "types"),
     [
-        ((), []),
+        ((), ["bf16", "f16"]),  # unknown
+        (("avx2",), []),
         (("avx512_vnni",), []),
         (("amx_bf16",), ["bf16"]),
         (("avx512_bf16",), ["bf16"]),
