@@ -9,10 +9,10 @@ from typing import Any
 from ortune.catalogue.knobs import find as find_knob
 from ortune.catalogue.providers import short_name
 from ortune.records import OutputDifference, Plan
-from ortune.show import rewrite_words, sides
+from ortune.show import rewrite_words
 from ortune.show.chart import Chart, Dot, Segment, decade_axis, factor_axis
 from ortune.show.document import Cell, Column, Section, Table, table
-from ortune.show.numbers import change, duration, factor, memory, percent, size, span
+from ortune.show.numbers import duration, factor, factors, memory, percent, size
 from ortune.show.output_words import limit_missed
 from ortune.show.precision_words import model
 from ortune.verbs.quantize import metric_words
@@ -20,6 +20,7 @@ from ortune.verbs.quantize.basis_words import error_text
 from ortune.verbs.quantize.result import FrontRow, LayerRow, QuantizeResult
 
 ERROR = "error: relative L2, the largest of all outputs, their slices and inputs"
+SPEED_UP = "speed-up: the time of the float model divided by that of the row"
 NOTHING = "-"
 
 
@@ -30,16 +31,16 @@ def models_by_error(result: QuantizeResult) -> Table:
     over_providers = any(row.plan.providers for row in shown)
     starts = [Column("peak memory"), Column("session creation")] if over_providers else []
     columns = [
-        Column("model", "text"), Column("layers in float"), Column("error"), *judged, Column("against float"),
+        Column("model", "text"), Column("layers in float"), Column("error"), *judged, Column("speed-up"),
         Column("size"), *starts, Column("", "text"),
     ]  # fmt: skip
     rows: list[list[Cell | str]] = []
     for row in shown:
         time = Cell(NOTHING)
-        if row.comparison is not None:
-            ratio, low, high = sides.as_shown(row.comparison)
+        if (found := row.comparison) is not None:
             # The interval of the few race blocks is not shown, because they are not a claim.
-            time = Cell(change(ratio), beneath=span(low, high) if is_confirmed(row) else "")
+            interval = f"{factors(found.ratio_low, found.ratio_high)}x" if is_confirmed(row) else ""
+            time = Cell(_speed_up(found.ratio), beneath=interval)
         of = "" if not row.n_layers else f"{row.n_float} of {row.n_layers}"
         of_float = metric_words.of_float(result)
         metric = [of_float if row.outputs is None else metric_words.values(result, row.outputs)[0]]
@@ -53,7 +54,11 @@ def models_by_error(result: QuantizeResult) -> Table:
             *(_start(row, result) if over_providers else []),
         ]
         rows.append([*cells, ", ".join(_said(row, result))])
-    return table(columns, rows, notes=[ERROR] if len(rows) > 1 else [], dense=True)
+    return table(columns, rows, notes=[f"{SPEED_UP}; {ERROR}"] if len(rows) > 1 else [], dense=True)
+
+
+def _speed_up(ratio: float) -> str:
+    return f"{factor(1 / ratio)}x"
 
 
 def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
@@ -125,7 +130,7 @@ def whole_models(result: QuantizeResult) -> Table:
         Column("whole model", "text"),
         Column("error"),
         *judged,
-        Column("against float (one trial)"),
+        Column("speed-up (one trial)"),
         Column("size"),
         Column("", "text"),
     ]
@@ -139,11 +144,13 @@ def whole_models(result: QuantizeResult) -> Table:
         )
         comparable = outputs is not None and math.isfinite(outputs.worst_slice_l2)
         error = error_text(outputs.worst_slice_l2) if outputs is not None and comparable else NOTHING
-        time = NOTHING if row.ratio is None else change(row.ratio)
+        time = NOTHING if row.ratio is None else _speed_up(row.ratio)
         size_text = size(row.size_bytes) if row.size_bytes is not None else NOTHING
         said = "" if outputs is None else _beyond(outputs)
         cells.append([_cell(row.plan), error, *metric, time, size_text, said])
-    return table(columns, cells, notes=["single observations", ERROR] if cells else [], dense=True)
+    return table(
+        columns, cells, notes=["single observations", f"{SPEED_UP}; {ERROR}"] if cells else [], dense=True
+    )
 
 
 def error_and_speed(result: QuantizeResult) -> Section | None:
