@@ -1,4 +1,4 @@
-"""``python -m ortune``."""
+"""Entry point of ``python -m ortune``."""
 
 from ortune.cli.main import main
 

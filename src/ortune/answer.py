@@ -30,7 +30,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return visible(f"<ortune.{self._verb}{model}: {said} (.summary() in words, .result for the figures)>")
 
     def summary(self, *, verbose: bool = False) -> str:
-        """Return the command line's output without colours; ``verbose`` as ``-v``."""
+        """Return the command line's output without colours; ``verbose`` adds the details of ``-v``."""
         from ortune.show import terminal
 
         return terminal.plain(self._document(), whole=verbose)
@@ -42,11 +42,11 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
         return terminal.html(self._document())
 
     def to_pandas(self, table: str = "") -> Any:
-        """Return a part of the result as a ``pandas.DataFrame``, with one row per record and fields as columns.
+        """Return one table of the result as a ``pandas.DataFrame``: one row per record, one column per field.
 
         Args:
-            table: A field of ``result`` with records, such as "nodes", with dots between nested ones; the
-                default is the main table of the verb.
+            table: Name of a field of ``result`` that contains records, such as "nodes"; dots separate nested fields.
+                The default is the main table of the verb.
 
         Raises:
             UsageError: If pandas is not installed, or there is no such table.
@@ -85,7 +85,7 @@ class Answer(Envelope[ResultT_co], Generic[ResultT_co], frozen=True, kw_only=Tru
 
 
 def table_names(result: Any) -> list[str]:
-    """Return the names of a result's fields with records."""
+    """Return the names of the fields of a result that contain records."""
     names = []
     for name in result.__struct_fields__:
         value = getattr(result, name)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def verbs() -> tuple[str, ...]:
-    """Return the names of all verbs, the folders of ``verbs/``."""
+    """Return the names of all verbs, which are the folders in ``verbs/``."""
     folder = importlib.import_module("ortune.verbs")
     names = (module.name for module in pkgutil.iter_modules(folder.__path__))
     return tuple(name for name in names if not name.startswith("_"))
@@ -33,7 +33,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
 
     Its arguments are the fields of the verb's ``Options``, with the names of the command line; ``watcher`` receives the
     progress, and ``progress=False`` disables the bar in a notebook. Repeatable options accept text, a list, or a
-    mapping of names to values. The function returns the whole document, and raises OrtuneError if there is none.
+    mapping of names to values. The function returns the whole document, or raises OrtuneError if there is no document.
     """
     from ortune import Watcher, functions, notebook
     from ortune.answer import Answer, as_answer
@@ -77,7 +77,7 @@ def function(verb: str) -> Callable[..., Answer[Record]]:
 
 
 def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable[[Any], Envelope[Any]] | None:
-    """Return the run over several models if a list of them was passed, else None."""
+    """Return a function that runs a verb on several models or machines; None if the arguments name only one."""
     from ortune.functions import value_of
     from ortune.verbs._shared.model_files import BUNDLE
     from ortune.verbs._shared.spelling import Argument, option_fields
@@ -109,7 +109,7 @@ def _several(verb: str, options: type, arguments: Mapping[str, Any]) -> Callable
 
 
 def _require_known(verb: str, named: Iterable[str], names: Collection[str]) -> None:
-    """Raise TypeError for an argument that a verb does not have, with the nearest names."""
+    """Raise TypeError with the closest names if a verb does not have one of the named arguments."""
     for name in named:
         if name not in names:
             near = difflib.get_close_matches(name, names, n=2)

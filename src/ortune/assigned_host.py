@@ -30,17 +30,17 @@ class HostProcess(Protocol):
 
     @property
     def stderr(self) -> IO[bytes] | None:
-        """Standard error of the process, a pipe; None if a log receives it."""
+        """Standard error of the process, a pipe; None if stderr is written to a log file."""
         ...
 
     @property
     def pid(self) -> int:
-        """Process number; meaningless on this machine if the process is on a host."""
+        """Process ID; meaningless on this machine if the process runs on a host of a cluster."""
         ...
 
     @property
     def returncode(self) -> int | None:
-        """Exit code; None if it is not known to have ended."""
+        """Exit code; None until the process is known to have ended."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
@@ -57,7 +57,7 @@ class HostProcess(Protocol):
 
 
 class AssignedHost(Protocol):
-    """A host of a cluster.
+    """A host of a cluster that runs the processes of one measurement.
 
     Attributes:
         python: Name of the host's interpreter in results, and in commands that are started there.
@@ -69,7 +69,7 @@ class AssignedHost(Protocol):
         """Start the host's interpreter with these arguments.
 
         Args:
-            arguments: Arguments of the command line.
+            arguments: Command-line arguments.
             log: File that receives stderr; None for a pipe.
 
         Raises:
@@ -79,7 +79,7 @@ class AssignedHost(Protocol):
         ...
 
     def keep(self, content: Path, digest: str, size_bytes: int) -> None:
-        """Put a file into the host's cache, if it is missing.
+        """Copy the file ``content`` into the host's cache, unless the cache has a file with this digest.
 
         Raises:
             UsageError: The file is too large for the cluster to transfer.
@@ -88,7 +88,7 @@ class AssignedHost(Protocol):
         ...
 
     def locked(self, what: str, budget_s: float | None) -> str:
-        """Try to acquire the host's measuring lock; return "", or a description of its holder.
+        """Try to acquire the host's measuring lock; return "" on success, otherwise a description of its holder.
 
         Raises:
             HostLost: The host does not answer.
@@ -96,7 +96,7 @@ class AssignedHost(Protocol):
         ...
 
     def holding(self) -> AbstractContextManager[None]:
-        """Return a context that releases the lock at its end."""
+        """Return a context manager that releases the lock on exit."""
         ...
 
     def require_alive(self) -> None:

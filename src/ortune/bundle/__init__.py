@@ -1,1 +1,1 @@
-"""The deliverable: tuned model, settings, code and proof."""
+"""Bundles: a tuned model with its settings, the code that loads it, and the proof of its gain."""

@@ -1,6 +1,6 @@
 """Reading and checking the bundle of an application, and the changes that ``ortune run --with`` makes from it.
 
-A bundle may come from a stranger. It can only set what is in a closed list, and replace models, identified by sha256,
+A bundle may come from a stranger. It can only set options from a closed list, and replace models, identified by sha256,
 with files inside the bundle. It cannot name a program, a library or a place to write.
 """
 
@@ -60,7 +60,7 @@ def read(path: Path) -> AppBundle:
     """Read and check the bundle of an application.
 
     Raises:
-        UsageError: It is not such a bundle, or contains something that is not allowed.
+        UsageError: The path is not an application's bundle, or the bundle contains something that is not allowed.
     """
     index = path / INDEX
     require_no_way_out(path, INDEX)
@@ -88,7 +88,7 @@ def read(path: Path) -> AppBundle:
 
 
 def changes(path: Path, bundle: AppBundle) -> tuple[tuple[SessionChange, ...], tuple[str, ...]]:
-    """Return the changes for this machine, and notes on what is not used here.
+    """Return the changes that apply on this machine, and notes on replacement models that are not used here.
 
     Args:
         path: The folder of the bundle.
@@ -167,7 +167,7 @@ def _settings(path: Path, session: AppSession) -> tuple[Applied, ...]:
 
 
 def _providers(name: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Return the provider that a bundle chooses with the options that it needs, and the CPU for what it cannot run."""
+    """Return the provider that a bundle chooses, with its required options, and then the CPU provider as fallback."""
     if not name:
         return ()
     rest = [(providers.CPU.name, dict[str, str]())] if name != providers.CPU.name else []
@@ -184,5 +184,5 @@ def _values(values: tuple[AppValue, ...]) -> tuple[tuple[str, str, tuple[int | s
 
 
 def _version(bundle: AppBundle) -> str:
-    """Return the only version that a hardware-bound model is valid for."""
+    """Return the only ONNX Runtime version for which a hardware-bound model is valid."""
     return bundle.ort_versions[0] if bundle.ort_versions else "unknown"

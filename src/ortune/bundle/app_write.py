@@ -1,4 +1,4 @@
-"""Writing of an application's bundle, under a temporary name first, so it is complete or absent."""
+"""Writing an application's bundle, under a temporary name first, so a bundle is complete or absent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_app_bundle(
     """Write ``NAME.ortune`` for a recording ``NAME.workload`` and return its folder.
 
     Args:
-        bundle: The index.
+        bundle: Content of ``ortune.json``.
         workload: Path of the recording.
         directory: Folder for the bundle, which is created if needed.
         models: Replacement models, by their paths in the bundle.
@@ -34,7 +34,7 @@ def write_app_bundle(
         The folder of the bundle.
 
     Raises:
-        UsageError: It cannot be written there.
+        UsageError: The bundle cannot be written to ``directory``.
     """
     goal, work = goal_of(directory, workload), None
     try:

@@ -23,7 +23,7 @@ from ortune.errors import UsageError
 from ortune.records import Applied, BundleInfo, Delivery, Workload
 
 HEADROOM = 0.25
-"""Share of the measured peak that a container gets in addition, for other inputs and allocator states."""
+"""Fraction of the measured peak that a container gets in addition, for other inputs and allocator states."""
 
 _NVIDIA = "NVIDIA"
 """Vendor of providers that need a GPU and libraries that Python images do not have."""
@@ -66,7 +66,7 @@ def cpus(info: BundleInfo, workload: Workload) -> int | None:
 
 
 def memory_mib(delivery: Delivery) -> tuple[int, int] | None:
-    """Return the measured peak, and the peak with headroom, in MiB rounded up; None if it was not measured."""
+    """Return the measured peak memory, without and with headroom, in MiB rounded up; None if it was not measured."""
     peak = delivery.figures.peak_bytes
     if peak is None:
         return None
@@ -91,7 +91,7 @@ def _env(info: BundleInfo) -> str:
 
 
 def _dockerfile(delivery: Delivery, info: BundleInfo) -> str:
-    """Return a Dockerfile that builds from the bundle's folder and, unchanged, checks the bundle."""
+    """Return a Dockerfile to build in the bundle's folder; its default command checks the bundle."""
     runtime = delivery.runtime
     python = re.match(r"3\.\d+", runtime.python_version)
     named = re.fullmatch(r"onnxruntime[a-z0-9_-]*", runtime.package)
@@ -126,7 +126,7 @@ def _dockerfile(delivery: Delivery, info: BundleInfo) -> str:
 
 
 def _gpu_base(python: str) -> list[str]:
-    """Return the base of a GPU image without a name, since the CUDA releases that a build needs are not recorded."""
+    """Return the Dockerfile lines for a GPU base image that the user names, since no CUDA version is recorded."""
     return [
         f"# Not covered: CUDA, cuDNN and TensorRT. Choose an image with Python {python} and the versions of these that",
         "# your ONNX Runtime needs:    docker build --build-arg BASE=IMAGE -t NAME -f deploy/Dockerfile .",
@@ -183,7 +183,7 @@ def _kubernetes_check(delivery: Delivery, info: BundleInfo, workload: Workload) 
 
 
 def _asked_words(delivery: Delivery, info: BundleInfo, workload: Workload) -> list[str]:
-    """Return comments on the origin of the requests, and on what requests cannot express."""
+    """Return comments on the origin of the resource requests, and on requirements that requests cannot express."""
     lines = [_memory_words(delivery, memory_mib(delivery))]
     if cpus(info, workload) is not None:
         lines.append(
@@ -234,7 +234,10 @@ def _gpu(info: BundleInfo) -> bool:
 
 
 def _library(name: str) -> str:
-    """Return the allocator's path in the image; code of all languages looks for its name in LD_PRELOAD."""
+    """Return the path of an allocator in the image.
+
+    The file name contains the allocator's name, which the loading code of every language looks for in LD_PRELOAD.
+    """
     return f"/usr/local/lib/lib{name}.so"
 
 
@@ -248,7 +251,7 @@ def _memory_words(delivery: Delivery, memory: tuple[int, int] | None) -> str:
 
 
 def _process(info: BundleInfo) -> list[str]:
-    """Return comments on process settings that no variable makes."""
+    """Return comments on the process settings that no environment variable can make."""
     lines = [(s, process_line(s)) for s in of_channel(info.applied, "process")]
     return [f"# {comment(as_assignment(s))}: {comment(line)}" for s, line in lines if line]
 
@@ -257,7 +260,7 @@ def _value(setting: Applied) -> str:
     """Return a value as text without white space or special characters.
 
     Raises:
-        UsageError: It has a character that these files may interpret differently.
+        UsageError: The value has a character that the files in ``deploy/`` may interpret differently.
     """
     text = as_text(setting.value)
     if not re.fullmatch(r"[\w.=:,/+-]*", text, flags=re.ASCII):

@@ -139,14 +139,14 @@ def _digest(path: Path) -> str:
 
 
 def _line(name: str, digest: str) -> str:
-    """Format a line like coreutils: names with backslashes or line breaks are escaped, and marked by a leading one."""
+    """Format a line like coreutils: backslashes and line breaks in names are escaped, marked by a leading backslash."""
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     mark = "\\" if escaped != name else ""
     return f"{mark}{digest}  {escaped}\n"
 
 
 def _listed(text: str) -> dict[str, str]:
-    """Parse a list of digests, by path.
+    """Parse a list of digests into a mapping from path to digest.
 
     Raises:
         ValueError: A line is invalid, or names a path outside of the bundle.

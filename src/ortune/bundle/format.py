@@ -1,4 +1,4 @@
-"""Reading of a bundle: the folder ``NAME.ortune`` with the model, the plan and the proof."""
+"""Reading a bundle: the folder ``NAME.ortune`` with the model, the plan and the proof."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def brand() -> str:
 
 
 def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
-    """Return how this CPU differs from the one it was tuned on; "" if they match.
+    """Return a clause on how this CPU differs from the CPU of the tuning; "" if they match.
 
     Args:
         tuned_on: "machine", "cpu" and "features" as in ``ortune.json``; empty matches any machine.
@@ -96,10 +96,10 @@ def other_hardware(tuned_on: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def without_instructions(needed: dict[str, Any], root: Path = _ROOT) -> str:
-    """Return the settings with number types that this processor lacks; "" if there are none or it is unknown.
+    """Return the settings with number types that this CPU lacks, as text; "" if there are none or the CPU is unknown.
 
     Args:
-        needed: Instruction sets by setting, of which the processor needs one.
+        needed: Instruction sets by setting; the processor needs at least one of them.
         root: Root of the file tree.
     """
     match = re.search(r"^(?:flags|Features)\s*:(.*)$", _cpuinfo(root), re.MULTILINE)
@@ -113,14 +113,14 @@ def without_instructions(needed: dict[str, Any], root: Path = _ROOT) -> str:
 
 
 def other_build(tuned_with: str, version: str) -> str:
-    """Return the ONNX Runtime version, if the model was optimised for another one; "" otherwise."""
+    """Return a clause on both ONNX Runtime versions if the model was optimised for a different one; "" otherwise."""
     return (
         f"onnxruntime {version} here, tuned with {tuned_with}" if version != (tuned_with or version) else ""
     )
 
 
 def without_allocator(names: list[str], preload: str, root: Path = _ROOT) -> str:
-    """Return which allocators are not loaded in this process, and how to install them; "" if all are loaded.
+    """Return a clause on the allocators that this process has not loaded, with install commands; "" if all are loaded.
 
     Args:
         names: Values of the setting ``allocator``.
@@ -218,7 +218,7 @@ def _text(path: Path) -> str:
 
 
 def without_providers(wanted: list[Any], actual: list[str]) -> str:
-    """Return a clause on an execution provider that the session lacks because of a silent fallback; "" if none."""
+    """Return a clause on an execution provider that a silent fallback removed from the session; "" if there is none."""
     names = [entry if isinstance(entry, str) else entry[0] for entry in wanted]
     missing = [name for name in names if name not in actual]
     return f"{missing[0]} is not available here" if missing else ""

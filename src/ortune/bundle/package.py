@@ -1,10 +1,10 @@
 """``manifest.json``: a bundle as a model package, which ONNX Runtime opens by itself from 1.32 on.
 
 A package can contain entries of the session configuration, session options that ONNX Runtime also reads as such entries
-(numbers of threads, arena, memory pattern, execution mode, level), and options of plug-in providers. A bundle with a
-plan that needs more has no manifest, since the package would not be what was measured. Neither has one that replays a
-captured graph, which needs device buffers, nor one with a hardware-bound model, since a package does not check the
-processor. There is no second variant for the CPU: a missing provider must be an error.
+(numbers of threads, arena, memory pattern, execution mode, level), and options of plug-in providers. A bundle has no
+manifest if its plan needs anything else, since the package would then differ from the measured configuration; if it
+replays a captured graph, which needs device buffers; or if its model is hardware-bound, since a package does not check
+the processor. There is no second variant for the CPU: a missing provider must be an error.
 """
 
 from __future__ import annotations

@@ -33,17 +33,17 @@ _PUBLISHED = {
         "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0",
     ),
 }  # fmt: skip
-"""Releases on Maven Central. Not every release of ONNX Runtime is there: 1.24.4 has no Android package."""
+"""Releases on Maven Central, by package. Not every release of ONNX Runtime is there: 1.24.4 has no Android package."""
 _SWIFT_KINDS = {
     "FLOAT": ".float", "INT8": ".int8", "UINT8": ".uInt8", "INT32": ".int32", "INT64": ".int64",
 }  # fmt: skip
-"""Element types that both bindings support, by Java's names."""
+"""Swift's names of the element types that both bindings support, keyed by Java's names."""
 _LINE = 96
 
 # Gradle packs the models in memory, with a default limit of 512 MiB.
 _PROPERTIES = "android.useAndroidX=true\norg.gradle.jvmargs=-Xmx4g\n"
 GRADLEW = "android/gradlew"
-"""The only executable file."""
+"""Path of the only file that must be executable."""
 _GRADLE, _GRADLE_SHA256 = "8.9", "d725d707bfabd4dfdc958c624003b3c80accc03f7037b5122c4b1d0ef15cecab"
 _WRAPPER = f"""distributionBase=GRADLE_USER_HOME
 distributionPath=wrapper/dists
@@ -102,9 +102,10 @@ def benches(matrix: Matrix, ort_version: str) -> Iterator[tuple[str, str]]:
 
 
 def _release(package: str, ort_version: str) -> str:
-    """Return the package's release: the one that wrote the models, or else the newest published one before it.
+    """Return the package release to build with: the one that wrote the models, or else the newest earlier one.
 
-    If the release is newer than the known ones, the result is a range, of which Gradle takes the newest that exists.
+    If ``ort_version`` is newer than all known releases, the result is a version range, in which Gradle finds the newest
+    existing release.
     """
     numbers = parse_version(ort_version)
     own = ".".join(map(str, numbers))

@@ -37,7 +37,7 @@ import { load } from "./load.web.mjs";
 def readme(
     info: BundleInfo, headline: str, name: str, present: Collection[str], languages: Collection[str]
 ) -> str:
-    """Return the text of the file.
+    """Return the text of a bundle's ``README.md``.
 
     Args:
         info: The index of the bundle.

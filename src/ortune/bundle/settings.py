@@ -17,7 +17,7 @@ from ortune.records import Applied, BundleInfo, Host, Plan, Value, assignment
 
 HUGE_PAGES = _HUGE_PAGES.key
 COMMANDS = {"affinity": "taskset -c", "nice": "nice -n"}
-"""Process settings that a command makes, which precedes the program's own."""
+"""Commands that make a process setting, keyed by the setting; each precedes the command of the program."""
 _MARK = "<folder>"
 
 
@@ -51,10 +51,10 @@ def arena(applied: Iterable[Applied]) -> dict[str, int]:
 def providers(
     plan: Plan, applied: Iterable[Applied], *, keeps_buffers: bool = True
 ) -> list[tuple[str, dict[str, str]]]:
-    """Return the plan's execution providers, each with its options and those of the settings that are its own.
+    """Return the plan's execution providers, each with all its options, including those that settings define.
 
-    Without device buffers at fixed addresses, replayed runs of a captured graph would give old results, so capture is
-    omitted.
+    If ``keeps_buffers`` is False, the option that captures a graph is omitted: without device buffers at fixed
+    addresses, replayed runs would return old results.
     """
     options_of: dict[str, dict[str, str]] = {name: {} for name in plan.provider_names}
     for spec in plan.providers:
@@ -70,7 +70,7 @@ def providers(
 
 
 def caches(plan: Plan, applied: Iterable[Applied]) -> dict[str, str]:
-    """Return the option for the folder of compiled models, by execution provider; empty if none stores any.
+    """Map each execution provider that stores compiled models to its option for their folder.
 
     A key with "/" is a path into the JSON text of an option.
     """
@@ -104,7 +104,10 @@ def cache_folder_in(options: Mapping[str, str], key: str) -> CacheOption:
 
 
 def is_capture(setting: Applied) -> bool:
-    """Return whether a session entry replays captured runs, as for DirectML; others use provider options."""
+    """Return whether a setting is a session config entry that replays captured runs.
+
+    DirectML has such an entry; other providers have a provider option for this.
+    """
     is_option = setting.channel == "session_config" and setting.key == find(setting.provider).graph_option
     return is_option and as_text(setting.value) == "1"
 
@@ -122,7 +125,7 @@ def tuned_on(host: Host | None) -> dict[str, Any]:
 
 
 def needed_instructions(plan: Plan) -> dict[str, tuple[str, ...]]:
-    """Return the settings of a plan that need an instruction set, each with the sets of which one is needed."""
+    """Map the settings of a plan that need an instruction set to the sets of which the processor needs one."""
     needed = {}
     for name, value in plan.settings.items():
         sets = knobs.find(name).instructions.get(str(value), ())
@@ -137,7 +140,7 @@ def preload(name: str) -> str:
 
 
 def process_line(setting: Applied) -> str:
-    """Return how to start the program with a process setting; "" if nothing needs to be done."""
+    """Return an instruction for starting the program with a process setting; "" if nothing needs to be done."""
     if setting.key in COMMANDS:
         return f"start it with: {COMMANDS[setting.key]} {as_text(setting.value)} PROGRAM"
     if as_text(setting.value) == "never":
@@ -173,6 +176,6 @@ def _stored(knob: Knob, value: Value) -> Value:
 
 
 def is_default(info: BundleInfo, custom_ops: Sequence[str]) -> bool:
-    """Return whether the model only needs to be opened on the CPU."""
+    """Return whether the model only has to be opened on the CPU, without any settings."""
     needs = info.applied or custom_ops or info.requirements or info.hardware_bound or info.calibration
     return not needs and info.plan.provider_names == (CPU.name,)

@@ -50,10 +50,10 @@ def require_no_way_out(folder: Path, name: str) -> None:
 
 
 def require_schema(schema: object, index: Path) -> None:
-    """Reject an index that is not of a single model's bundle, or of another version.
+    """Reject an index unless it belongs to a single model's bundle of the supported version.
 
     Raises:
-        UsageError: The schema is another one.
+        UsageError: The schema is a different one.
     """
     if schema == APP_SCHEMA:
         raise UsageError(
@@ -70,7 +70,7 @@ def require_schema(schema: object, index: Path) -> None:
 
 
 def thread_cap(value: object) -> int | None:
-    """Return the 4 of ``min(4, cpus)``; None for any other value."""
+    """Return the number n of a value ``min(n, cpus)``; None for any other value."""
     match = _THREADS.fullmatch(value) if isinstance(value, str) else None
     return int(match.group(1)) if match else None
 
@@ -100,7 +100,7 @@ def allowed() -> dict[str, Any]:
 
 
 def applied(settings: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Return a plan's settings in the form of ``Knob.applied``, by the closed list.
+    """Return a plan's settings in the form of ``Knob.applied``, with the channels from the closed list.
 
     Raises:
         ValueError: A setting is not in the list, or has an invalid value.
@@ -140,6 +140,6 @@ def refused_option(options: Mapping[str, object], names: Collection[str]) -> str
 
 
 def pip_words(requirements: object) -> str:
-    """Return a bundle's requirements as arguments of pip: names with versions only, without any other syntax."""
+    """Return a bundle's requirements as pip arguments: names with versions only, without any other syntax."""
     words = requirements if isinstance(requirements, list) else []
     return " ".join(word for word in words if isinstance(word, str) and _REQUIREMENT.fullmatch(word))

@@ -35,7 +35,7 @@ def python_lines(
     """Return the plan as Python: session options, the session, and comments on how to start the program.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        plan: The plan. Its thread counts may be numbers or ``min(n, cpus)``; they become the numbers for this machine.
         model: Path of the model as the user writes it.
         libraries: Path of each allocator's library on this machine, since distributions seldom have a plain
             ``libNAME.so`` and a wrong name only causes a warning.
@@ -83,7 +83,7 @@ def python_lines(
 
 
 def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list[str], list[str], list[str]]:
-    """Return what plug-in providers need: imports, statements, and statements on the options."""
+    """Return the code for plug-in providers: imports, statements that find the devices, statements on ``options``."""
     imports, before, on = [], [], []
     for spec in chosen:
         name, own = spec if isinstance(spec, tuple) else (str(spec), {})
@@ -109,7 +109,7 @@ def _plugged(chosen: Sequence[object], plugins: Mapping[str, str]) -> tuple[list
 
 
 def _call(function: str, *arguments: object, **named: object) -> list[str]:
-    """Format a call, with one line per argument if it is too long; positional text is code, others literals."""
+    """Format a call, with one line per argument if it is too long; text is code, all other values become literals."""
     pairs = [*(("", value) for value in arguments), *((f"{name}=", value) for name, value in named.items())]
     texts = [f"{name}{value if isinstance(value, str) else repr(value)}" for name, value in pairs]
     line = f"{function}({', '.join(texts)})"
@@ -139,7 +139,7 @@ def _with_allocator(statements: Sequence[str], settings: tuple[Applied, ...]) ->
 
 
 def _start(settings: tuple[Applied, ...], libraries: Mapping[str, str]) -> list[str]:
-    """Return comments on how to start the process, and on process settings that no command makes."""
+    """Return comments on how to start the process, and on process settings that no command can make."""
     preloads = [as_text(s.value) for s in of_channel(settings, "preload")]
     process = of_channel(settings, "process")
     words = [f"{s.key}={as_text(s.value)}" for s in of_channel(settings, "env")]

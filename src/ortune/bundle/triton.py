@@ -24,17 +24,17 @@ TYPES = {
     ir.DataType.DOUBLE: "TYPE_FP64",
 }
 GRAPH_LEVEL = "optimization.graph.level"
-"""Name of a setting for the field of that block; all others are parameters."""
+"""Name of the setting that is written as a field of the ``optimization`` block; all others are parameters."""
 
 _ON_GPU = "gpu_execution_accelerator"
 _quoted = Quote(utf8, "\\{:03o}", QUOTES)
-"""A literal of protobuf's text format: UTF-8 bytes, those beyond ASCII in octal."""
+"""Writes a literal of protobuf's text format: UTF-8 bytes, with those outside of ASCII in octal."""
 
 
 def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> str:
     """Return the text of ``config.pbtxt``.
 
-    What the backend does not support, including inputs and outputs, is listed in comments and omitted.
+    Settings, inputs and outputs that the backend does not support are omitted and listed in comments.
     """
     names = [p.name for p in info.plan.providers]
     accelerators = {name: accelerator for name in names if (accelerator := find(name).bindings.triton)}
@@ -66,7 +66,7 @@ def config(info: BundleInfo, model: ir.Model, custom_ops: tuple[str, ...]) -> st
 
 
 def _values(model: ir.Model) -> tuple[list[str], list[str]]:
-    """Return the blocks of inputs and outputs, and notes on what must be omitted."""
+    """Return the text blocks of inputs and outputs, and notes on inputs and outputs that must be omitted."""
     lines: list[str] = []
     lost: list[str] = []
     for kind, values in (("input", feedable(model)), ("output", model.graph.outputs)):
@@ -127,12 +127,12 @@ def _with_allocator(applied: tuple[Applied, ...]) -> list[str]:
 
 
 def _set(applied: Sequence[Applied]) -> list[tuple[str, str]]:
-    """Return the settings to write, with the backend's names."""
+    """Return the settings to write, as pairs of the backend's name and value."""
     return [(knobs.find(s.knob).triton, text) for s in applied if (text := _spelled(s))]
 
 
 def _spelled(setting: Applied) -> str | None:
-    """Return a value in the backend's spelling; "" if nothing must be written, None if it is not supported."""
+    """Return a setting's value in the backend's spelling; "" if no line is needed, None if it is not supported."""
     if setting.channel in ("env", "preload"):
         return ""  # of Triton's process, in deploy/env
     if (setting.channel, setting.value) == ("call_style", "run"):

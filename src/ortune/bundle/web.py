@@ -31,7 +31,7 @@ from ortune.records import Applied, BundleInfo, Plan, ProviderSpec
 
 FILES = ("load.web.mjs", "load.web.d.mts")
 SERVED = ("nginx.conf", "vite.config.mjs", "express.mjs", "isolate.js")
-"""Server configurations in ``deploy/`` for the headers of a page."""
+"""Server configurations in ``deploy/`` that set the headers of a page."""
 
 ISOLATION = _ISOLATION.name
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~/")
@@ -54,7 +54,7 @@ class PageProvider:
         options: Session options as a literal.
         threads: Expression for the requested threads; "" if there are none.
         inputs: Location of the inputs; "" for the CPU.
-        plain: Whether it runs the untouched model, if the bundle also has a rewritten one.
+        plain: Whether it runs the original model although the bundle also has a rewritten one.
     """
 
     provider: str
@@ -67,12 +67,12 @@ class PageProvider:
 
 
 def web_files(info: BundleInfo, model: OpenModel, plain: OpenModel) -> dict[str, str]:
-    """Return the files by path in the bundle.
+    """Return the files for a page, keyed by path in the bundle.
 
     Args:
         info: The index of the bundle.
-        model: The model that its plan runs.
-        plain: The untouched model.
+        model: The model that the bundle's plan runs.
+        plain: The original model.
     """
     chain = page_providers(info.plan, info.applied)
     models = [("MODEL", "EXTERNAL", *_served(info.model, model))]
@@ -117,7 +117,7 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
     """Return the plan as the lines of JavaScript to use where the model is loaded today.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        plan: The plan. Its thread counts may be numbers or ``min(n, cpus)``; they become the numbers for this machine.
         model: Path of the model as the user writes it.
     """
     first = page_providers(plan, measured(resolve(plan)))[0]
@@ -179,7 +179,7 @@ def _choice(provider: ProviderSpec, applied: Sequence[Applied], *, first: bool) 
 
 
 def _assigned(key: str, value: object) -> list[str]:
-    """Return statements that set a value of ``env``; only ``wasm``, ``webgl`` and ``webgpu`` exist in it."""
+    """Return statements that set a value of ``env``, after creating missing parents below ``wasm`` and its siblings."""
     parts = key.split(".")
     parents = [f"env.{'.'.join(parts[:n])} ??= {{}}" for n in range(2, len(parts))]
     return [*parents, f"env.{key} = {_expression(value)}"]
@@ -192,7 +192,10 @@ def _expression(value: object) -> str:
 
 
 def literal(value: object) -> str:
-    """Return a value as a JavaScript literal; names are computed, since ``__proto__: x`` would not be an entry."""
+    """Return a value as a JavaScript literal.
+
+    Unusual names are written as ``["name"]``, since ``__proto__: x`` would not create an entry.
+    """
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{_name(key)}: {literal(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Writing of a bundle, under a temporary name and then renamed, so it is complete or absent."""
+"""Writing a bundle, under a temporary name that is then changed, so a bundle is complete or absent."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def write_bundle(
         workload: The workload of the measurement.
         host: The tuned machine.
         model: The user's model.
-        rewritten: The winner's model if a rewrite made one, a file of ortune that does not change. None, or ``model``
-            itself, if no rewrite changed anything.
+        rewritten: The winner's model if a rewrite created one: ortune's own file, which does not change. None, or
+            ``model`` itself, if no rewrite changed anything.
         feeds: Folder with ``feeds.json``.
         outputs: Folder with ``outputs.json``, the outputs of the default plan for those feeds.
         report_html: Text of ``report.html``.
@@ -67,7 +67,7 @@ def write_bundle(
         The bundle's folder.
 
     Raises:
-        UsageError: It cannot be written there, or another file is there.
+        UsageError: The bundle cannot be written to ``directory``, or something else exists under its name.
         ModelError, InputError: The model, the feeds or the outputs cannot be read.
     """
     goal = goal_of(directory, model)
@@ -129,10 +129,10 @@ def require_writable(folder: Path) -> None:
 
 
 def require_replaceable(directory: Path, model: Path) -> None:
-    """Reject, before a budget is spent, replacing something that is not a bundle.
+    """Raise an error, before a budget is spent, if a new bundle would replace something that is not a bundle.
 
     Raises:
-        UsageError: Something else is there.
+        UsageError: Something else exists under the bundle's name.
     """
     goal = goal_of(directory, model)
     if files.exists(goal) and not files.is_file(goal / INDEX):
@@ -144,7 +144,7 @@ def require_replaceable(directory: Path, model: Path) -> None:
 
 
 def goal_of(directory: Path, model: Path) -> Path:
-    """Return the path of a model's bundle."""
+    """Return the path of a model's bundle in ``directory``."""
     return directory / (model.stem + SUFFIX)
 
 
@@ -156,7 +156,7 @@ def _copy_models(
     work: Path,
     model_settings: tuple[str, ...],
 ) -> tuple[BundleInfo, OpenModel, OpenModel]:
-    """Copy the plan's model and, if the plan has rewrites, the untouched one into its own folder; return the index."""
+    """Copy the plan's model and, if it is rewritten, the original to a subfolder; return the index and both models."""
     shipped = open_model(rewritten or model)
     bound = delivery.hardware_bound and rewritten is not None
     # Not under the name of one of the bundle's own files.
@@ -199,7 +199,7 @@ def _copy_models(
 
 
 def _requirements(delivery: Delivery) -> tuple[str, ...]:
-    """Return the packages to install instead of a plain onnxruntime; empty if that is enough."""
+    """Return the packages to install instead of a plain onnxruntime; empty if a plain onnxruntime is enough."""
     if delivery.adoption is not None:
         return delivery.adoption.requirements
     runtime = delivery.runtime
@@ -227,7 +227,7 @@ def _require_same(copy: Path, measured: OpenModel) -> None:
     """Verify that the bundle's model, with the weights that it finds there, is the measured one.
 
     Raises:
-        ModelError: It is another one, or incomplete.
+        ModelError: The model is a different one, or incomplete.
     """
     if open_model(copy).sha256 != measured.sha256:
         raise ModelError(
@@ -239,7 +239,7 @@ def _require_same(copy: Path, measured: OpenModel) -> None:
 
 
 def _copy(source: Path, goal: Path, *, ours: bool) -> None:
-    """Copy a file, or link it if it will not be overwritten.
+    """Copy a file, or create a hard link if the file is ``ours`` and therefore never overwritten.
 
     The user's own files are copied, since an exporter that overwrites the model in place would change a linked one.
     """
@@ -264,7 +264,7 @@ def _copy_custom_ops(workload: Workload, work: Path) -> tuple[str, ...]:
 
 
 def _write_values(feeds: Path, outputs: Path | None, names: Collection[str | None], work: Path) -> None:
-    """Write the inputs, and those of the default's outputs that the shipped model has."""
+    """Write the inputs, and the default plan's outputs that the shipped model has too."""
     values = read_index(feeds, "feeds")
     write_protobufs(values, work / "inputs", "input")
     write_npz(values, work / "feeds.npz")
@@ -284,7 +284,7 @@ def _json(record: BundleInfo | Workload) -> str:
 
 
 def fresh_folder(directory: Path) -> Path:
-    """Make a new folder next to the goal, so renaming it is one step."""
+    """Create a temporary folder in the directory of the bundle, so a single rename finishes the bundle."""
     number = 0
     while True:
         folder = directory / f".ortune-{os.getpid()}-{number}.tmp"
@@ -297,7 +297,10 @@ def fresh_folder(directory: Path) -> Path:
 
 
 def move_to_goal(work: Path, goal: Path, force: bool) -> Path:
-    """Rename the finished folder to its name, or to the first free one, and return the path."""
+    """Rename the finished folder ``work`` to ``goal``, or to the first free numbered name, and return its path.
+
+    With ``force``, an existing folder at ``goal`` is replaced.
+    """
     if force and goal.exists():
         # Moved aside first, since a folder cannot be renamed over a non-empty one.
         aside = fresh_folder(goal.parent)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 FUSED_ATTENTION = frozenset({"Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention"})
-"""Attention in a single operator."""
+"""Operators that compute attention as a whole."""
 
 HEAVY = FUSED_ATTENTION | {
     "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "FusedConv", "LSTM", "GRU", "RNN", "Einsum",
@@ -53,15 +53,15 @@ class ModelFacts:
         blockwise_weights: Whether weights are dequantized by block or from 4 bits or fewer, so they can become
             MatMulNBits.
         weight_bits: Bits of the weights of MatMulNBits nodes, ascending.
-        attention: Whether there is attention, fused or as products around a Softmax.
+        attention: Whether there is attention, fused or as two MatMul nodes around a Softmax.
         layer_norm: Whether there is layer normalization, as an operator or decomposed.
         decomposed_layer_norm: Whether there is decomposed layer normalization.
-        gelu: Whether there is Gelu, as an operator or by Erf.
+        gelu: Whether there is Gelu, as an operator or decomposed with Erf.
         float16: Whether there is a float16 input, weight or Cast.
         conv1d: Whether there is a convolution over one axis.
         external_data: Whether weights are stored as external data.
-        branches: Maximum number of heavy operators of the main graph that may run in parallel; 1 for a chain, 0 without
-            any.
+        branches: Maximum number of heavy operators of the main graph that may run in parallel; 1 for a chain, 0 if
+            there are none.
         parallelism_ratio: Ratio of heavy operators to their longest chain; 1 for a chain.
     """
 
@@ -98,7 +98,7 @@ class ModelFacts:
 
     @property
     def control_flow(self) -> bool:
-        """Whether nodes have subgraphs, which the host runs in the middle of a run."""
+        """Whether nodes have subgraphs, for which execution returns to the host in the middle of a run."""
         return self.has(*_CONTROL_FLOW)
 
     @property
@@ -116,7 +116,7 @@ class ModelFacts:
         return any(name in self.operators for name in names)
 
     def feeds(self, producers: Collection[str], consumers: Collection[str]) -> bool:
-        """Return whether a node of one of the first types feeds one of the second."""
+        """Return whether a node of a type in ``consumers`` reads an output of a node of a type in ``producers``."""
         return any(a in producers and b in consumers for a, b in self.edges)
 
 

@@ -1,7 +1,8 @@
 """The TOML files of the catalogue.
 
-Every process needs the providers, even one that only loads a bundle. The settings, ten times as long, are read only to
-measure or explain. So each file begins with its provider, and the two parts are parsed separately.
+Every process needs the providers, even one that only loads a bundle. The settings are ten times as long, and only
+commands that measure or explain read them. Each file therefore begins with its provider, and the two parts are parsed
+separately.
 """
 
 from __future__ import annotations

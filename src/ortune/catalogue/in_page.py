@@ -19,7 +19,7 @@ _USUAL_THREADS = 4  # maximum default; it is half of the processors, rounded up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPage:
-    """Everything that is set for one provider in a page, as plain JSON values.
+    """The settings of a page for one provider, as plain JSON values.
 
     Attributes:
         build: The build of onnxruntime-web, as a value of ``web_build``; "" if not set.
@@ -35,7 +35,7 @@ class InPage:
 
 
 def in_page(provider: ProviderSpec, applied: Iterable[Applied]) -> InPage:
-    """Return what a page sets for a provider: the common settings and the provider's own."""
+    """Return the settings of a page for a provider: those for any provider, and the provider's own."""
     own = [s for s in applied if s.provider in ("", provider.name)]
     page = {s.knob: str(s.value) for s in own if s.channel == "web_page"}
     session: dict[str, Any] = {"executionProviders": [_provider(provider, own, page.get(FORM.name, ""))]}
@@ -59,7 +59,7 @@ def threads_in_page(settings: Mapping[str, Value], cpus: int) -> int:
 
 
 def _provider(provider: ProviderSpec, own: Sequence[Applied], form: str) -> dict[str, Any] | str:
-    """Return the provider as an object, or as its name if that is requested and it has no options."""
+    """Return the provider as an object, or as its name if ``form`` is "string" and the provider has no options."""
     entry: dict[str, Any] = {"name": provider.name}
     entry.update({key: int(text) if text.isdecimal() else text for key, text in provider.options.items()})
     entry.update({s.key: _value(s) for s in own if s.channel == "provider_option"})

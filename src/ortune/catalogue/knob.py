@@ -14,11 +14,11 @@ from ortune.records import Applied, Channel, Record, Value
 
 Priors = Mapping[Objective, float | Mapping[str, float]]
 """Probability that a change helps, by objective: one number, or one for each value as text. The priors of "latency"
-also apply to "p95", "throughput" and "cpu" if these have none. A prior of 0 is never tried."""
+also apply to "p95", "throughput" and "cpu" if these have none. A value with a prior of 0 is never tried."""
 
 OFTEN = 0.2
 SELDOM = 0.08
-"""Priors of changes that help on many models, and of changes that help on few healthy ones."""
+"""Priors of changes that help on many models (OFTEN), and of changes that help on few healthy models (SELDOM)."""
 
 WEB: tuple[Channel, ...] = ("web_env", "web_session", "web_page")
 """Channels to a page: onnxruntime-web's ``env``, its session options, and the page itself."""
@@ -50,12 +50,14 @@ class Applies(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A setting that is valid only with another one: tried with it, and omitted if a program lacks the other.
+    """A setting that is valid only with a second setting, which lists it in ``Knob.together``.
+
+    Both are tried together. A program that lacks the second setting omits both.
 
     Attributes:
         setting: ``knob=value``.
         origin: Description of the two for users.
-        priors: Probability that the two help together; not tried for objectives without one.
+        priors: Probability, by objective, that the two help together; objectives without a prior do not try them.
     """
 
     setting: str
@@ -64,7 +66,7 @@ class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 Worth = Callable[[ModelFacts, str], Mapping[str, float]]
-"""Returns the values worth trying on a model with a version of ONNX Runtime, each with its prior."""
+"""Function that maps a model's facts and a version of ONNX Runtime to the values worth trying, each with its prior."""
 
 
 class Computed(TypedDict, total=False):
@@ -82,18 +84,19 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         documentation: Text for ``explain`` and the documentation pages: a title, then a text under each of the fixed
             headings.
         aliases: Short names accepted by ``--set``.
-        since: First ONNX Runtime version that has it; "0" for any.
-        channel: How it reaches the session, from a closed list.
+        since: First ONNX Runtime version that has the setting; "0" for any.
+        channel: The way in which the value reaches the session, from a closed list.
         key: Name within the channel: attribute, config key, variable or library stem.
-        provider: ONNX Runtime's name of the execution provider that it belongs to; "" for the whole session.
-        only: Execution providers that can run with a value, for values that not all can run with.
-        builds: Builds of onnxruntime-web that read it; () for all.
+        provider: ONNX Runtime's name of the execution provider that the setting belongs to; "" for the whole session.
+        only: Execution providers that can run with a value, by value; a missing value can run on all of them.
+        builds: Builds of onnxruntime-web that read the setting; () for all.
         parts: Form of a text in its channel: "" for one text, "list" (``A;B``) or "numbers" by name (``A=1;B=2``).
         kind: Type of the value.
         choices: Allowed values as text; empty for any value of the kind.
         beyond: Whether the provider accepts further values, which a plan may set as provider options.
-        minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own have 32 bits. Threads are at
-            most 4096, more than any machine has CPUs, since a pool of a million would exhaust the machine.
+        minimum, maximum: Smallest and largest allowed value of an int; ONNX Runtime's own integers have 32 bits. Thread
+            counts are at most 4096, more than any machine has CPUs, since a pool of a million threads would exhaust the
+            machine.
         pattern: Regular expression that the whole text must match; required for every text.
         spelled: Values in the spelling of the channel, if it differs.
         default: ONNX Runtime's default in words. An absent setting is recorded as ``default``, never as a guess.
@@ -104,21 +107,22 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
             on some devices; "" for none. This value is exact, independent of ``safety``.
         instructions: Instruction sets by value, of which the processor needs one for the value to have an effect.
         summary: One-line description.
-        system: The only system that has it, as in ``sys.platform``; "" for any.
-        threads: The pool that it sets the threads of; limited to the number of CPUs, also when a bundle is loaded.
-        cpu_numbers: Whether it names CPUs by number, which has no meaning on another machine.
-        under_load: Whether it changes threads, spinning or affinity. Its gain depends on the CPUs that other programs
-            leave, so a gain under load is not a gain on an idle machine.
+        system: The only operating system that has the setting, as in ``sys.platform``; "" for any.
+        threads: The thread pool whose size the setting is. The size is limited to the number of CPUs, also when a
+            bundle is loaded.
+        cpu_numbers: Whether the value names CPUs by number, which has no meaning on another machine.
+        under_load: Whether the setting changes threads, spinning or affinity. Its gain then depends on the CPUs that
+            other programs leave, so a gain under load is not a gain on an idle machine.
         joined_by: Separator if values are concatenated when two plans are merged; "" if one value replaces the other.
         tries: Values that ``tune`` proposes, as text; "{cpus}", "{cpus/2}" and "{cpus-1}" are replaced by numbers of
             the machine and dropped if they make no sense there.
-        prior: Probability that one of them helps if ``priors`` has none: OFTEN, SELDOM (tried only if time is left), or
-            0 if never tried by itself.
-        applies: Conditions on a model for it to have an effect.
+        prior: Probability that one of ``tries`` helps, if ``priors`` has no entry: OFTEN, SELDOM (tried only if time is
+            left), or 0 for a setting that is never tried by itself.
+        applies: Conditions on a model under which the setting can have an effect.
         worth: Code of ``computed/`` for values and priors that depend on the model and the version of ONNX Runtime;
             replaces ``tries``, ``prior`` and ``applies``.
-        priors: Priors by objective, which replace the others.
-        needs: Settings that must be set too for this one to have an effect, as ``knob=value``.
+        priors: Priors by objective, which replace ``prior`` and the priors of ``worth``.
+        needs: Other settings without which this setting has no effect, as ``knob=value``.
         together: Settings that are valid only with this one.
         triton: Name among the parameters of Triton's ONNX Runtime backend; "" if it has none.
         triton_values: Triton's spelling of ONNX Runtime's values, if it differs: "" needs no line, and a missing value
@@ -173,12 +177,12 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def is_for_any_provider(self) -> bool:
-        """Whether it acts under any provider: on the process, the page, or how the session is called."""
+        """Whether the setting acts under any provider: on the process, on the page, or on the calls of the session."""
         return self.channel in ("preload", "call_style") or (self.channel in WEB and not self.provider)
 
     @property
     def device(self) -> str:
-        """The only device that reads it, if its key names one; else ""."""
+        """The only device that reads the setting, if its key names one; otherwise ""."""
         way = self.key.split("/")
         return way[1] if way[0] == "load_config" else ""
 
@@ -189,7 +193,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def is_only_in_browsers(self) -> bool:
-        """Whether only onnxruntime-web has it."""
+        """Whether only onnxruntime-web has the setting."""
         return self.channel in WEB or providers.find(self.provider).in_page
 
     def safety_of(self, value: Value) -> Literal["exact", "numerics", "behaviour", "advice"]:
@@ -211,7 +215,10 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return dict.fromkeys(self.tries, self.prior) if self.applies.holds(facts) else {}
 
     def prior_for(self, objective: Objective, text: str, by_model: float) -> float:
-        """Return the probability that a value helps, 0 to 1; ``by_model`` is its prior by the model only."""
+        """Return the probability, 0 to 1, that a value helps an objective.
+
+        Without an entry in ``priors``, the probability follows from ``by_model``, the value's prior from ``values``.
+        """
         said = prior_of(self.priors, objective, text)
         if said is not None:
             return said
@@ -233,7 +240,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         )
 
     def javascript(self, applied: Value) -> Value | list[str] | dict[str, int]:
-        """Return an applied value in the form for a page: lists and numbers by name instead of their text."""
+        """Return an applied value for JavaScript: a list or a mapping of numbers in place of their text form."""
         if self.parts == "list":
             return str(applied).split(";")
         if self.parts == "numbers":
@@ -242,7 +249,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def numbers(applied: Value) -> dict[str, str]:
-    """Return the parts of an applied value of numbers by name, with each number as text."""
+    """Split an applied value such as "A=1;B=2" into a mapping from name to number, which remains text."""
     pairs = (part.rpartition("=") for part in str(applied).split(";"))
     return {name: number for name, _, number in pairs}
 

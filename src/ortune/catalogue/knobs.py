@@ -40,7 +40,7 @@ _PRIORS = {"often": OFTEN, "seldom": SELDOM}
 
 @cache
 def rows() -> dict[str, Knob]:
-    """Return the settings by name, with conflicts as in the rows: only one of two settings names the other."""
+    """Return the settings by name, with conflicts as in the rows, where only one of two settings names the other."""
     knobs = {knob.name: knob for knob in _read()}
     for info in pkgutil.iter_modules(computed.__path__):
         module = importlib.import_module(f"{computed.__name__}.{info.name}")
@@ -97,7 +97,7 @@ def find(name: str, where: str = "--set") -> Knob:
 
     Args:
         name: Name or alias of a setting.
-        where: The option or file that has it, for errors.
+        where: The option or file that contains the name, for error messages.
     """
     import difflib
 
@@ -148,10 +148,8 @@ def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
 
     Args:
         pairs: The pairs as the user wrote them.
-        where: The option or file that has them, for errors.
-    """
-    settings: dict[str, Value] = {}
-    for pair in pairs:
+        where: The option or file that contains the pairs, for error messages. """ settings: dict[str, Value] = {} for
+            pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
             example = f"{where} intra=4" if where.startswith("--") else "intra=4"
@@ -174,7 +172,7 @@ def check_conflicts(settings: dict[str, Value], where: str = "--set") -> dict[st
 
 
 def unmet(settings: Mapping[str, Value]) -> dict[str, list[str]]:
-    """Return each setting of a plan that lacks others that it needs, with these; all as ``knob=value``."""
+    """Map each setting with unmet needs to the settings that the plan lacks; all are written as ``knob=value``."""
     found = {}
     for name, value in sorted(settings.items()):
         needs = parse_settings(list(find(name).needs)).items()
@@ -185,7 +183,7 @@ def unmet(settings: Mapping[str, Value]) -> dict[str, list[str]]:
 
 
 def _meets(settings: Mapping[str, Value], other: str, least: Value) -> bool:
-    """Return whether a plan has a needed setting: its value, or as many threads if that is more than one."""
+    """Return whether a plan meets a need: it sets ``other`` to ``least``, or to at least as many threads if several."""
     value = settings.get(other)
     threads = bool(find(other).threads) and isinstance(value, int) and isinstance(least, int)
     return value == least or (threads and value >= least > 1)  # type: ignore[operator]
@@ -194,7 +192,7 @@ def _meets(settings: Mapping[str, Value], other: str, least: Value) -> bool:
 def check_devices(
     settings: dict[str, Value], chosen: Mapping[str, str], where: str = "--set"
 ) -> dict[str, Value]:
-    """Return the settings unchanged; raise UsageError if one is for another device than the provider runs on.
+    """Return the settings unchanged; raise UsageError if one is for a different device than its provider's.
 
     Args:
         settings: The settings of a plan.
@@ -241,7 +239,7 @@ def takes_effect(knob: Knob, value: str, features: Collection[str]) -> bool:
 
 
 def without_instructions(settings: Mapping[str, Value], features: Collection[str]) -> str:
-    """Return the first setting with a value that has no effect on a processor, with the reason; "" if all have one.
+    """Return the first setting whose value has no effect on a processor, with the reason; "" if there is none.
 
     Args:
         settings: Settings of a plan.

@@ -12,7 +12,7 @@ _SWITCH = {"0": "0", "1": "1", "false": "0", "true": "1"}
 
 
 def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the first option with an invalid value, as ``name=value``, and the allowed values; None if all are valid.
+    """Return the first option with an invalid value, as (``name=value``, allowed values); None if all are valid.
 
     A provider accepts many invalid values without an error and ignores the option.
     """
@@ -27,7 +27,7 @@ def refused_value(provider: str, options: Mapping[str, str]) -> tuple[str, str] 
 
 
 def _allowed(knob: Knob, value: str) -> str:
-    """Return the allowed values if a value is invalid; "" if it is valid."""
+    """Return a text with the allowed values if a value is invalid; "" if the value is valid."""
     if knob.kind == "int":
         if not re.fullmatch(r"-?\d+", value, re.ASCII):
             return "an integer"

@@ -29,7 +29,7 @@ class Build:
     Attributes:
         wheel: The wheel with the provider: a whole ONNX Runtime, or a plug-in for a plain one.
         releases: Versions of the wheel, newest first, each with the version of the library that it was built against.
-        what: Its purpose in words.
+        what: Purpose of the build, in words.
         about_bytes: Approximate size of an installation on disk.
         beside: Version of the plain onnxruntime that a plug-in needs; "" for a whole one.
         library: The library's wheel, if the provider's wheel includes the library only on Linux.
@@ -53,10 +53,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """Names of the provider in the bindings of other languages and in Triton; "" if one does not support it.
+    """Names of a provider in the bindings of other languages and in Triton; "" or None if it is not supported there.
 
     Attributes:
-        by_name: Name for ONNX Runtime's C API, the only one before release 1.22.
+        by_name: Short name for ONNX Runtime's C API; releases before 1.22 accept no other name.
         options_class: The provider's part of the name of its options class in C++, C# and Java.
         java_map: Java method that takes options by name.
         java_device: Java method that takes a single option, and the name of the option.
@@ -85,7 +85,7 @@ class Provider:
         target: Name for ``--target``: the name of its file, with hyphens; "" if models cannot be run on it.
         place: Folder in ``targets/`` with the code that runs its trials; "" for a process of this machine.
         aliases: Other names that users may write.
-        in_profiles: Names in profiles if they differ, the usual one first.
+        in_profiles: Names in profiles if they differ, the usual name first.
         wheel: The wheel with the provider; "" if there is none.
         extras: Extras of the wheel for the libraries that the provider needs; "" if they are included.
         systems: Systems for which the wheel exists, as in ``platform.system()``.
@@ -106,7 +106,7 @@ class Provider:
         vendor: Vendor of the hardware, if there is only one.
         queues: Whether it queues work on a device asynchronously, so a run waits for the device at its end, outside of
             all nodes.
-        compiles: Whether it compiles each part of the graph that it takes into one node.
+        compiles: Whether it compiles each part of the graph that it runs into one node.
         saves_compiled: Whether ONNX Runtime can save these nodes with their compiled code in a model (EPContext).
         layer_task: Task of the tool process with which the provider reports its compiled layers; "" for none.
         static_int8: Parameters of ``static-int8`` that suit it, if they differ from those of the CPU provider.
@@ -115,7 +115,7 @@ class Provider:
         memory: Name of its device memory for ``OrtValue``, if values can be created there; else "".
         graph_option: Option of the provider or the session that replays runs from a captured graph, which is correct
             only with device buffers at fixed addresses; "" if there is none.
-        tracer: Tool that times its kernels: NVIDIA's CUPTI; "" if there is none or ONNX Runtime itself does.
+        tracer: Tool that times its kernels: NVIDIA's CUPTI; "" if there is none, or if ONNX Runtime itself times them.
         float16: Whether it computes faster in float16.
         int32: Whether it computes faster with 32-bit integers than with 64-bit ones.
         web_builds: Builds of onnxruntime-web that have it; the build of the package's default import first.
@@ -165,16 +165,16 @@ class Provider:
 
     @property
     def in_page(self) -> bool:
-        """Whether the provider runs in a browser page, by onnxruntime-web."""
+        """Whether the provider runs in a browser page, with onnxruntime-web."""
         return self.place == PAGE
 
     @property
     def in_node(self) -> bool:
-        """Whether the provider runs in Node.js, by onnxruntime-node."""
+        """Whether the provider runs in Node.js, with onnxruntime-node."""
         return self.place == NODE
 
     def emulated_by(self, devices: Sequence[str] | None) -> bool:
-        """Return whether a GPU or NPU provider had only CPU devices, so its times are not those of a device."""
+        """Return whether a GPU or NPU provider had only CPU devices, so its times are not those of a GPU or NPU."""
         return self.hardware in ("gpu", "npu") and devices is not None and tuple(devices) == ("CPU",)
 
     @property
@@ -189,7 +189,7 @@ class Provider:
 
 
 EMULATED = "emulated"
-"""Answer of a page with a software GPU: the provider runs there, but its times are not those of a GPU."""
+"""Result of ``Provider.question`` with a software GPU: the provider runs, but its times are not those of a GPU."""
 SOFTWARE = "/swiftshader|llvmpipe|softpipe|software|basic render/i"
 """JavaScript regular expression for the names of software renderers."""
 PAGE = "browser"

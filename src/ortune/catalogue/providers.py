@@ -1,7 +1,7 @@
 """All execution providers, as described by the files of the catalogue.
 
-Every room may import this module, since it starts nothing; ``targets`` implements running trials. Code queries the
-properties of a provider, not its name; code for a single provider uses its constant below.
+Every package may import this module, since it starts nothing; ``targets`` runs the trials. Code queries the properties
+of a provider, not its name; code for a single provider uses its constant below.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def providers_with(trait: Callable[[Provider], object]) -> tuple[Provider, ...]:
 
 
 def find(name: str) -> Provider:
-    """Return the provider with a name in ONNX Runtime; for an unknown name, one without facts."""
+    """Return the provider with this name in ONNX Runtime; for an unknown name, a provider without properties."""
     return next((p for p in all_providers() if p.name == name), None) or Provider(name=name)
 
 
 def of_target(target: str) -> Provider:
-    """Return the provider of a target; for an unknown target, one without facts."""
+    """Return the provider of a target; for an unknown target, a provider without name and properties."""
     return next((p for p in all_providers() if target and p.target == target), None) or Provider(name="")
 
 
@@ -72,7 +72,10 @@ def target_names(trait: Callable[[Provider], object]) -> tuple[str, ...]:
 
 
 def of_profile(name: str) -> Provider:
-    """Return the provider with a target that has this name in profiles; for an unknown name, one without facts."""
+    """Return the provider, among those with a target, that has this name in profiles.
+
+    For an unknown name, the result is a provider without properties.
+    """
     runs = providers_with(lambda p: p.target and name in p.profiled_as)
     return next((p for p in runs if p.name == name), runs[0] if runs else Provider(name=name))
 

@@ -21,7 +21,7 @@ class Calls(Protocol):
     """Calls to one process on a host; each raises HostLost if the host does not answer."""
 
     def write(self, data: bytes) -> bool:
-        """Write to the process's stdin; return whether it was open."""
+        """Write to the process's stdin; return whether stdin was still open."""
         ...
 
     def close(self) -> None:
@@ -29,7 +29,7 @@ class Calls(Protocol):
         ...
 
     def read(self, wait_s: float) -> tuple[bytes, bytes, int | None]:
-        """Return new bytes of stdout and stderr, and the exit code once both have ended."""
+        """Return the new bytes of stdout, those of stderr, and the exit code; None as long as a stream is open."""
         ...
 
     def kill(self) -> None:
@@ -72,7 +72,7 @@ class ClusterProcess:
         log: File that receives its stderr; None for a pipe.
 
     Attributes:
-        pid: 0, since it has no number on this machine.
+        pid: 0, since the process has no ID on this machine.
     """
 
     def __init__(self, calls: Calls, log: IO[bytes] | None) -> None:
@@ -106,7 +106,7 @@ class ClusterProcess:
             self._calls.kill()
 
     def _receive(self, output: int, errors: int) -> None:
-        """Pass the process's output to the pipes until it ends."""
+        """Copy stdout and stderr of the process to the file descriptors ``output`` and ``errors`` until it ends."""
         code: int | None = None
         writers: list[Callable[[bytes], None]] = [_Writer(output), _Writer(errors)]
         try:
@@ -138,6 +138,6 @@ class _Writer:
 
 
 def _pipe() -> tuple[IO[bytes], int]:
-    """Return the reading end of a new pipe as a file, and the number of its writing end."""
+    """Return the reading end of a new pipe as a file, and the file descriptor of its writing end."""
     reading, writing = os.pipe()
     return os.fdopen(reading, "rb"), writing

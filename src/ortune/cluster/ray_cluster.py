@@ -21,12 +21,12 @@ RESOURCE = "ortune"
 """Resource of a node that makes it a host: ``ray start --resources '{"ortune": 1}'``."""
 _CONNECT_S = 5.0
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""Start of an HTTP/2 connection, which gRPC and so Ray use, with an empty settings frame."""
+"""Start of an HTTP/2 connection with an empty settings frame; Ray uses gRPC, which uses HTTP/2."""
 _SETTINGS, _SETTINGS_BYTES = b"\x04", 9
-"""Type of the frame that the server answers with, and number of its first bytes."""
+"""Type of the first frame in a server's response, and number of bytes to read of the frame."""
 _PART_BYTES = 64 << 20
 _HELD_SHARE = 0.5
-"""Share of the object store that models may use; the rest is for Ray."""
+"""Fraction of the object store that models may use; the remainder is for Ray."""
 _VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_gcs_server_request_timeout_seconds": "10",
@@ -99,7 +99,7 @@ class RayCluster:
 
 
 class Objects:
-    """Files in the object store of the cluster, each once, the least recently used ones released first.
+    """Files in the object store of the cluster: each is stored once, and the least recently used are released first.
 
     Args:
         ray: The module.
@@ -189,9 +189,9 @@ def joined(address: str) -> Iterator[RayCluster]:
 
 @contextlib.contextmanager
 def off_stdout(end: Callable[[], object]) -> Iterator[None]:
-    """Send what is printed to stderr during a ``with`` block, and call a function at its end, without its output.
+    """Redirect stdout to stderr during a ``with`` block, then call ``end`` and discard what it prints.
 
-    Ray prints the log of a lost node on stdout, some of it at its end, where it would damage a document.
+    Ray prints the log of a lost node on stdout, part of it during shutdown, which would damage a document on stdout.
 
     Args:
         end: The function.

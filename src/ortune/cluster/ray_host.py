@@ -24,7 +24,7 @@ ENVIRONMENT_S = 900.0
 KEEP_S = 1800.0
 """Seconds that the transfer of a file may take."""
 STREAM_BYTES = 16 << 20
-"""Maximum bytes of a stream in one answer; a host buffers less."""
+"""Maximum bytes of a stream that one call returns; a host buffers less."""
 CALLERS = 64
 """Maximum number of concurrent calls at a host: one per stream of each process of a block."""
 _VARIABLES = {"ORT_DISABLE_TELEMETRY": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -57,7 +57,7 @@ class RayHost:
         )
 
     def niceness(self) -> int:
-        """Return the niceness of the processes there, once the host is free.
+        """Return the niceness of the processes on the host, after waiting until the host is free.
 
         Raises:
             HostLost: The host was not free in time, or does not answer.
@@ -71,7 +71,7 @@ class RayHost:
         return ClusterProcess(_Calls(self, number), log)
 
     def keep(self, content: Path, digest: str, size_bytes: int) -> None:
-        """Put a file into the host's cache, if it is missing."""
+        """Copy the file ``content`` into the host's cache, unless the cache has a file with this digest."""
         if digest in self._has:
             return
         if not self.call(bool, self.actor.has, digest):
@@ -80,13 +80,13 @@ class RayHost:
         self._has.add(digest)
 
     def locked(self, what: str, budget_s: float | None) -> str:
-        """Try to acquire the host's measuring lock; return "", or a description of its holder."""
+        """Try to acquire the host's measuring lock; return "" on success, otherwise a description of its holder."""
         acquired, held, now_s = self.call(tuple[bool, bytes, float], self.actor.lock, what, budget_s)
         return "" if acquired else holder_words(held, now_s)
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:
-        """Release the lock at the end, and measure the host's speed before and after."""
+        """Measure the host's speed before and after a ``with`` block, and release the lock at its end."""
         try:
             self.speeds_ns.append(self.call(int, self.actor.gauge))
             yield
@@ -116,10 +116,10 @@ class RayHost:
             self._ray.kill(self.actor)
 
     def call(self, kind: type[T], method: Any, *arguments: Any, limit_s: float = CALL_S) -> T:
-        """Return the answer to a call of a method of ``actor``.
+        """Call a method of ``actor`` and return its result, which must be of type ``kind``.
 
         Raises:
-            HostLost: There was no answer, or an invalid one.
+            HostLost: The call failed, returned nothing within ``limit_s``, or returned an invalid result.
         """
         if self._lost:
             raise HostLost(self._lost, where=self.python)

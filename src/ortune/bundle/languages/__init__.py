@@ -22,5 +22,5 @@ def languages() -> list[Language]:
 
 
 def emit_all(info: BundleInfo, custom_ops: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the files of all languages, by name."""
+    """Return the loading code of every language, as a mapping from file name to text."""
     return {language.file: language.emit(info, custom_ops) for language in languages()}

@@ -18,4 +18,4 @@ INSTEAD = {
     "provider_option": "the {} binding has no such option; load.py can",
     "plugin_option": "set for a plug-in only; for a built-in provider the {} binding has no such option",
 }
-"""Sentences by what a binding lacks; ``{}`` is the language."""
+"""Alternatives, keyed by the feature that a binding lacks; ``{}`` is replaced by the name of the language."""

@@ -15,9 +15,9 @@ def utf8(text: str) -> str:
 
 
 def file_bytes(text: str) -> str:
-    """Return the bytes of a file name, one character for each.
+    """Return the bytes of a file name, one character per byte.
 
-    A name that is not UTF-8 has lone surrogates for its bytes. Other surrogates become "?".
+    In a name that is not UTF-8, Python represents undecodable bytes by lone surrogates. Other surrogates become "?".
     """
     lone = [sign for sign in text if "\ud800" <= sign <= "\udfff"]
     if all("\udc80" <= sign <= "\udcff" for sign in lone):
@@ -42,8 +42,8 @@ class Quote:
 
     Attributes:
         units: Splits text into the language's characters.
-        other: Format of the code of a unit outside of printable ASCII.
-        special: Units with their own spelling.
+        other: Format of the escape for a unit outside of printable ASCII, from its code.
+        special: Escapes of the units that have a special one.
     """
 
     units: Callable[[str], str]

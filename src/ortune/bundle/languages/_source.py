@@ -40,21 +40,21 @@ from ortune.catalogue.providers import CPU, all_providers, find
 from ortune.records import Applied, BundleInfo, Value
 
 MACHINES = {"AMD64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "ARM64": "aarch64"}
-"""One name per architecture, for the names that systems use."""
+"""Canonical names of architectures, keyed by the other names that operating systems use."""
 
 _ROWS = ROWS_PER_RUN.key
 
 
 def spelled(binding: Callable[[Bindings], str]) -> dict[str, str]:
-    """Return a binding's names of the providers that it supports in one way."""
+    """Map each provider to the name that a field of ``Bindings`` contains for it; providers without one are omitted."""
     return {p.name: own for p in all_providers() if (own := binding(p.bindings))}
 
 
 BY_NAME = spelled(lambda b: b.by_name)
-"""Providers that ONNX Runtime's C API appends by name; releases before 1.22 have only the short names."""
+"""Names by which ONNX Runtime's C API appends providers; releases before 1.22 have only these short names."""
 
 OPTIONS_CLASS = spelled(lambda b: b.options_class)
-"""Providers with their own options class."""
+"""Names in options classes, for the providers that have an options class."""
 
 LEVELS = ("ORT_DISABLE_ALL", "ORT_ENABLE_BASIC", "ORT_ENABLE_EXTENDED", "ORT_ENABLE_LAYOUT", "ORT_ENABLE_ALL")
 MODES = ("ORT_SEQUENTIAL", "ORT_PARALLEL")
@@ -64,7 +64,7 @@ DEVICE = "device_type"
 
 
 class EmittedProvider(NamedTuple):
-    """An execution provider with its options, and the binding's way and name to append it."""
+    """An execution provider with its options, and the binding's method and name for appending it."""
 
     name: str
     options: Mapping[str, str]
@@ -74,32 +74,36 @@ class EmittedProvider(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """The spelling of a plan in one language, and what it does not support; ``{}`` marks values.
+    """The spelling of a plan in one language, and the features that its binding lacks; ``{}`` marks values.
 
     Attributes:
         file: Name of the emitted file, and of its template.
         quote: Writes a text as a literal.
-        count: Expression for the threads to start, by the measured number. text: Expression that converts a number to
-            text.
-        when: Format of a condition with a statement.
+        count: Expression for the number of threads to start, from the measured number.
+        text: Expression that converts a number to text.
+        when: Format of a conditional statement, from its condition and the statement.
         tuned, enough, allocator: Conditions "this is the tuned model", "this is the tuned CPU, with at least as many
             CPUs" and "the plan's allocator is loaded".
-        options: Session options by ONNX Runtime's Python name; a pair has the statements for off and on.
+        options: Statements for session options, keyed by ONNX Runtime's Python name; a pair has the statements for off
+            and on.
         any_option: Statement for every other session option, with its ``key``.
-        stored: Expression for the folder of compiled models: the caller's, or else the given one.
-        within: Expression for a JSON text with this folder: the text before it, the folder, and the text after it.
+        stored: Expression for the folder of compiled models: the caller's, or else the plan's.
+        within: Expression for a JSON text that contains this folder, from the text before it, the folder, and the text
+            after it.
         words: The language's names of ONNX Runtime's levels and modes.
-        config, run_config, custom_ops, variable: Statements for one entry, library or variable.
+        config, run_config, custom_ops, variable: Statement for one entry of the session or run configuration, for one
+            library, or for one environment variable.
         local_pool: Statement on a session's options that selects the global thread pool.
         end: Terminator of a statement.
-        providers: Ways to append a provider, each with its providers and the binding's names.
-        takes: Options of a provider that the binding supports, if not all.
-        lacks: What the binding does not support: channels, "affinities", "custom_ops" and huge pages.
+        providers: For each method of appending a provider, a mapping from the providers that it supports to the
+            binding's names.
+        takes: Options that the binding supports, by provider; a provider that is missing supports all.
+        lacks: Features that the binding does not support: channels, "affinities", "custom_ops" and huge pages.
         plugs: Whether the code can register a plug-in's library that the caller names.
         binds: Whether the code can call a session through I/O binding.
         splits: Whether the code can split a batch into calls with few rows.
         keeps_buffers: Whether the code can keep inputs and outputs on the device, as needed to replay a captured graph.
-        instead: Alternatives for what it lacks, if they differ from ``INSTEAD``.
+        instead: Alternatives to the lacking features, if they differ from ``INSTEAD``.
         default: Name of the template for a plan that needs only the model; "" for the usual one.
         more: Further variables of the template.
     """
@@ -137,7 +141,7 @@ class Language:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def emit(self, info: BundleInfo, custom_ops: Sequence[str]) -> str:
-        """Return the text of the file."""
+        """Return the text of the language's file for a bundle."""
         name = self.default if self.default and is_default(info, custom_ops) else self.file
         return templates().get_template(f"{name}.j2").render(self._places(info, custom_ops), **self.more)
 
@@ -235,7 +239,7 @@ class Language:
         return statements
 
     def statement(self, setting: Applied) -> str:
-        """Return one setting as a statement on ``options``; "" if it is not one."""
+        """Return one setting as a statement on ``options``; "" if the setting needs no such statement."""
         line = ""
         if setting.channel == "session_option" and self._has(setting):
             option = self.options.get(setting.key, self.any_option)
@@ -267,7 +271,7 @@ class Language:
         return form.format(self.quote(setting.key), self.text_of(setting.value)) + self.end
 
     def _drops(self, setting: Applied) -> bool:
-        """Return whether a setting replays a graph but the code keeps no device buffers for it."""
+        """Return whether a setting is dropped: it replays a captured graph, but the code keeps no device buffers."""
         return is_capture(setting) and not self.keeps_buffers
 
     def _has(self, setting: Applied) -> bool:
@@ -279,7 +283,7 @@ class Language:
     # --- providers and notes ---------------------------------------------------------------------------
 
     def _way(self, name: str) -> tuple[str, str] | None:
-        """Return the binding's way and name to append a provider; None if it is not supported."""
+        """Return the binding's method and name for appending a provider; None if the provider is not supported."""
         return next(((way, own[name]) for way, own in self.providers.items() if name in own), None)
 
     def _appended(self, info: BundleInfo) -> list[EmittedProvider]:
@@ -334,7 +338,7 @@ class Language:
         return notes
 
     def _needs(self, name: str, info: BundleInfo) -> str:
-        """Return what the provider needs, as measured: a plug-in, or a build with the provider."""
+        """Return a clause on the package with the provider, as measured: a plug-in, or a build of ONNX Runtime."""
         version = f"ONNX Runtime {info.ort_version}"
         wheel = find(name).plugin
         plugin = next((one for one in info.requirements if wheel and one.startswith(f"{wheel}==")), "")
@@ -371,13 +375,13 @@ def _pairs(options: Sequence[tuple[str, str]], form: str) -> str:
 
 
 def _device(provider: EmittedProvider) -> str:
-    """Return the kind of device for a plug-in; "" for the first that is not a CPU, as in ``worker/plugins.py``."""
+    """Return the kind of device that a plug-in uses; "" for the first non-CPU device, as in ``worker/plugins.py``."""
     usual = "" if find(provider.name).hardware else CPU.hardware
     return (provider.options.get(DEVICE) or usual).upper()
 
 
 def claim(info: BundleInfo) -> str:
-    """Return the claim about the settings, which is no more than the bundle proves."""
+    """Return a clause about the settings that claims no more than the bundle proves."""
     if info.proof is not None and (info.proof.verdict, info.proof.phase) == ("faster", "confirm"):
         return "with the settings that were confirmed to be better than the default"
     if not info.plan.settings and not info.plan.rewrites:

@@ -9,7 +9,10 @@ from ortune.bundle.languages._source import BY_NAME, LEVELS, MODES, OPTIONS_CLAS
 
 
 def cpu_sets(text: str | None) -> list[list[int]]:
-    """Return the CPUs of each thread, from 0; ONNX Runtime's "1,2;3-4" counts from 1. Empty if the text is invalid."""
+    """Parse ONNX Runtime's thread affinities, such as "1,2;3-4", into the CPUs of each thread; [] if invalid.
+
+    The text counts CPUs from 1, the result from 0.
+    """
     if not re.fullmatch(r"\d+(-\d+)?([,;]\d+(-\d+)?)*", text or "", flags=re.ASCII):
         return []
     return [[cpu for part in one.split(",") for cpu in _span(part)] for one in (text or "").split(";")]

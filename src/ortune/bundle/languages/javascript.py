@@ -23,7 +23,7 @@ WORDS = {
 
 
 def grouped(entries: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Group config entries by the first part of their keys, as onnxruntime-node takes them."""
+    """Group config entries by the first part of their keys, as onnxruntime-node expects them."""
     groups: dict[str, list[str]] = {}
     for key, value in entries:
         group, _, rest = key.partition(".")
@@ -68,7 +68,7 @@ def node_lines(plan: Plan, model: str = "model.onnx") -> str:
     """Return the plan as the lines of code to use where the model is loaded today.
 
     Args:
-        plan: Thread counts may be numbers or ``min(n, cpus)``; they become the numbers of this machine.
+        plan: The plan. Its thread counts may be numbers or ``min(n, cpus)``; they become the numbers for this machine.
         model: Path of the model as the user writes it.
     """
     applied = measured(resolve(plan))

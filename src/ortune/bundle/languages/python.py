@@ -34,7 +34,7 @@ def as_session_takes(specs: Iterable[tuple[str, Mapping[str, str]]]) -> list[obj
 
 @cache
 def source(room: str, module: str) -> str:
-    """Return the source of a module without ortune imports, after its docstring and imports."""
+    """Return the source of a module that imports nothing from ortune, without its docstring and imports."""
     text = files("ortune").joinpath(room, module).read_text(encoding="utf-8")
     imports = [n for n in ast.parse(text).body if isinstance(n, ast.Import | ast.ImportFrom)]
     return "\n".join(text.splitlines()[imports[-1].end_lineno :]).strip("\n") + "\n"

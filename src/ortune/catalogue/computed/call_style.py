@@ -4,7 +4,7 @@ from ortune.catalogue import providers
 from ortune.catalogue.knob import OFTEN, SELDOM, Computed
 
 TINY = 40
-"""Maximum number of nodes with which a run may cost less than calling it."""
+"""Maximum number of nodes of a model whose runs may take less time than the overhead of calling them."""
 
 _WITH_MEMORY = tuple(p.name for p in providers.providers_with(lambda p: p.memory))
 

@@ -18,7 +18,7 @@ class Optimizer:
     """Optimizers that are disabled together.
 
     Attributes:
-        names: Names of the optimizers; disabling only one would leave the change to another.
+        names: Names of the optimizers; if only one of them were disabled, another would make the change.
         older: (version, names): the names before this version, if they differ.
         since: First version that has the optimizers.
         prior: Probability that disabling them helps, 0 to 1.
@@ -131,7 +131,7 @@ level (NchwcTransformer, NhwcTransformer) are not listed, since the level ``exte
 
 
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
-    """Return the optimizers that this version has and that may affect this model, with priors."""
+    """Return the optimizers that this version has and that may affect this model, each with its prior."""
     available = [o for o in OPTIMIZERS if parse_version(ort_version) >= parse_version(o.since)]
     return {o.setting(ort_version): o.prior for o in available if o.present(model)}
 

@@ -16,7 +16,7 @@ IMPORTS = {
     "wasm": "onnxruntime-web/wasm",
     "webgl": "onnxruntime-web/webgl",
 }
-"""Import of a page for each build."""
+"""Module that a page imports, by build."""
 
 _IN_PAGES = providers.providers_with(lambda p: p.web_builds)
 COMPUTED: Computed = {
@@ -32,7 +32,7 @@ def default_of(provider: str) -> str:
 
 
 def build_of(settings: Mapping[str, Value], provider: str) -> str:
-    """Return the build that runs a provider, by the settings or else the default; "" outside of pages."""
+    """Return the build that runs a provider, as set or else the provider's default; "" outside of pages."""
     return str(settings.get("web_build") or default_of(provider))
 
 
@@ -43,7 +43,7 @@ def build_of_file(name: str) -> str:
 
 
 def why_no_effect(knob: Knob, build: str) -> str:
-    """Return why a setting has no effect in a build; "" if it has."""
+    """Return a clause on why a setting has no effect in a build; "" if it has an effect."""
     if not knob.builds or build in knob.builds:
         return ""
     return f"{knob.name} does nothing in the {build} build of onnxruntime-web: web_build={' or '.join(knob.builds)}"
