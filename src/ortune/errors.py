@@ -8,9 +8,9 @@
     │   └── BusyError           another ortune is measuring and --no-wait was given
     ├── StoreError              the store cannot be written                            (exit 2)
     ├── targets.tool.ToolFailed ONNX Runtime could not make a rewritten model          (exit 2)
-    ├── MeasurementError        the controls failed, or every trial did                (exit 3)
-    │   └── elsewhere.HostLost  a host of a cluster no longer answers
-    └── Interrupted             stopped before there was anything to tell              (exit 130)
+    ├── MeasurementError        the controls failed, or every trial failed             (exit 3)
+    │   └── assigned_host.HostLost  a host of a cluster no longer answers
+    └── Interrupted             stopped before there was any result                    (exit 130)
 
 A failed trial is not an exception: it is the record ``Failed``.
 """
@@ -94,14 +94,14 @@ class StoreError(OrtuneError):
 
 
 class MeasurementError(OrtuneError):
-    """Nothing can be claimed: the controls failed, or every trial did."""
+    """Nothing can be claimed: the controls failed, or every trial failed."""
 
     exit_code = 3
     default_code = "measurement"
 
 
 class Interrupted(OrtuneError):
-    """Stopped by the user or the system before there was anything to tell."""
+    """Stopped by the user or the system before there was any result."""
 
     exit_code = 130
     default_code = "interrupted"

@@ -34,9 +34,11 @@ def write(
     The permissions of a replaced file are kept.
 
     Args:
-        path: Path of the file; an existing file is replaced, and a link itself instead of its target.
+        path: Path of the file; an existing file is replaced. If the path is a link, the link is replaced, not its
+            target.
         content: Text (UTF-8), bytes, or a function that writes to the open file.
-        typed: Whether the user typed this path: the target of a link is then written, and so is a device.
+        typed: Whether the user typed this path. If so, the target of a link is written instead, and a device is written
+            to.
         private: Whether only the user may read it.
 
     Raises:
@@ -92,7 +94,7 @@ def require_writable(path: Path, option: str, *, for_model: bool = False) -> Non
     Args:
         path: Path of the file.
         option: Option that selects another file.
-        for_model: A model is written, which may replace another model.
+        for_model: Whether a model is written, which may replace another model.
 
     Raises:
         UsageError: If it is a folder or a model, or cannot be written.
@@ -175,7 +177,7 @@ def private_folder(path: Path, *, own: bool) -> None:
 
     Args:
         path: The folder.
-        own: Whether the folder is ortune's own: an existing one is then closed to others too.
+        own: Whether the folder is ortune's own. If so, other users lose access even if the folder already exists.
 
     Raises:
         OSError: If it cannot be created.

@@ -48,7 +48,7 @@ class ShortSignature(inspect.Signature):
         return f"({', '.join([*shown, '**options'])}) -> {self.return_annotation}"
 
     def format(self, *, max_width: int | None = None) -> str:
-        """Return the same text, which ``help()`` prints from Python 3.13 on."""
+        """Return the same text as ``str()``; ``help()`` calls this method from Python 3.13 on."""
         return str(self)
 
 
@@ -89,7 +89,7 @@ def documentation(about: str, raises: str, options: type, example: str) -> str:
 
     Args:
         about: Purpose of the verb.
-        raises: Return value and errors.
+        raises: Text on the return value and the errors.
         options: The options of the verb.
         example: Example call.
     """
@@ -175,7 +175,7 @@ def _parts(annotation: Any) -> tuple[Any, ...]:
 
 
 def meaning(field: OptionField) -> str:
-    """Return the description of a field, with its default and the format of its value, if it has one."""
+    """Return the description of a field, with its default and, if its value has a format, that format."""
     if field.spelling is None:
         return "Also set by what needs it."
     text = field.spelling.help.removesuffix(".")
@@ -188,7 +188,7 @@ def meaning(field: OptionField) -> str:
 
 
 def as_arguments(text: str, fields: Mapping[str, OptionField]) -> str:
-    """Return a text of the command line with options as function arguments: "--budget 40s" becomes "budget='40s'".
+    """Return a text with command-line options written as function arguments: "--budget 40s" becomes "budget='40s'".
 
     Args:
         text: The text; commands in it are unchanged.
@@ -223,7 +223,7 @@ def _flags(field: OptionField) -> Iterator[str]:
 
 @contextlib.contextmanager
 def naming_arguments(options: type) -> Iterator[None]:
-    """Replace options in error messages by the function's arguments."""
+    """Rewrite errors raised in a ``with`` block: messages name the function's arguments, not command-line options."""
     try:
         yield
     except OrtuneError as error:

@@ -1,7 +1,7 @@
 """Start of processes, for the worker, probes, git and small system tools; no other module starts any.
 
-Each process leads its own group: ortune handles Ctrl-C, stopping and ending reach all of its descendants, and none of
-them outlives ortune.
+Each process leads its own process group: Ctrl-C reaches only ortune, suspending and killing a process include its
+descendants, and no descendant outlives ortune.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ StillRunning = subprocess.TimeoutExpired
 _CHECK_S = 0.1
 """Seconds between two checks whether a process has ended while its output is still open."""
 STARTING_S = 5.0
-"""Maximum wait of a starting interpreter for the disk; a longer sleep was another program, such as a shell."""
+"""Maximum time that a starting interpreter waits for the disk; if the process slept longer, it ran a shell before."""
 
 
 def started_s() -> float:
@@ -58,8 +58,8 @@ def _awake_s() -> float:
 def program(name: str, path: str | None = None) -> str:
     """Return the path of a command, or "" if it is not found.
 
-    Only absolute folders of ``PATH`` are searched: the current folder, which a relative one means and Windows adds
-    itself, may contain other people's files.
+    Only absolute folders of ``PATH`` are searched: a relative folder, or the current folder that Windows adds, may
+    contain other people's files.
 
     Args:
         name: The command.
@@ -75,7 +75,8 @@ class Child:
     """A running process.
 
     Args:
-        command: Program and arguments; the interpreter of an assigned host of a cluster is started there.
+        command: Program and arguments; if the program is the interpreter of an assigned host of a cluster, the process
+            is started on that host.
         environment: Complete environment; None for ortune's own. A host of a cluster uses its own.
         folder: Working directory; None for ortune's own.
         output, log: Files for stdout and stderr; None for a pipe.
@@ -238,7 +239,8 @@ class Foreground:
         """Wait for the end of the command, and call ``tick`` at the intervals in seconds that it returns.
 
         Returns:
-            The exit code, minus the number of the signal that ended it; None if it still runs after the limit.
+            The exit code, or minus the number of the signal that ended the command; None if it still runs after the
+            limit.
         """
         deadline_s = monotonic.now_s() + limit_s
         passed = {

@@ -1,8 +1,8 @@
 """``ortune.load``: a bundle's model with its settings, for programs that have onnxruntime and need nothing else.
 
 Only the standard library, ``ortune.errors``, ``files``, ``printable``, ``bundle.digests``, ``machine`` and ``shared``
-are imported, and onnxruntime when a bundle is loaded. Code that lies in the bundle is not run, and of ``ortune.json``
-only the plan counts: what its settings do follows from ortune's own list of them.
+are imported, and onnxruntime when a bundle is loaded. Code in the bundle is not run. Only the plan of ``ortune.json``
+is used, and ortune's own list of settings defines the effect of the plan's settings.
 """
 
 from __future__ import annotations
@@ -68,10 +68,10 @@ def load(
 ) -> InferenceSession:
     """Create the session of a bundle, configured as it was measured.
 
-    Warns if this is not the CPU that was tuned on, if the process was started without a required variable or
+    Warns if this CPU differs from the CPU of the tuning, if the process was started without a required variable or
     allocator, and about settings of a call, which a session cannot store. A model that is bound to its CPU and ONNX
-    Runtime version is replaced by the original one if either differs. Transparent huge pages are disabled for the
-    whole process if the plan has that setting.
+    Runtime version is replaced by the original one if either differs. Transparent huge pages are disabled for the whole
+    process if the plan has that setting.
 
     Args:
         path: The folder ``NAME.ortune``.
@@ -185,7 +185,7 @@ def _on_the_cpu(
     *,
     fallback: bool,
 ) -> InferenceSession:
-    """Return a CPU session of the original model with ONNX Runtime's defaults; an error unless ``fallback`` is set."""
+    """Return a CPU session of the original model with ONNX Runtime's defaults; raise UsageError if not ``fallback``."""
     if not fallback:
         needed = pip_words(info.get("requirements"))
         install = f"pip install {needed}, or " if needed else ""
@@ -379,7 +379,7 @@ def _process_words(key: str, value: str) -> list[str]:
 
 
 def _cpu_numbers(text: str) -> set[int]:
-    """Return the CPUs of "0,2-3"."""
+    """Parse a list of CPUs such as "0,2-3"."""
     numbers: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -388,6 +388,6 @@ def _cpu_numbers(text: str) -> set[int]:
 
 
 def _here(value: Any, tuned_cpus: int) -> Any:
-    """Return a stored value for this machine: a thread count is limited if it has fewer CPUs."""
+    """Return a stored value for this machine: a thread count is limited if this machine has fewer CPUs."""
     count = thread_cap(value)
     return value if count is None else threads(count, tuned_cpus)

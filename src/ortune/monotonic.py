@@ -1,7 +1,7 @@
-"""The monotonic clock: every deadline, elapsed time and budget of this process is read here, through the module.
+"""The monotonic clock on which every deadline, elapsed time and budget of this process is based.
 
-A simulation replaces the two functions, and thereby the time of the whole package. Child processes have their own
-clocks.
+Callers access the functions through the module: a simulation replaces both, and thereby the time of the package. Child
+processes have their own clocks.
 """
 
 from __future__ import annotations

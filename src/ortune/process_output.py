@@ -1,4 +1,4 @@
-"""Reading the output of a process in a thread, until ``Child.end`` at the latest if another process keeps it open."""
+"""Reading the output of a process in a thread, until its end, or ``Child.end`` if another process keeps it open."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_WORDS_S = 1.0
 
 
 def queue_lines(stream: IO[bytes], lines: queue.Queue[bytes | None], ended: int) -> None:
-    """Queue the lines of a stream until its end; after the end of the process, until nobody takes them."""
+    """Queue the lines of a stream until its end, or until the process has ended and the queue remains full."""
     with stream, os.fdopen(ended, "rb") as end:
         for line in _lines(_chunks(stream, end)):
             if not _queued(lines, line, end):
@@ -30,7 +30,7 @@ def queue_lines(stream: IO[bytes], lines: queue.Queue[bytes | None], ended: int)
 
 
 def _queued(lines: queue.Queue[bytes | None], line: bytes | None, end: IO[bytes]) -> bool:
-    """Wait for room in a queue; return False if there is none after the end of the process."""
+    """Put a line into a queue as soon as there is room; return False if there is none after the end of the process."""
     while True:
         with contextlib.suppress(queue.Full):
             lines.put(line, timeout=LAST_WORDS_S)
@@ -40,7 +40,7 @@ def _queued(lines: queue.Queue[bytes | None], line: bytes | None, end: IO[bytes]
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a stream with their ends; stop at a line that is too long."""
+    """Yield the lines of a stream, including line ends; stop at a line that is too long."""
     line = bytearray()
     for chunk in chunks:
         *whole, left = chunk.split(b"\n")
@@ -58,7 +58,7 @@ def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def keep_end(stream: IO[bytes], text: bytearray, ended: int) -> None:
-    """Keep the last part of a stream in `text`, until the end of the stream or of the process."""
+    """Keep the last ``OUTPUT_BYTES`` of a stream in ``text``, until the end of the stream or of the process."""
     with stream, os.fdopen(ended, "rb") as end:
         for chunk in _chunks(stream, end):
             text += chunk
@@ -66,7 +66,7 @@ def keep_end(stream: IO[bytes], text: bytearray, ended: int) -> None:
 
 
 def _chunks(stream: IO[bytes], end: IO[bytes]) -> Iterator[bytes]:
-    """Yield what arrives in a stream until its end, or until a moment after the end of the process."""
+    """Yield the bytes that arrive in a stream, until its end or shortly after the end of the process."""
     deadline_s = math.inf
     while ready := _ready([stream, end] if deadline_s == math.inf else [stream], deadline_s):
         if end in ready:

@@ -9,7 +9,7 @@ from ortune.records import Applied, Plan
 
 
 def captures(plan: Plan, applied: Iterable[Applied]) -> bool:
-    """Return whether a provider of the plan captures, by a setting, or else by the provider's own options."""
+    """Return whether a provider of the plan captures a graph, as a setting or else the provider's options request."""
     graph = {name: providers.find(name).graph_option for name in plan.provider_names}
     asked = {spec.name: spec.options.get(graph[spec.name], "") for spec in plan.providers}
     asked |= {s.provider: str(s.value) for s in applied if s.key and s.key == graph.get(s.provider)}

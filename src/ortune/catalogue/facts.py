@@ -206,7 +206,7 @@ def _has_float16(model: ir.Model, nodes: Iterable[ir.Node]) -> bool:
 
 
 def _width(graph: ir.Graph) -> tuple[int, float]:
-    """Return the maximum number of heavy operators at one depth, and the ratio of their number to the longest chain."""
+    """Return the maximum number of heavy operators at one depth, and the ratio of all to the longest chain of them."""
     depth: dict[ir.Node, int] = {}
     at: Counter[int] = Counter()
     for node in graph:

@@ -52,7 +52,7 @@ class Applies(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Together(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A setting that is valid only with a second setting, which lists it in ``Knob.together``.
 
-    Both are tried together. A program that lacks the second setting omits both.
+    Both are tried together. This setting is omitted if a program lacks the second one.
 
     Attributes:
         setting: ``knob=value``.
@@ -209,7 +209,7 @@ class Knob(Record, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return provider in self.only.get(text, (provider,))
 
     def values(self, facts: ModelFacts, ort_version: str) -> Mapping[str, float]:
-        """Return the values to try on a model, with unfilled placeholders, each with its prior by the model only."""
+        """Return the values to try on a model, each with its prior for the model; placeholders are not filled in."""
         if self.worth is not None:
             return self.worth(facts, ort_version)
         return dict.fromkeys(self.tries, self.prior) if self.applies.holds(facts) else {}

@@ -96,7 +96,7 @@ class RayHost:
                 self.call(type(None), self.actor.unlock)
 
     def take_speed_ns(self) -> int:
-        """Return the shortest duration of the fixed computation since the last call; 0 without any."""
+        """Return the shortest duration of the fixed computation since the last call of this method; 0 if none ran."""
         shortest = min(self.speeds_ns, default=0)
         self.speeds_ns.clear()
         return shortest

@@ -1,6 +1,7 @@
 """Operating system specifics: the machine, its sensors, control groups, and preloading.
 
-Linux is read in full. Elsewhere psutil's values are used, and the rest is None or empty, never guessed.
+On Linux, all values are read. On other systems psutil provides some values, and all others are None or empty, never
+guessed.
 """
 
 from __future__ import annotations

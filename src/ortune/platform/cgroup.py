@@ -196,7 +196,7 @@ def _levels(
 
 
 def _inside(path: str, mount_root: str) -> str:
-    """Return the group's path below the mount point, or "" if it is not below it.
+    """Return the group's path below the mount point, or "" if the group is elsewhere.
 
     A bind mount may show only part of the hierarchy, and a process outside its cgroup namespace has ``..`` in its path.
     The mount point is then the nearest known group.

@@ -14,7 +14,7 @@ FEATURES = frozenset({
     "avx2", "fma", "avx512f", "avx512_vnni", "avx_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_int8", "amx_bf16", "asimddp", "i8mm", "bf16", "sve",
 })  # fmt: skip
-"""Instruction sets that affect ONNX Runtime's choice of CPU kernels, by their kernel names."""
+"""Instruction sets that affect ONNX Runtime's choice of CPU kernels, by their names in Linux."""
 
 # Favoured-core boost makes equal cores differ by a few percent; different kinds of cores differ by more.
 _MIXED_CLOCK_RATIO = 0.85
@@ -60,7 +60,7 @@ class Processor:
         model: Model name.
         cores: Number of physical cores, at least 1.
         logical: Number of online hardware threads, at least 1.
-        features: Those of ``FEATURES`` that every CPU supports, sorted.
+        features: Instruction sets in ``FEATURES`` that every CPU supports, sorted.
     """
 
     model: str
@@ -122,7 +122,7 @@ def governor(cpus: Iterable[int], root: Path = Path("/")) -> str:
 
 
 def _cpuinfo(root: Path) -> list[dict[str, str]]:
-    """Return one mapping per ``processor`` block; other lines (Arm's trailer) form a separate block."""
+    """Return one mapping per ``processor`` block of cpuinfo; other lines (Arm's trailer) form a separate block."""
     blocks: list[dict[str, str]] = []
     for chunk in re.split(r"\n\s*\n", read_text(root / "proc/cpuinfo") or ""):
         pairs = (line.partition(":") for line in chunk.splitlines())
@@ -175,7 +175,8 @@ def _kinds(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the fast and the slower CPUs; both are empty if all are alike.
 
-    Intel's hybrid processors list them, Arm's have a capacity; otherwise the highest clock rate decides.
+    Linux lists both kinds for Intel's hybrid processors, and a capacity of each CPU for Arm. Otherwise, the highest
+    clock rate decides.
     """
     devices = root / "sys/devices"
     fast = cpu_list(read_text(devices / "cpu_core/cpus") or "")

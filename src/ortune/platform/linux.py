@@ -1,6 +1,6 @@
 """The machine on Linux, from /proc, /sys and the control groups.
 
-Every function takes the root of the file tree, to read trees of other machines too.
+Every function has the root of the file tree as an argument, to read trees of other machines too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ortune.records import Host
 
 
 def host(root: Path = Path("/")) -> Host:
-    """Return this machine, as far as this process may use it."""
+    """Return the description of this machine, limited to the part that this process may use."""
     cpu = processor(root)
     groups = cgroup.find_groups(root)
     return make_host(

@@ -1,4 +1,4 @@
-"""A machine without /proc (macOS, Windows), from psutil's values; the rest is unknown."""
+"""A machine without /proc (macOS, Windows), from psutil's values; all other values are unknown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.records import Host
 
 
 def host() -> Host:
-    """Return this machine; quotas, instruction sets and GPUs are unknown on this system."""
+    """Return the description of this machine; quotas, instruction sets and GPUs are unknown on this system."""
     logical = psutil.cpu_count(logical=True) or os.cpu_count() or 1
     try:
         affinity = len(psutil.Process().cpu_affinity() or ()) or logical

@@ -22,7 +22,7 @@ class Pod:
     only whole CPUs and never throttles, and memory by ortune's own watcher.
 
     Raises:
-        UsageError: If CPUs are to be limited on a system without either (macOS, Windows).
+        UsageError: If CPUs are to be limited on a system without control groups and affinity (macOS, Windows).
     """
 
     def __init__(self, size: PodSize, root: Path = Path("/")) -> None:

@@ -23,7 +23,7 @@ CPUS_READ = tuple(range(4))
 _ZONES_READ = 16
 _CPUINFO_HEAD_BYTES = 8192
 _WORK = (0, 1, 2, 5, 6)
-"""Columns of ``/proc/stat`` for work: user, nice, system and interrupts, without idle and waiting for disks."""
+"""Columns of ``/proc/stat`` that count work: user, nice, system and interrupts, but not idle time or disk waits."""
 _STEAL = 7
 
 
@@ -36,7 +36,7 @@ class SensorSnapshot:
         psi_cpu_some_us: Time with some task waiting for a CPU, since boot, microseconds.
         busy_us: CPU time of all programs since boot, microseconds, in steps of clock ticks.
         own_us: CPU time of this process and its descendants, microseconds; None if unknown.
-        steal_ticks: Time that the hypervisor gave to others since boot, clock ticks.
+        steal_ticks: Time that the hypervisor gave to other virtual machines since boot, clock ticks.
         throttling: Quota counters of each control group of this process.
         cpu_mhz: Mean clock rate of a few CPUs that this process may use.
         governor: Clock governor; "" if unknown.
@@ -138,7 +138,10 @@ def _difference(before: int | None, after: int | None) -> int | None:
 def _most_throttled(
     before: tuple[cgroup.Throttling, ...], after: tuple[cgroup.Throttling, ...]
 ) -> cgroup.Throttling | None:
-    """Return the difference of the group that lost most time to its quota, since nested groups repeat stops."""
+    """Return the increase of the counters of the group that lost most time to its quota.
+
+    Nested groups count the same stop repeatedly, so counters are not added up.
+    """
     earlier = {level.group: level for level in before}
     deltas = [
         cgroup.Throttling(

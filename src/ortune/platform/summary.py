@@ -1,4 +1,4 @@
-"""Reduction of every system's description of the machine to a ``Host``."""
+"""Creation of the ``Host`` record from values that were read on any system."""
 
 from __future__ import annotations
 

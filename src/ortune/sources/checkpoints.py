@@ -1,7 +1,7 @@
-"""Which operators of a SavedModel read or write checkpoints, and whether anything but the saver runs them.
+"""The check that only the saver of a SavedModel runs operators that read or write checkpoints.
 
-TensorFlow's saver has a function each that saves and restores the variables, with the names of files as arguments. An
-operator of theirs that a signature or an initializer runs may name any file.
+TensorFlow's saver has one function that saves the variables and one that restores them, with file names as arguments.
+If a signature or an initializer ran one of their operators, it could name any file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OF_SAVERS = _WRITE | {"Restore", "RestoreSlice", "RestoreV2", "ShardedFilename",
 
 
 def misplaced(meta: Any) -> str:
-    """Return an operator that something besides the saver runs; "" if there is none.
+    """Return a checkpoint operator that something other than the saver runs; "" if there is none.
 
     Args:
         meta: A meta graph, as TensorFlow's protocol buffers have it.
@@ -32,13 +32,13 @@ def misplaced(meta: Any) -> str:
 
 
 def _first(nodes: Sequence[Any], functions: Mapping[str, Sequence[Any]], operators: frozenset[str]) -> str:
-    """Return the first of these operators, in these nodes or in any function that they call."""
+    """Return the first of ``operators`` in these nodes and in all functions that they call; "" if there is none."""
     reached = [*nodes, *_nodes_of((name for node in nodes for name in _called(node)), functions)]
     return next((node.op for node in reached if node.op in operators), "")
 
 
 def _nodes_of(names: Iterable[str], functions: Mapping[str, Sequence[Any]]) -> list[Any]:
-    """Return the nodes of functions, and of all that these call."""
+    """Return the nodes of the named functions, and of all functions that these call."""
     seen, waiting, found = set[str](), list(names), list[Any]()
     while waiting:
         name = waiting.pop()
@@ -51,13 +51,13 @@ def _nodes_of(names: Iterable[str], functions: Mapping[str, Sequence[Any]]) -> l
 
 
 def _called(node: Any) -> list[str]:
-    """Return the functions that a node may call."""
+    """Return the names of the functions that a node may call."""
     values = node.attr.values()
     return [node.op, *(v.func.name for v in values), *(f.name for v in values for f in v.list.func)]
 
 
 def _above(graph: Mapping[str, Any], names: Iterable[str]) -> list[Any]:
-    """Return the nodes of the main graph by these names, and all that run before them."""
+    """Return the nodes of the main graph with these names, and all nodes on whose outputs they depend."""
     seen, waiting, found = set[str](), list(names), list[Any]()
     while waiting:
         name = waiting.pop().lstrip("^").partition(":")[0]

@@ -19,4 +19,7 @@ def advice(error: BaseException) -> str:
 
 
 _DENIED = ("Permission denied", "Operation not permitted", "PERMISSION_DENIED", "Invalid cross-device link")
-"""The last: before Linux 5.19, a confined process moves no file from one folder to another."""
+"""Texts of errors that confinement causes.
+
+The last is due to Linux before 5.19, in which a confined process cannot move files between folders.
+"""

@@ -32,7 +32,7 @@ _TENSORS = re.compile(
 _CONFIGS = re.compile(r"data/(weights/model_weights|constants/model_constants)_config\.json", re.ASCII)
 _PROGRAMS = ("models/model.json", "serialized_exported_program.json")
 _LEFT_OUT = re.compile(r"extra(_files)?/.*", re.ASCII)
-"""Texts next to the program, which are not read."""
+"""Texts next to the program, which are not copied."""
 _OLD = ("serialized_exported_program.json", "version")
 """Entries of the format before PyTorch 2.8, which has no folder."""
 
@@ -42,11 +42,11 @@ def write_checked(path: str, target: str) -> None:
 
     Args:
         path: The file.
-        target: The new one.
+        target: Path of the new file.
 
     Raises:
-        SourceRefused: It contains something else; the message names it.
-        OSError, ValueError, zipfile.BadZipFile: It is not such an archive.
+        SourceRefused: The archive contains something that is not allowed; the message names it.
+        OSError, ValueError, zipfile.BadZipFile: The file is not such an archive.
     """
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
         entries = stored_entries(source, os.path.getsize(path), _SAVER)

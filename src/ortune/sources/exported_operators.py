@@ -1,7 +1,7 @@
 """Operators that a ``.pt2`` file may call: they compute tensors from tensors and numbers, without other access.
 
-Of PyTorch's own operators (``aten``), those are listed that return tensors, or sizes and truth values of tensors,
-forwards, on the CPU. None interprets a text argument (a mode, an equation) as a file name. Each includes all its
+The list contains PyTorch's own operators (``aten``) that run forward on the CPU and return tensors, or sizes and truth
+values of tensors. None interprets a text argument (a mode, an equation) as a file name. Each includes all its
 overloads, and its in-place version.
 """
 

@@ -20,7 +20,7 @@ from .stored_archive import objects
 
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)?", re.ASCII)
 _PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
-"""Letters, digits and signs that neither end a text nor call anything, wherever they are inserted."""
+"""Letters, digits and signs that, wherever they are inserted, neither end a string literal nor call anything."""
 _IDENTIFIERS = ("name", "forward_arg_names")
 _TREES = ("in_spec", "out_spec")
 _FACTORIES = frozenset({"bool", "dict", "float", "int", "list", "set", "str", "tuple"})
@@ -39,12 +39,15 @@ _CLASS = re.compile(
     r"|IsNonOverlappingAndDenseIndicator|OpaqueUnaryFn_\w+",
     re.ASCII,
 )
-"""Functions of sizes, of sympy and of PyTorch."""
+"""Names of sympy's and PyTorch's functions of sizes."""
 _POWERS = ("Pow", "PowByNatural", "FloatPow", "LShift")
 _LARGEST_EXPONENT, _MOST_POWERS, _LARGEST_BASE = 64, 3, 1 << 63
-"""Limits of powers in one size: sympy computes a power of numbers, whatever its length."""
+"""Limits of the powers in one size, since sympy computes a power of numbers however many digits the result has."""
 _EXACT = ("Rational", "Add", "Mul", "Max", "Min", "Mod", "FloorDiv", "CleanDiv")
-"""Classes in exponents. Of exact numbers they compute none with more digits than the product of all has."""
+"""Classes that are allowed in exponents.
+
+From exact numbers, they compute no number with more digits than the product of all the numbers.
+"""
 _LONGEST = 200
 _INSTEAD = "name the function that creates the model: module:function"
 
@@ -53,7 +56,7 @@ def plain(whole: Any) -> Any:
     """Return a program, or the list of its weights, without the node metadata and guards that torch does not need.
 
     Raises:
-        SourceRefused: A part of it would run code or access files when loaded or called; the message names it.
+        SourceRefused: A part of the program would run code or access files when loaded or called; the message names it.
     """
     for part in objects(whole):
         if "guards_code" in part:
@@ -110,7 +113,7 @@ def _require_no_import(part: dict[str, Any]) -> None:
 
 
 def _number(size: Any) -> int | None:
-    """Return a size that is a number; None for a symbol."""
+    """Return the number that a size consists of; None for a symbol."""
     number = size.get("as_int") if isinstance(size, dict) else None
     return number if isinstance(number, int) else None
 
@@ -169,7 +172,7 @@ def _power(node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _is_small(base: ast.expr, exponent: ast.expr) -> bool:
-    """Return whether the numbers of a base are small, and the product of all exponents on them."""
+    """Return whether all numbers in a base are small, and also the product of all exponents that apply to them."""
     nodes = list(ast.walk(base))
     numbers = [node.value for node in nodes if isinstance(node, ast.Constant)]
     if any(isinstance(number, int) and number > _LARGEST_BASE for number in numbers):
@@ -179,7 +182,7 @@ def _is_small(base: ast.expr, exponent: ast.expr) -> bool:
 
 
 def _height(exponent: ast.expr) -> float:
-    """Return a limit of numerator plus denominator of an exponent; infinity if it is more than exact arithmetic.
+    """Return an upper bound of an exponent's numerator plus denominator; infinity unless it is exact arithmetic.
 
     The sum, difference, product or quotient of two fractions has at most the product of their heights. A symbol has the
     height of 1, because it may be cancelled.
@@ -204,7 +207,10 @@ def _height(exponent: ast.expr) -> float:
 
 
 def _is_literal(call: ast.Call) -> bool:
-    """Return whether a call is an Integer of a number; of a small fraction it could be a large number."""
+    """Return whether a call is Integer with a literal number.
+
+    Integer of an expression is excluded, since a small fraction could become a large number.
+    """
     return _name(call.func) == "Integer" and all(
         isinstance(each, ast.Constant | ast.UnaryOp) for each in call.args
     )

@@ -17,7 +17,7 @@ _INPUT = "X"
 
 
 class Fitted:
-    """One estimator, or a pair of it and rows to feed it."""
+    """A fitted estimator, with example rows if the user's function returned them."""
 
     kind = "fitted estimator"
     styles: Sequence[str] = ("",)
@@ -88,7 +88,7 @@ class Fitted:
         return None
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Return a function that computes probabilities of a classifier; else predictions, or a transformation."""
+        """Return a function that computes probabilities, or else predictions, or else a transformation of the rows."""
         rows, estimator = feeds[_INPUT], self.estimator
         warnings.simplefilter("ignore")  # rows have no names of columns here
         names = ("predict_proba", "predict", "transform")
@@ -96,7 +96,7 @@ class Fitted:
         return lambda: call(rows)
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return labels and probabilities of a classifier; else one array with a row per input row."""
+        """Return labels and probabilities of a classifier; for other estimators, one array with a row per input row."""
         rows, estimator = feeds[_INPUT], self.estimator
         output = np.asarray(result)
         if _has_classes(estimator):
@@ -142,7 +142,7 @@ def _without_names(estimator: Any) -> Iterator[None]:
 
 
 def _has_classes(estimator: Any) -> bool:
-    """Return whether it is LightGBM's own model of classes, of which predictions are probabilities."""
+    """Return whether an estimator is LightGBM's Booster for classes, which predicts probabilities."""
     if not _is_booster(estimator):
         return False
     # The parameters contain the name that the user chose, of which LightGBM has several for one objective.

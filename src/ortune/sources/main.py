@@ -1,4 +1,4 @@
-"""The top frame of a framework's process: one answer to each request, until its stdin ends."""
+"""The main loop of a framework's process: one answer to each request, until its stdin ends."""
 
 from __future__ import annotations
 

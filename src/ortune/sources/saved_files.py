@@ -1,4 +1,4 @@
-"""Copies of Keras and TensorFlow files for the framework: only listed parts, after checking them."""
+"""Copies of Keras and TensorFlow files for the framework, with only the allowed parts, after checking them."""
 
 from __future__ import annotations
 

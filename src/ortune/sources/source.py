@@ -35,8 +35,8 @@ class ExportResult:
     """Result of an exporter.
 
     Attributes:
-        inputs: The model's inputs, by the source's.
-        messages: Its warnings.
+        inputs: Names of the ONNX model's inputs, by the names of the source's inputs.
+        messages: Warnings of the exporter.
     """
 
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Source(Protocol):
         kind: Kind of the source, in words.
         framework: Its framework with the version.
         styles: Ways to run it, the usual one first; ("",) if there is only one.
-        left_out: Why another way is unavailable; "" if none is.
+        left_out: Why another way to run it is unavailable; "" if all are available.
         versions: Versions of the framework and its converters.
         exporters: Names of usable exporters, the preferred one first.
         inputs: Inputs in order.
@@ -81,7 +81,7 @@ class Source(Protocol):
         ...
 
     def outputs_of(self, result: Any, feeds: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the outputs of a run by name, as arrays, in order."""
+        """Return the outputs of a run as (name, array), in order."""
         ...
 
 
@@ -93,7 +93,7 @@ def require_size(name: str, sizes: Sequence[int | None]) -> None:
         sizes: Its sizes; None for a dynamic one, which counts as 1.
 
     Raises:
-        SourceRefused: It is larger.
+        SourceRefused: The tensor is larger.
     """
     # A negative size, which the framework refuses, must not hide the others.
     digits = sum(math.log10(abs(size or 1)) for size in sizes)
@@ -113,7 +113,7 @@ def _memory_bytes() -> float:
 
 
 def made_by_function(factory: str, folder: str) -> Any:
-    """Return the result of the user's function ``module:function``; the folder is that of the command line."""
+    """Import the user's function ``module:function``, with ``folder`` on the import path, and return its result."""
     module, _, name = factory.partition(":")
     sys.path.insert(0, folder)
     try:

@@ -14,11 +14,11 @@ def stored_entries(archive: zipfile.ZipFile, size: int, saver: str) -> list[zipf
 
     Args:
         archive: The archive.
-        size: Bytes of its file.
+        size: Size of its file in bytes.
         saver: Function that writes such files, as users call it.
 
     Raises:
-        SourceRefused: It would unpack to more than its size, or has two entries with the same name.
+        SourceRefused: The archive would unpack to more than its size, or has two entries with the same name.
     """
     entries = archive.infolist()
     names = [entry.filename for entry in entries]

@@ -175,7 +175,7 @@ def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
 
 
 def _custom_operators(path: str) -> set[str]:
-    """Return the operators of TensorFlow in a TFLite file, which TensorFlow itself runs there, by name."""
+    """Return the names of the TensorFlow operators in a TFLite file, which only TensorFlow itself can run."""
     from tensorflow.lite.python import schema_py_generated
 
     with open(path, "rb") as file:

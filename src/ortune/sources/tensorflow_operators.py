@@ -1,7 +1,7 @@
 """Operators that a SavedModel may use: they compute, call functions, or keep state within the process.
 
-Allowed stateful ones are variables, random numbers, calls and control flow, tables that are filled from tensors, and
-those that save and restore variables. No other operator accepts a file name, and none an address or a stream.
+The allowed stateful operators are for variables, random numbers, calls and control flow, tables that are filled from
+tensors, and saving and restoring variables. No other operator accepts a file name, and none an address or a stream.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class Torch:
         module: The callable module.
         arguments, named: Its arguments, by position and by name.
         program: The exported program of the module; None for a user's own module.
-        is_confined: The process starts no program.
+        is_confined: Whether the process is confined, and thus cannot start a program such as a compiler.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ def _of_program(program: Any, is_confined: bool) -> Torch:
 def _example(
     module: Any, rest: Sequence[Any], shapes: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments that the function returned with the module, or those of the requested shapes."""
+    """Return the positional and named arguments that the user's function returned, or generate them from ``shapes``."""
     if rest:
         example = rest[0]
         if isinstance(example, Mapping):
@@ -273,7 +273,7 @@ def _names(
 
 
 def _open_axes(program: Any) -> set[tuple[str, int]]:
-    """Return input and axis of every dynamic size of an exported program."""
+    """Return (input, axis) of every dynamic size of an exported program."""
     if program is None:
         return set()
     axes = set()
@@ -295,7 +295,7 @@ def _no_compiler(is_confined: bool) -> str:
 
 
 def _array(tensor: Any) -> Any:
-    """Return a tensor as numpy; types that numpy lacks as float32."""
+    """Return a tensor as a numpy array; a type that numpy lacks becomes float32."""
     tensor = tensor.detach().cpu()
     return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 

@@ -36,7 +36,7 @@ def open_source(request: dict[str, Any]) -> Source:
 
 
 def run(request: dict[str, Any], link: Link, lacking: str = "") -> NoReturn:
-    """Run one trial from its request to its report; it does not start if the process could not be confined."""
+    """Run one trial from its request to its report, unless ``lacking`` says why the process could not be confined."""
     failures.conclude(link, lambda: _run(request, link, lacking), first_error_text)
 
 

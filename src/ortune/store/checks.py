@@ -1,4 +1,4 @@
-"""Cache of checked outputs, one small file per key of everything that they depend on."""
+"""Cache of output checks: one small file per key, which depends on everything that affects the outputs."""
 
 from __future__ import annotations
 

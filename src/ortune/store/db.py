@@ -276,7 +276,7 @@ class SessionLog:
         return self._store.blob(name)
 
     def write(self, action: Any) -> None:
-        """Run a write; a failure is recorded, since a full disk or missing store must not end a valid session."""
+        """Call a function that writes; record a failure, since a full disk or missing store must not end a session."""
         if self.trouble:
             return
         try:

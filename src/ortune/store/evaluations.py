@@ -1,4 +1,4 @@
-"""Cache of outputs from ONNX's reference evaluator, one small file per key of everything that they depend on."""
+"""Cache of outputs from ONNX's reference evaluator: one small file per key, which depends on all that affects them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Errors of layers with fewer bits, by structure, one small file each.
+"""Cache of the errors of quantized layers, by their structure, with one small file each.
 
-Layers of another model with the same structure are expected to cause a similar share of the total error.
+Layers of another model with the same structure are expected to cause a similar fraction of the total error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FOLDER = "layers"
 
 
 class LayerError(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of one measurement of layers in an earlier session.
+    """The error of one group of layers, as measured in an earlier session.
 
     Attributes:
         kinds: Structures of the layers, sorted.
@@ -28,7 +28,7 @@ class LayerError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(store_folder: Path, keys: Mapping[str, str]) -> list[LayerError]:
-    """Return the stored measurements of which all structures are among the given ones.
+    """Return the stored measurements in which every layer has one of the structures in ``keys``.
 
     If two have a structure in common, the first is used, since later ones measured the layers in other combinations.
 

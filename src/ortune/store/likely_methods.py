@@ -1,4 +1,4 @@
-"""Best quantization methods of models by structure, one small file each."""
+"""Cache of the best quantization methods of models, by the models' structure, with one small file each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Methods(msgspec.Struct, frozen=True, kw_only=True):
     """Quantization methods by name; untested ones are in neither list.
 
     Attributes:
-        best: Those of the winner, and of correct models that were nearly as fast.
+        best: Methods of the winner, and of correct models that were nearly as fast.
         worse: All other tested methods.
     """
 

@@ -1,4 +1,4 @@
-"""Machine-wide lock for measuring: a second ortune waits and reports for which process."""
+"""Machine-wide lock for measuring: a second ortune waits, and reports which process holds the lock."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def measuring(
     """Acquire the machine's measuring lock; if locking is not possible, warn and continue.
 
     Args:
-        what: Command for waiting processes ("compare resnet50.onnx").
+        what: Command to show to waiting processes ("compare resnet50.onnx").
         wait: Whether to wait for another process.
         say: Called with a sentence when waiting begins, and with warnings.
         line: Called repeatedly while waiting.
-        budget_s: Budget of the command, for waiting processes.
+        budget_s: Budget of the command in seconds, to show to waiting processes; None without one.
 
     Raises:
         BusyError: If another ortune is measuring and ``wait`` is False.
@@ -110,7 +110,7 @@ def wait_for(
 
     Args:
         acquire: Tries to acquire the lock; returns "", or a sentence about its holder.
-        wait: Wait for the holder instead of raising BusyError.
+        wait: Whether to wait for the holder instead of raising BusyError.
         say: Called once with a sentence when waiting begins.
         line: Called repeatedly while waiting.
         where: Where the lock is, if not on this machine.

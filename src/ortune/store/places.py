@@ -40,7 +40,7 @@ def cache_folder() -> Path:
 
 
 def _place(variable: str, do: str, *, mac: str, windows: str, other: str) -> Path:
-    """Return the folder below the variable's, else in the user's home (on Windows, in local application data)."""
+    """Return ortune's folder in the folder that ``variable`` names, or else in the user's home or application data."""
     if os.environ.get(variable):
         return Path(os.environ[variable]) / "ortune"
     home = _home(do)

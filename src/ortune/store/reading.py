@@ -19,7 +19,7 @@ from ortune.store.db import DATABASE, Event, SessionHead, Store
 from ortune.store.places import data_folder
 
 FAILED = "failed"
-"""Kind of the event with the reason if an error ended the session."""
+"""Kind of the event that stores the error that ended a session."""
 UNREADABLE = (OSError, zlib.error, StoreError, sqlite3.Error, msgspec.MsgspecError, UnicodeDecodeError)
 """Exceptions from reading a damaged session."""
 

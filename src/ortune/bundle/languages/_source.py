@@ -298,7 +298,7 @@ class Language:
     def _options(
         self, info: BundleInfo, provider: EmittedProvider, without: str = ""
     ) -> list[tuple[str, str]]:
-        """Return a provider's options as literals; the caller may name another folder of compiled models."""
+        """Return a provider's options as (name, value) in code; callers can replace the folder of compiled models."""
         literals = {key: self.quote(value) for key, value in provider.options.items() if key != without}
         if key := caches(info.plan, info.applied).get(provider.name):
             name, before, folder, after = cache_folder_in(provider.options, key)

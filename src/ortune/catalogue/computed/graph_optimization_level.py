@@ -14,7 +14,7 @@ _LAYOUT = (
 def _worth(model: ModelFacts, ort_version: str) -> dict[str, float]:
     """Return the lower levels that may give a graph different from the default's, each with its prior.
 
-    The levels above ``extended`` add only layout optimizations, and the highest one only those for float16.
+    The level above ``extended`` adds only layout optimizations, and the highest level only those for float16.
     """
     levels = ["basic"] if model.n_nodes > 1 else []
     if model.float16 or model.has(*_LAYOUT):
