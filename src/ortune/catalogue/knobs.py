@@ -148,8 +148,10 @@ def parse_settings(pairs: list[str], where: str = "--set") -> dict[str, Value]:
 
     Args:
         pairs: The pairs as the user wrote them.
-        where: The option or file that contains the pairs, for error messages. """ settings: dict[str, Value] = {} for
-            pair in pairs:
+        where: The option or file that contains the pairs, for error messages.
+    """
+    settings: dict[str, Value] = {}
+    for pair in pairs:
         name, sign, text = pair.partition("=")
         if not sign:
             example = f"{where} intra=4" if where.startswith("--") else "intra=4"
@@ -197,7 +199,7 @@ def check_devices(
     Args:
         settings: The settings of a plan.
         chosen: The device of each execution provider for which one is set.
-        where: The option or file that has them, for errors.
+        where: The option or file that contains the settings, for error messages.
     """
     for knob in map(find, settings):
         device = chosen.get(knob.provider, knob.device).upper()
