@@ -17,7 +17,10 @@ OUTPUT_BYTES = 4 << 20
 LINE_BYTES = 128 << 20
 """Maximum length of a line, since a process may run any code and must not fill memory."""
 LAST_WORDS_S = 1.0
-"""Seconds to read on after the end of a process; a pipe ends with its writers, unless one left the group."""
+"""Seconds for which output is still read after the end of a process.
+
+A pipe ends with the last process that writes to it, and a process that left the group may outlive the others.
+"""
 
 
 def queue_lines(stream: IO[bytes], lines: queue.Queue[bytes | None], ended: int) -> None:

@@ -32,7 +32,7 @@ _MIB = 1 << 20
 
 
 def deploy_files(delivery: Delivery, info: BundleInfo, workload: Workload, model: ir.Model) -> dict[str, str]:
-    """Return the files of ``deploy/`` by path in the bundle."""
+    """Return the texts of the files in ``deploy/``, keyed by path in the bundle."""
     # The container has as many CPUs as the tuned machine.
     info = msgspec.structs.replace(info, applied=measured(info.applied))
     return {

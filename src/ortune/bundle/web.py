@@ -140,7 +140,7 @@ def javascript_lines(plan: Plan, model: str = "model.onnx") -> str:
 
 
 def locations(opened: OpenModel) -> list[str]:
-    """Return the paths of the external data, relative to the model's folder."""
+    """Return the paths of a model's external data files, relative to the model's folder."""
     paths = dict.fromkeys(tensor.file.path for tensor in opened.external)
     return [os.path.relpath(path, opened.path.parent).replace(os.sep, "/") for path in paths]
 

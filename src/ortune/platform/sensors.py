@@ -101,7 +101,7 @@ def between(
 ) -> Sensors:
     """Return the changes between two snapshots.
 
-    Counters are differences; load, clock rate and swap are those at the end.
+    Counters are differences; load, clock rate and swap are the values of ``after``.
 
     Args:
         before: Snapshot before the trial.

@@ -31,7 +31,8 @@ class AppSession(Record, frozen=True, kw_only=True):
         replacement_sha256: Hash of that file.
         only_shapes: Combinations of input shapes that the replacement is for; () for all. Calls with other shapes go
             to the original model.
-        inputs, outputs: Those of the program's own model, which the program gets; () if the replacement has the same.
+        inputs, outputs: Inputs and outputs of the program's own model, which the program still sees; () if those of the
+            replacement are the same.
         hardware_bound: Whether the replacement is only for the processor and ONNX Runtime on which it was created.
         calibration: The calibration data of a quantized replacement; None for all others.
     """
@@ -57,8 +58,8 @@ class AppProof(Record, frozen=True, kw_only=True):
 
     Attributes:
         change: The change as text.
-        wall, cpu: Time inside ONNX Runtime and CPU time relative to the recorded settings: ratio and interval. Below 1
-            is less; None without an interval.
+        wall, cpu: Time inside ONNX Runtime, and CPU time, relative to the recorded settings: the ratio and the two ends
+            of its interval. Below 1 is less; None without an interval.
     """
 
     change: str
@@ -112,7 +113,8 @@ class SessionChange(Record, frozen=True, kw_only=True):
         providers: Execution providers in the order of preference, each with its options; () for the program's own.
         replacement: The absolute path of the model to open instead; "" for none.
         shapes: Combinations of input shapes that the replacement is for, as (name, shape) of each input; () for all.
-        inputs, outputs: Name, type and shape that the program gets instead of those of the replacement.
+        inputs, outputs: Name, type and shape of inputs and outputs that the program sees instead of those of the
+            replacement.
         version: The only version of ONNX Runtime that the replacement is for; "" for all.
     """
 
@@ -138,10 +140,11 @@ class ChangedModel(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: Name of the model's file.
-        created, shared: Number of sessions created with the changes, and of those that share one of them.
+        created, shared: Number of sessions created with the changes, and number of further sessions that share one of
+            these.
         failed: Number of sessions that failed with the changes and were created without.
         what: The changes: settings as ``name=value``, "model replaced".
-        kept: Number of sessions for each reason why something was not changed.
+        kept: Number of sessions by reason why a change was not made.
         other_shapes: Number of calls with shapes that the replacement is not for, as last reported.
     """
 

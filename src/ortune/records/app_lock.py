@@ -11,7 +11,7 @@ class LockedUse(Record, frozen=True, kw_only=True):
     Attributes:
         sha256: Hashes of its files or bytes, sorted.
         sessions: Number of sessions that were created, in all processes.
-        copies: Largest number of sessions of one content that existed in one process at the same time.
+        copies: Largest number of sessions of the same model file that existed in one process at the same time.
         threads: Largest number of threads of a session, its caller included; None if unknown.
         threads_set: Whether the program sets that number.
         shapes: Combinations of input shapes that were called, as text, sorted.

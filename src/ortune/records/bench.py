@@ -1,4 +1,4 @@
-"""The figures of ``ortune bench``."""
+"""The results of ``ortune bench``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ortune.records.base import Record
 
 
 class Estimate(Record, frozen=True, kw_only=True):
-    """A figure with its interval, in the unit of the field's name.
+    """An estimate with its confidence interval, in the unit that the field's name contains.
 
     Attributes:
-        low, high: The interval; None for a missing bound. Both are None if ``single``.
+        low, high: Ends of the interval; None for a missing bound. Both are None if ``single``.
         level: Confidence level of the interval.
         single: Whether there were too few processes for an interval.
     """
@@ -25,9 +25,9 @@ class TailEstimate(Record, frozen=True, kw_only=True):
     """A latency quantile over the requests of all processes.
 
     Attributes:
-        quantile: The share of requests, 0.99 for p99.
+        quantile: The quantile as a fraction of the requests: 0.99 for p99.
         latency_ns: The quantile in nanoseconds; None if fewer than ``needed`` requests were made.
-        needed, made: Numbers of requests.
+        needed, made: Number of requests that the quantile needs, and number of requests made.
     """
 
     quantile: float
@@ -37,23 +37,25 @@ class TailEstimate(Record, frozen=True, kw_only=True):
 
 
 class BenchRow(Record, frozen=True, kw_only=True):
-    """The figures of one input shape.
+    """The results for one input shape.
 
     Attributes:
         median_ns: Typical latency: the median over processes of each process's median.
-        mean_ns: Median over processes of each process's mean. None in documents of older versions, like the next two.
-        min_ns, max_ns: The fastest and the slowest of all requests: single observations.
+        mean_ns: Median over processes of each process's mean. None in documents of older versions, like ``min_ns`` and
+            ``max_ns``.
+        min_ns, max_ns: Latency of the fastest and of the slowest of all requests: single observations.
         tails: p10, p90, p95, p99 and p99.9 over the requests of all processes.
         throughput_per_s: Requests per second of the whole process, over all callers and sessions.
         load_ns: Load time of all sessions of the process together.
-        cpu_per_run_ns: CPU time per request; 0 if a browser on another device ran it and does not report it.
+        cpu_per_run_ns: CPU time per request; 0 for a browser on another device, which does not report CPU time.
         peak_bytes: Peak resident memory; None if the system does not report it.
-        idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part without pages of files.
+        idle_bytes: Resident memory between requests; ``idle_anonymous_bytes`` is the part without file-backed pages.
         released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
-        trimmed_bytes: The same after ``malloc_trim``.
+        trimmed_bytes: Resident memory after ``malloc_trim`` as well.
         event_loop_ns: p99 of the delay of the event loop while requests run, in Node.js; None elsewhere.
         outputs: Each output as text: its name, its shape and how it would be compared.
-        first_load_ns: The load that wrote a setting's cache on disk, a single observation; None if there is no cache.
+        first_load_ns: Time of the load that wrote a setting's cache to disk, a single observation; None without a
+            cache.
     """
 
     case: str

@@ -1,4 +1,4 @@
-"""Where the values of two runs of a model diverge: matched values, and the first node that differs."""
+"""The point at which the values of two runs of a model diverge: matched values, and the first node that differs."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ class ValuePair(Record, frozen=True, kw_only=True):
     """A value of A and its counterpart in B.
 
     Attributes:
-        a, b: Their names.
+        a, b: Names of the two values.
         node, operator: The node that produces it in A.
-        relative_l2: The distance; None if the values are non-finite in different places, or the reference is all zeros.
+        relative_l2: Relative L2 distance of the two values; None if the values are non-finite in different places, or
+            the reference is all zeros.
         limit: The distance that rounding explains: a few steps of the type, or thirty times the change caused by moving
             inputs and small weights by one step.
-        equal: Whether the distance is within the limit; on one quantization grid, at most one step.
+        equal: Whether the distance is within the limit; for values on one quantization grid, whether it is at most one
+            step.
         steps: The distance in steps, if both are on one quantization grid.
         slice: The worst slice, for values with more than one axis.
         shape_b: The shape in B, if it differs; elements then have no counterparts.
@@ -66,7 +68,7 @@ class NodeChange(Record, frozen=True, kw_only=True):
         part: "operator", "attribute" or "weight".
         name: The attribute or weight.
         was, now: The value in A and in B as text; "" for a weight and for a missing value.
-        relative_l2: The distance of a weight; None if the shapes differ.
+        relative_l2: Relative L2 distance of the weight in A and in B; None if the shapes differ.
     """
 
     part: Literal["operator", "attribute", "weight"]
@@ -101,9 +103,9 @@ class ClippedActivation(Record, frozen=True, kw_only=True):
     Attributes:
         side: The side that quantizes it.
         name: The value that goes into QuantizeLinear.
-        low, high: The range.
+        low, high: Ends of the range.
         least, most: The smallest and the largest value.
-        share: Share of the elements outside of the range.
+        share: Fraction of the elements outside of the range.
     """
 
     side: Literal["A", "B"]
@@ -152,20 +154,20 @@ InfinityKind = Literal["", "overflow", "division-by-zero"]
 
 
 class NotFinite(Record, frozen=True, kw_only=True):
-    """Where the non-finite values of a side come from.
+    """Origin of the non-finite values of a side.
 
     Attributes:
         node: The node that produces the first such value, upstream of an output if an output is affected. If a NaN
-            results from infinities that an earlier node computed, the earlier node.
+            results from infinities that an earlier node computed, this is the earlier node.
         infinity: How that node computed infinities from finite operands.
-        onnx_type: The element type of its value.
+        onnx_type: The element type of the value of ``node``.
         nan_node: The node that computes NaN from these infinities; None if there is none, or it is the same node.
         n_nan, n_inf, size: Number of NaN, infinite and all elements of the value of ``node``.
         weight: Non-finite stored values that feed this node or an earlier one; "" for none.
-        weight_type, weight_n_nan, weight_n_inf: Their ONNX type, and number of NaN and infinite elements.
+        weight_type, weight_n_nan, weight_n_inf: ONNX type of ``weight``, and its numbers of NaN and infinite elements.
         reaches: Whether an output of the model is affected.
         input: The model's input that feeds this node or an earlier one and is not finite itself; "" for none.
-        input_n_nan, input_n_inf: Its numbers of NaN and infinite elements.
+        input_n_nan, input_n_inf: Numbers of NaN and infinite elements of that input.
     """
 
     side: Literal["A", "B"]
@@ -191,7 +193,7 @@ class GridDifference(Record, frozen=True, kw_only=True):
 
     Attributes:
         node: The first node that produces such a value.
-        steps: The largest difference.
+        steps: The largest difference, in quantization steps.
     """
 
     node: GraphNode

@@ -21,10 +21,10 @@ class Delivery(Record, frozen=True, kw_only=True):
         headline: The result in one or two sentences.
         runtime: The runtime of the winner; ``ort_version`` is its version of ONNX Runtime, or of onnxruntime-web in a
             browser.
-        figures: The winner's figures, or the default's if nothing changes.
+        figures: Measured latency, memory and other metrics of the winner, or of the default if nothing changes.
         proof: The comparison that confirmed the winner.
         fallback: As in ``BundleInfo``.
-        adoption: Packages that the winner needs; None for the user's own runtime.
+        adoption: Packages that the winner needs; None if it runs in the user's own runtime.
         calibration: The calibration data, if the winner is a quantized model.
         hardware_bound: Whether the winner's rewrites are for this CPU and ONNX Runtime build.
         session: Id of the stored session; "" if it was not stored.

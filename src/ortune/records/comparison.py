@@ -1,4 +1,4 @@
-"""A candidate against a baseline."""
+"""The comparison of a candidate with a baseline."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Guard(Record, frozen=True, kw_only=True):
 
 
 class FigureChange(Record, frozen=True, kw_only=True):
-    """The change of another figure over the same pairs: a description, with a 95 % interval."""
+    """The change of another metric over the same pairs, with a 95 % interval: a description without a verdict."""
 
     figure: Literal["p50", "load", "idle", "released"]
     ratio: float
@@ -47,7 +47,7 @@ BUSY = "busy"
 class QuietRounds(Record, frozen=True, kw_only=True):
     """The same statistic over the rounds in which no side waited for a CPU.
 
-    A round is selected by the waiting of all its sides together, so the selection favours none.
+    A round is selected by the waiting of all its sides together, so the selection favours no side.
 
     Attributes:
         n_rounds: Number of these rounds; ``of_rounds`` is the number of all rounds.
@@ -70,13 +70,14 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
     Attributes:
         used_cpus: Number of CPUs that they used, the median over trials.
         cpus: Number of CPUs that the process may use.
-        waited_ratio: Share of the timed runs of the slower side (of an inconclusive comparison, of the side that waited
-            longer) for which its threads waited for such a CPU, at most; above 1 if several threads waited at once.
+        waited_ratio: Upper bound of the fraction of the slower side's timed runs for which its threads waited for such
+            a CPU; above 1 if several threads waited at once. If the comparison is inconclusive, the side that waited
+            longer counts.
         explains: Whether this waiting may explain the difference: neither the difference without it nor the rounds
             without waiting confirm the verdict.
         favours: Whether the two sides differ in threads, spinning or affinity. Other programs change the effect of
             these settings, so a difference that may be explained by waiting recommends no default.
-        quiet: The rounds without waiting; None if they were not needed, or waiting is not known by round.
+        quiet: The rounds without waiting; None if they were not needed, or if the waiting of each round is unknown.
         hides: Whether the comparison is inconclusive on a busy machine, where more time is unlikely to settle it.
         words: What this means for the verdict; "" if nothing.
     """
@@ -92,7 +93,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
 
     @property
     def only_under_load(self) -> bool:
-        """Whether the difference is known only for a busy machine, on which such settings have another effect."""
+        """Whether the difference is known only for a busy machine, on which such settings have a different effect."""
         return self.explains and self.favours
 
 
@@ -105,15 +106,15 @@ class Comparison(Record, frozen=True, kw_only=True):
         method: "confidence sequence", "sign-flip" or "wilcoxon".
         evidence: e-value; None if the method gives a p-value.
         p: p-value; None if the method gives an e-value.
-        base_value, new_value: The two values to show: the baseline's figure, and that times ``ratio``, in nanoseconds
-            (a throughput as time per run) or bytes. The quotient of the medians in the sides' figures may differ from
-            ``ratio``. None if a side has no such figure.
+        base_value, new_value: The two values to show: the baseline's value, and that value times ``ratio``, in
+            nanoseconds (a throughput as time per run) or bytes. The quotient of the two sides' medians may differ from
+            ``ratio``. None if a side has no such value.
         ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
-        smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a share (0.02 is 2 %); None
-            if there are too few blocks to detect any.
+        smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a fraction (0.02 is 2 %);
+            None if there are too few blocks to detect any.
         more_blocks: If inconclusive: roughly how many more blocks may settle it; None if unknown, as on a busy machine.
         more_s: The time for these blocks, in seconds.
-        beside: Figures without a guard: the p50 if another quantity was compared, and the load time if each process
+        beside: Metrics without a guard: the p50 if another quantity was compared, and the load time if each process
             loaded alone.
         others: Other programs for which the sides waited for CPUs; None if they did not wait, if it is unknown, or if
             it does not affect the verdict.

@@ -43,7 +43,7 @@ class CheckedCase(Record, frozen=True, kw_only=True):
         sizes: Sizes of the dynamic axes.
         level: ONNX Runtime's optimisation level.
         outputs: Distance of the outputs; None if the model did not run.
-        failed: Why it did not run.
+        failed: Why the model did not run.
     """
 
     name: str

@@ -6,7 +6,7 @@ from ortune.records.base import Record
 from ortune.records.trace import TraceInfo
 
 SAME_WORK = 0.01
-"""Relative difference of the work of two nodes up to which it is the same."""
+"""Maximum relative difference of the work of two nodes that counts as the same work."""
 
 
 class DifferenceRow(Record, frozen=True, kw_only=True):
@@ -14,10 +14,10 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: The common name; for nodes the name in the original model, if it is known.
-        a_ns, b_ns: None if it is missing on that side.
+        a_ns, b_ns: Time on each side; None if the category, operator or node is missing there.
         low_ns, high_ns: Interval of the difference. It is wide enough that of all rows whose interval excludes 0, at
             most 5 % have not changed. None with too few processes or runs.
-        a_nodes, b_nodes: Names in the optimised graphs.
+        a_nodes, b_nodes: Names of its nodes in the optimised graphs.
         a_flops, b_flops, a_bytes, b_bytes: Operations and bytes of one run; None if unknown, or for rows other than
             nodes.
     """
@@ -38,7 +38,7 @@ class DifferenceRow(Record, frozen=True, kw_only=True):
 
     @property
     def work_ratio(self) -> float | None:
-        """Operations of B over those of A, or bytes if there are no operations; None if unknown on a side."""
+        """Operations of B divided by those of A, or bytes if there are no operations; None if unknown on a side."""
         for a, b in ((self.a_flops, self.b_flops), (self.a_bytes, self.b_bytes)):
             if a and b:
                 return b / a
@@ -70,7 +70,7 @@ class GpuDifference(Record, frozen=True, kw_only=True):
         a_ns, b_ns: Total of all kernels.
         low_ns, high_ns: 95 % interval of the difference; None with too few processes or runs.
         a_kernels, b_kernels: Kernels per run.
-        nodes: By node, as in ``ProfileDifference``.
+        nodes: Differences by node, as in ``ProfileDifference``.
     """
 
     a_ns: float
@@ -93,10 +93,10 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
         plain_ns: The difference measured without the profiler; None if it was not measured.
         a_slowdown_ratio, b_slowdown_ratio: Time of a profiled run over an unprofiled one; None if unknown.
         b_trace: The trace of B, if two traces are compared.
-        by_name, by_order: Pairs of nodes that were matched by name and operator, and by operator and order only,
-            because the origin of one of them in the model is unknown.
+        by_name, by_order: Number of pairs of nodes that were matched by name and operator, and by operator and order
+            only, because the origin of one of them in the model is unknown.
         same_ns: Sum of the nodes' differences within noise.
-        rest_ns: Sum of the differences of nodes that are not listed.
+        rest_ns: Sum of the differences of all nodes that are not listed.
         only_a, only_b: Nodes that disappeared, and new nodes.
         gpu: Times of GPU kernels, if both profiles have them for each node.
     """

@@ -23,7 +23,7 @@ class ProviderReport(Record, frozen=True, kw_only=True):
 
 
 class RuntimeReport(Record, frozen=True, kw_only=True):
-    """One runtime as doctor reports it.
+    """One runtime in the result of ``ortune doctor``.
 
     Attributes:
         overlapping: Builds of ONNX Runtime that share one folder, with their versions.

@@ -14,7 +14,7 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 ResultT = TypeVar("ResultT", bound=Record)
 
 NUMBERS = {"look": 2}
-"""Document numbers other than 1. A number is increased if fields change in another way than by an addition."""
+"""Version numbers of documents, by verb, if not 1. A number increases with every change except added fields."""
 
 
 def schema_of(verb: str) -> str:
@@ -32,17 +32,17 @@ class ErrorInfo(Record, frozen=True, kw_only=True):
 
 
 class ModelRef(Record, frozen=True, kw_only=True):
-    """A model as the envelope names it."""
+    """A model as identified in the envelope."""
 
     path: str
     sha256: str
 
 
 class Configured(Record, frozen=True, kw_only=True):
-    """Options that a project's file set.
+    """Options that a project's configuration file set.
 
     Attributes:
-        file: ortune.toml or pyproject.toml.
+        file: The configuration file: ortune.toml or pyproject.toml.
         options: The options as on the command line.
     """
 
@@ -60,8 +60,8 @@ class Envelope(Record, Generic[ResultT_co], frozen=True, kw_only=True):
             Runtime's outputs are wrong, or its optimiser breaks the model, with the requested settings.
         alerts: The most important warnings: a model that the optimiser breaks, wrong or non-finite outputs.
         exact: The outputs of the base compared with its model evaluated in float64; None if not requested.
-        store: Folder of the stored session, if it is not the default one.
-        configured: Options that a project's file set; None without any.
+        store: Folder of the stored session, if it is not the default folder.
+        configured: Options that a project's configuration file set; None if there are none.
         result: The result of the command; None if there is only an error.
     """
 

@@ -10,8 +10,8 @@ class Fence(Record, frozen=True, kw_only=True):
 
     Attributes:
         reads: Files and folders that it may read in addition to its environment.
-        memory_bytes: Limit of its own memory; 0 for none.
-        file_bytes: Limit of each file that it writes; 0 for none.
+        memory_bytes: Limit of the process's own memory; 0 for none.
+        file_bytes: Limit of the size of each file that it writes; 0 for none.
     """
 
     reads: tuple[str, ...]

@@ -9,7 +9,7 @@ from ortune.records.comparison import Comparison
 from ortune.records.plan import Plan
 
 Severity = Literal["error", "warning", "note"]
-"""error: something is broken. warning: it costs speed, or makes figures misleading. note: for information."""
+"""error: something is broken. warning: it costs speed, or makes measurements misleading. note: for information."""
 
 FixSafety = Literal["exact", "numerics", "behaviour", "advice"]
 """Safety of a fix. exact: outputs are bit-identical, or sums are reassociated. numerics: outputs stay within the
@@ -23,8 +23,8 @@ class Brought(Record, frozen=True, kw_only=True):
         model: Name of a real model, or description of a synthetic one.
         made: Whether the model is synthetic.
         ratio: Time with the fix over time without; below 1 is faster.
-        ratio_low, ratio_high: Its interval.
-        proven: Whether the gain was confirmed; otherwise the figures are a median and its quartiles.
+        ratio_low, ratio_high: Interval of ``ratio``.
+        proven: Whether the gain was confirmed; otherwise ``ratio`` is a median and its interval the quartiles.
         others: Rewrites that were measured together with it.
     """
 
@@ -41,10 +41,13 @@ FUNCTIONAL_ONLY = "MSR006"
 """Code of the most important finding: the GPU is emulated in software, so times are meaningless."""
 
 DEFAULT_WRONG, NOT_FINITE, REFUTED = "MSR012", "MSR013", "MSR016"
-"""Codes of the findings that come before all others: outputs are wrong at a level, not finite, or wrong at all."""
+"""Codes of the findings that come before all others.
+
+Outputs are wrong at an optimisation level, not finite, or wrong compared with an evaluation in float64.
+"""
 
 DEFAULT_BROKEN = "MSR014"
-"""Code of the finding that the model does not run at the requested optimisation level, but at a lower one."""
+"""Code of the finding that the model fails at the requested optimisation level and runs at a lower level."""
 
 
 class InBlocks(Record, frozen=True, kw_only=True):
@@ -53,7 +56,7 @@ class InBlocks(Record, frozen=True, kw_only=True):
     Attributes:
         blocks: Number of blocks with nodes of the finding.
         copies: Number of equal blocks.
-        nodes: Nodes of the finding in the first of them.
+        nodes: Nodes of the finding in the first block.
     """
 
     blocks: int
@@ -71,8 +74,9 @@ class Finding(Record, frozen=True, kw_only=True):
         where: Names of nodes, inputs, tensors or files.
         blocks: The repeated blocks among these nodes; () if there are none.
         evidence: What was observed, if ``what`` does not contain it.
-        share_ratio: The affected share of the run, an upper bound of the gain; None if unknown.
-        share_from: Basis of that share: "profile" (a measured run) or "cost" (estimated from operations and bytes).
+        share_ratio: The affected fraction of the run, an upper bound of the gain; None if unknown.
+        share_from: Basis of ``share_ratio``: "profile" (a measured run) or "cost" (estimated from operations and
+            bytes).
         least_ratio: Lower bound of the time with the fix over the time without; None if there is no bound.
         fix: What to do, in words or as a command; "" if nothing is needed.
         plan: The change as settings and rewrites that can be measured; None if it needs manual work.

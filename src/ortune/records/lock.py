@@ -14,8 +14,8 @@ class GraphSnapshot(Record, frozen=True, kw_only=True):
     Attributes:
         nodes: Nodes of all graphs, subgraphs included.
         operators: Number of nodes by "domain:Operator", or "Operator" for the ONNX domain.
-        fused: Operators that occur more often than at level ``disable``, and by how many.
-        inserted: Casts, copies and layout changes: the difference to the exported model.
+        fused: Operators that occur more often than at level ``disable``, with the number of additional nodes.
+        inserted: Casts, copies and layout changes in addition to those of the exported model.
         structure: Digest of connections and attributes, without names and weights.
         weights_bytes: Weights that the session holds.
         peak_activation_bytes: Peak of the values live at once, inputs and outputs included.
@@ -87,7 +87,7 @@ class LockedRun(Record, frozen=True, kw_only=True):
         feeds: Digest of the input values; outputs are compared only if it is equal.
         inputs: File or folder of the input values; "" if they were generated from the seed.
         random: Operators that make the outputs random.
-        given: For a bundle: the options on top of its own plan; ``plan`` then has thread counts as in the bundle,
+        given: For a bundle: options in addition to its own plan. ``plan`` then has thread counts as in the bundle,
             ``min(4, cpus)``. None for a model.
         placement: Nodes by execution provider. With a provider other than the CPU's, the nodes that ran, which are
             compared only if machine and instruction sets are equal.
@@ -106,7 +106,7 @@ class LockedRun(Record, frozen=True, kw_only=True):
 
 
 class HardwareSnapshot(Record, frozen=True, kw_only=True):
-    """The part that depends on the processor; compared only if machine and instruction sets are equal."""
+    """The part of a snapshot that depends on the processor; compared only if machine and instruction sets are equal."""
 
     machine: str
     features: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class LockChange(Record, frozen=True, kw_only=True):
     """One difference between a model and its lock.
 
     Attributes:
-        part: What differs, e.g. "operator", "nodes", "peak-memory", "output".
+        part: The kind of the difference, e.g. "operator", "nodes", "peak-memory", "output".
         name: Name of the operator, input, setting ...; "" if there is only one.
         was, now: Text or numbers; None if missing.
         fails: Whether it fails ``--check``; other changes are only reported.
@@ -153,8 +153,8 @@ class Uncompared(Record, frozen=True, kw_only=True):
 
     Attributes:
         part: "level all", "placement" or "outputs"; "" if everything comparable was compared.
-        why: The reason: another processor or architecture; no profile of the lock or the run with the placement; other
-            or random input values; or outputs that were compared by rounded figures only.
+        why: The reason: another processor or architecture; a placement that the lock or the run did not profile; other
+            or random input values; or outputs that were compared by rounded statistics only.
     """
 
     part: str = ""

@@ -10,7 +10,7 @@ class NodeTime(Record, frozen=True, kw_only=True):
     """One node of the optimised graph in a profile.
 
     Attributes:
-        share_ratio: Share of the time of all operators.
+        share_ratio: Fraction of the time of all operators.
         originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
         purpose: The purpose of a node that the optimiser inserted; "" for all others.
     """
@@ -25,13 +25,13 @@ class NodeTime(Record, frozen=True, kw_only=True):
 
 
 class OperatorProfile(Record, frozen=True, kw_only=True):
-    """Where the time of a run goes, from one profiled process.
+    """The distribution of the time of a run, from one profiled process.
 
     Attributes:
         n_runs: Number of profiled runs used.
         run_ns: Time of the typical profiled run.
-        slowdown_ratio: That run over the run of the unprofiled process; above 1 is slower. These are two processes, so
-            a few per cent mean nothing.
+        slowdown_ratio: Time of that run divided by the time of a run in the unprofiled process; above 1 is slower.
+            These are two processes, so a few per cent mean nothing.
         operators: All operators, the most expensive first.
         nodes: The most expensive nodes.
         complete: False if the profile was truncated.
@@ -45,5 +45,5 @@ class OperatorProfile(Record, frozen=True, kw_only=True):
     complete: bool = True
 
     def share_of_run(self, time_ns: float) -> float:
-        """Return a time as a share of the typical profiled run, at most 1; 0 if that run has no time."""
+        """Return a time as a fraction of the typical profiled run, at most 1; 0 if that run has no time."""
         return min(1.0, time_ns / self.run_ns) if self.run_ns else 0.0

@@ -57,7 +57,7 @@ class NodeRuntime(Record, frozen=True, kw_only=True):
 
     @property
     def called(self) -> str:
-        """Both versions, "onnxruntime-node 1.30.0 in Node.js 20.20.2"."""
+        """Both versions as text: "onnxruntime-node 1.30.0 in Node.js 20.20.2"."""
         return f"onnxruntime-node {self.version} in Node.js {self.node_version}"
 
 
@@ -72,8 +72,8 @@ class Runtime(Record, frozen=True, kw_only=True):
         ort_web_dist: Folder of its builds.
         node: The onnxruntime-node that runs the model instead, in Node.js; None otherwise.
         source: A framework's own model that is run instead of the ONNX model; None for ONNX Runtime.
-        host: The other machine that runs it, without access to files of this one; None for this machine.
-        packed: Archive of the build that is sent to that machine and imported instead of its own; "" for none.
+        host: The other machine that runs the model, without access to files of this machine; None for this machine.
+        packed: Archive of a build that is sent to that machine and imported instead of the machine's own; "" for none.
     """
 
     python: str
@@ -172,10 +172,10 @@ class Sensors(Record, frozen=True, kw_only=True):
         return min(self.psi_cpu_some_us, self.others_cpu_us)
 
     def waited_ratio(self, elapsed_ns: int, *, anybody: bool = False) -> float | None:
-        """Return ``waited_us`` as a share of the time between the two readings, at most 1; None if unknown.
+        """Return ``waited_us`` as a fraction of the time between the two readings, at most 1; None if unknown.
 
         Args:
-            elapsed_ns: That time if ``self.elapsed_ns`` is unknown.
+            elapsed_ns: Time between the two readings if ``self.elapsed_ns`` is unknown.
             anybody: Whether to count all waits, including those for ortune's own threads.
         """
         waited_us = self.psi_cpu_some_us if anybody else self.waited_us
@@ -189,8 +189,8 @@ class Adoption(Record, frozen=True, kw_only=True):
 
     Attributes:
         requirements: Packages to install, with exact versions.
-        instead_of: The package that it replaces, because both cannot be in one environment. "" for a plug-in, which is
-            installed in addition.
+        instead_of: The user's package that they replace, because both cannot be in one environment. "" for a plug-in,
+            which is installed in addition.
         size_bytes: Size on disk, without numpy.
         licenses: License of each package, from its metadata.
     """
@@ -202,7 +202,7 @@ class Adoption(Record, frozen=True, kw_only=True):
 
 
 class Side(Record, frozen=True, kw_only=True):
-    """One side of a comparison, resolved.
+    """One side of a comparison, with the model, plan and runtime that its arguments select.
 
     Attributes:
         bundle: The bundle that contains the model; "" for a model without one.
@@ -221,13 +221,15 @@ class MachinePeak(Record, frozen=True, kw_only=True):
     """The peak performance of this machine: single observations, the best of several tries.
 
     Attributes:
-        flops_per_s: Float32 matrix products, by number of threads.
-        int8_ops_per_s: Int8 matrix products, by number of threads; a multiply-add is two operations.
-        bytes_per_s: Bytes read and written in memory, by number of threads, for arrays larger than the caches.
+        flops_per_s: Operations per second of float32 matrix products, by number of threads.
+        int8_ops_per_s: Operations per second of int8 matrix products, by number of threads; a multiply-add is two
+            operations.
+        bytes_per_s: Bytes per second read and written in memory, by number of threads, for arrays larger than the
+            caches.
         elementwise_bytes_per_s: Bytes per second that one thread reads and writes in elementwise operations within its
             own caches; threads add up. 0.0 in results of older versions.
         cache_bytes: Last-level cache of all usable CPUs; None if the system does not report it.
-        taken: Date, ISO 8601.
+        taken: Date of the measurement, ISO 8601.
         how: Description of the benchmarks.
         ort_version: The ONNX Runtime version used.
         quiet: Whether the CPUs were free of other programs; None in results of older versions.

@@ -8,17 +8,17 @@ from ortune.records.base import Record
 from ortune.records.envelope import Configured, ErrorInfo
 
 RowUnit = Literal["ns", "bytes", "ratio", "per-second", "share", "count", "cost"]
-"""A "ratio" is the new value divided by the old one; a "share" is a part of 1; a "cost" has the currency of
-the prices."""
+"""A "ratio" is the new value divided by the old one; a "share" is a fraction of 1; a "cost" has the currency of the
+prices."""
 RowStatus = Literal["ok", "interrupted", "error", "default-wrong", "missing"]
 
 
 class RowFigure(Record, frozen=True, kw_only=True):
-    """A figure of one model.
+    """A metric of one model.
 
     Attributes:
-        name: Its name, the head of its column.
-        low, high: Its interval; None if it has none.
+        name: Name of the metric, which is the head of its column.
+        low, high: Interval of the value; None if there is none.
     """
 
     name: str
@@ -36,13 +36,13 @@ class ModelRow(Record, frozen=True, kw_only=True):
         host: The name of the machine that ran it; "" if no machines were named.
         machine: The processor and its CPUs, if machines were named.
         runtime: The ONNX Runtime there, with its version.
-        sha256: Its identity; "" if it could not be read.
+        sha256: Identity of the model; "" if the file could not be read.
         status: As in the model's own document; "missing" if it was not reached.
         verdict: As in the model's own document; "" without one.
         answer: The verdict in a few words; "" if there is no answer.
         headline: The answer in one sentence.
         alarm: Whether outputs are wrong, differ, or changed.
-        figures: Measured figures, the most important first.
+        figures: Measured metrics, the most important first.
         needs: Requirements of the answer: settings, rewrites, releases, files.
         remarks: Further remarks.
         session: The stored session with the whole document; "" if it was not stored.
@@ -50,7 +50,7 @@ class ModelRow(Record, frozen=True, kw_only=True):
         page: Path of its own HTML page; "" for none.
         exit_code: The exit code of the command for only this model.
         error: Why there is no answer, or why something is missing; None otherwise.
-        configured: Options that a project's file set for it; None without any.
+        configured: Options that a project's configuration file set for it; None if there are none.
     """
 
     path: str
@@ -79,10 +79,10 @@ class BestHost(Record, frozen=True, kw_only=True):
 
     Attributes:
         path: The model.
-        figure: The figure by which machines are ordered: "cost per million" or "p50".
+        figure: The metric by which machines are ordered: "cost per million" or "p50".
         host, other: The best machine and the second best.
-        ratio: Figure of the best over that of the second best.
-        ratio_low, ratio_high: Its interval; None if one of the figures has none.
+        ratio: Value of the best machine divided by that of the second best.
+        ratio_low, ratio_high: Interval of ``ratio``; None if one of the two values has no interval.
     """
 
     path: str
@@ -106,7 +106,8 @@ class ManyResult(Record, frozen=True, kw_only=True):
         verb: The command.
         models: A row for each model, in the order given.
         best: The best machine for each model, if machines were named.
-        on: Engine of the cluster that runs the models ("ray"), in which a host is a kind of hosts; "" for none.
+        on: Engine of the cluster that runs the models ("ray"); ``host`` then names a kind of hosts. "" without a
+            cluster.
         currency: Currency of ``--price``; "" without one.
         set_aside: Hosts of a cluster whose results were not used: "slow" if the host took twice as long as others of
             its kind, "invalid" if its checks failed and those of another host did not.

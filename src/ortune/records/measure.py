@@ -69,7 +69,7 @@ class GridSteps(Record, frozen=True, kw_only=True):
     Attributes:
         scale: The step; the largest of several scales.
         most: The largest distance, in steps.
-        share: Share of the elements that differ by a step or more.
+        share: Fraction of the elements that differ by a step or more.
         same: Whether at most about half of the elements differ, and by at most one step.
     """
 
@@ -103,12 +103,12 @@ class OutputError(Record, frozen=True, kw_only=True):
         max_error: Largest absolute error divided by the largest reference value.
         cosine: Cosine similarity; None if undefined.
         snr_db: Signal-to-noise ratio in dB; None if there is no error.
-        top1: Share of rows, along the last of two or three dimensions, with the same largest element; None for outputs
-            of another rank.
+        top1: Fraction of rows, along the last of two or three dimensions, with the same largest element; None for
+            outputs of another rank.
         n_rows: Number of these rows.
         limit: The relative L2 error up to which the output counts as the same.
-        silent: Whether the reference is nearly zero (root mean square below 1e-5), so distances relate to that floor
-            and mean little.
+        silent: Whether the reference is nearly zero (root mean square below 1e-5), so distances are relative to that
+            floor and mean little.
         steps: The distance in quantization steps, if the output comes from QuantizeLinear on both sides and differs.
         worst_slice: The worst slice along any axis of moderate length; None if there is none.
         dead_slices: Slices whose values the candidate lost, regardless of the total error.
@@ -134,8 +134,8 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
     Attributes:
         n_elements: Number of elements of the reference.
         nonfinite_reference, nonfinite_candidate: Number of NaN and infinite elements.
-        unusable_reference, unusable_candidate: Those that indicate a defect: NaN, +infinity, and -infinity if nothing
-            is finite. Otherwise -infinity is a mask or the logarithm of 0.
+        unusable_reference, unusable_candidate: Number of elements that indicate a defect: NaN, +infinity, and -infinity
+            if nothing is finite. Otherwise -infinity is a mask or the logarithm of 0.
     """
 
     name: str
@@ -147,8 +147,8 @@ class NonFiniteOutput(Record, frozen=True, kw_only=True):
 
 
 AcceptedBy = Literal["tie", "threshold", "empty", "random"]
-"""Why differing outputs count as equal: best scores tie within rounding, a row is at a threshold, or an output has no
-elements on either side."""
+"""Why differing outputs count as equal: best scores tie within rounding, a row is at a threshold, an output has no
+elements on either side, or an output is random."""
 
 
 class AcceptedChange(Record, frozen=True, kw_only=True):
@@ -170,7 +170,7 @@ class TaskFigure(Record, frozen=True, kw_only=True):
 
     Attributes:
         slice: "class 3", "input 7"; "" for the whole output.
-        base, value: The metric of the base's outputs and of these; higher is better, and 1 is best.
+        base, value: The metric of the base's outputs and of the compared outputs; higher is better, and 1 is best.
     """
 
     output: str
@@ -196,14 +196,14 @@ class OutputDifference(Record, frozen=True, kw_only=True):
             have, or nothing in common.
         cosine: Smallest cosine similarity between an output and its reference, over the floating-point outputs; None if
             undefined.
-        top1: Share of rows with the same largest element, the smallest of all outputs; None if no output has rows of
-            scores.
+        top1: Fraction of rows with the same largest element, in the output with the smallest fraction; None if no
+            output has rows of scores.
         tolerance: The number given by the user; None for the default limits, and for a budget.
         asked: The budget given by the user, "cosine>=0.999"; "" for none.
         judged_by: The name of the requested metric; "" for none.
         outputs: Every floating-point output that was compared as values.
-        metric_base, metric: The requested metric of the reference and of these outputs; None for no metric, and for
-            NaN. For a built-in metric, of the output that lost most.
+        metric_base, metric: The requested metric of the reference outputs and of the compared outputs; None without a
+            metric, and for NaN. A built-in metric is that of the output that lost most.
         task: The built-in metric of each output, and of its worst slice.
         accepting_tolerance: A tolerance that accepts the difference; None if there is none, or none is needed.
         silent: Whether there are floating-point outputs and all references are nearly zero, so the comparison is not
@@ -211,7 +211,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         cause: "int8-activations" if the difference is only the rounding of activations to int8 in MatMulNBits: outputs
             are the same with activations in float32. "" if the cause is not known.
         reference_wrong: Whether the reference outputs are known to be wrong, so equal outputs are wrong too.
-        without_cause_l2: The remaining relative L2 error without that cause.
+        without_cause_l2: The remaining relative L2 error if ``cause`` is removed.
         nonfinite: Every floating-point output with NaN or infinite values on a side.
         nonfinite_reference, nonfinite_candidate: Number of elements of all outputs that indicate a defect, over all
             inputs; see ``NonFiniteOutput.unusable_reference``.
@@ -219,8 +219,8 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         empty: Whether no output has an element, so nothing was compared.
         compared_level: The optimisation level at which both were run if the requested one is wrong or fails; "" if the
             requested one is right.
-        at_requested_level: Result of the new model at the requested level if that is wrong for its source; "" if not
-            run.
+        at_requested_level: Result of the new model at the requested level, if the source's outputs are wrong at that
+            level; "" if it was not run.
     """
 
     ok: bool
@@ -258,7 +258,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
 
     @property
     def worst_slice_l2(self) -> float:
-        """The relative L2 error of the worst slice over all outputs; infinite without a distance.
+        """The relative L2 error of the worst slice over all outputs; infinite if the distance is unknown.
 
         Outputs with nothing in common have a distance too, so layers can be compared by it.
         """
@@ -350,16 +350,16 @@ class BrokenLevel(Record, frozen=True, kw_only=True):
 
 
 class Figures(Record, frozen=True, kw_only=True):
-    """Medians over a side's trials. They are descriptions; the claim is in ``Comparison``.
+    """Medians over the trials of a side. They only describe the side; the claim is in ``Comparison``.
 
     Attributes:
         latency_ns: p50 latency: the median over processes of each process's p50.
         latency_low_ns, latency_high_ns: Interquartile range of the processes.
         objective_ns: The time per run that was compared, if it is not the p50: p95, p25 or p10, or for throughput the
             wall time of all callers divided by their runs. None if it is the p50, or not a time per run.
-        p95_ns: The same for p95; None in documents of older versions.
-        first_load_ns: The single load that wrote a setting's cache on disk; ``load_ns`` is then that of loads that read
-            it. None if there is no cache, or that load was not observed.
+        p95_ns: p95 latency: the median over processes of each process's p95; None in documents of older versions.
+        first_load_ns: The single load that wrote a setting's cache on disk; ``load_ns`` is then the time of loads that
+            read the cache. None if there is no cache, or that load was not observed.
         spread_ratio: p90 over p10 of the runs within a process, with its 95 % interval over processes; None below six
             processes.
         idle_bytes: Resident memory between runs; None if unknown.

@@ -19,12 +19,12 @@ class MemoryKept(Record, frozen=True, kw_only=True):
     """Memory of a process after its runs.
 
     Attributes:
-        idle_bytes: Resident memory between runs; ``idle_anonymous_bytes`` is the part without pages of files.
+        idle_bytes: Resident memory between runs; ``idle_anonymous_bytes`` is the part without file-backed pages.
         children_bytes: Resident memory of its child processes.
         group_bytes: Memory of its control group, including all other processes in it; None if it has none.
-        group_cache_bytes: The part of it that the system uses as a file cache.
+        group_cache_bytes: The part of ``group_bytes`` that the system uses as a file cache.
         released_bytes: Resident memory after sessions and inputs were deleted; None if they were not deleted.
-        trimmed_bytes: The same after ``malloc_trim``; None if the allocator has no such function.
+        trimmed_bytes: Resident memory after ``malloc_trim`` as well; None if the allocator has no such function.
     """
 
     idle_bytes: int
@@ -66,7 +66,7 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
     """Memory over the nodes of one run.
 
     Attributes:
-        source: "profile" (the allocator's own figures) or "liveness" (from sizes and last uses).
+        source: "profile" (the allocator's own records) or "liveness" (from sizes and last uses).
         run: Index of the run, from 0: a steady one, or the first with its shapes if later runs allocate one planned
             block, which hides nodes; None for "liveness".
         peak_bytes: Peak of the allocator's memory in use, in this run or another with the same shapes.
@@ -75,8 +75,8 @@ class MemoryProfile(Record, frozen=True, kw_only=True):
         at_peak: Values or nodes that hold memory at the peak, the largest first, at most ten.
         weights_bytes: Size of the weights that the nodes read.
         owners: All uses of memory at the peak, the largest first.
-        total_bytes: Their sum: allocator, weights, inputs, and the process as far as it was observed.
-        n_unknown: Values of unknown size, which are not counted.
+        total_bytes: Sum of ``owners``: allocator, weights, inputs, and the process as far as it was observed.
+        n_unknown: Number of values of unknown size, which are not included.
         resident_bytes: Peak resident memory of the process; None if it was not observed.
     """
 
@@ -103,10 +103,10 @@ class PeakInTurn(Record, frozen=True, kw_only=True):
     """Peak memory of a process that is fed several sizes in turn: memory can grow when sizes change between calls.
 
     Attributes:
-        sizes: Their names, in the order of feeding; () if only one size was fed.
-        peak_bytes: A single observation; None if only one size was fed.
+        sizes: Names of the sizes, in the order of feeding; () if only one size was fed.
+        peak_bytes: Peak of the process, a single observation; None if only one size was fed.
         one_size: Why only one size was fed; "" if several were fed.
-        largest: The largest of them, with all dimensions at their largest size; "" if it was not run alone.
+        largest: The largest of the sizes, with all dimensions at their largest size; "" if it was not run alone.
         largest_bytes: Peak of a fresh process that runs it once: a cold start with a large request. A single
             observation.
     """

@@ -31,14 +31,14 @@ class NodeCost(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: The node's name; "" if it has none.
-        called: Its name in findings: its own, or that of its first output.
+        called: Name in findings: the node's own name, or else that of its first output.
         domain: Operator domain; "" is ONNX's own.
         inside: Names of the enclosing If, Loop and Scan nodes, outermost first, joined by "/"; "" in the main graph.
         times: Executions per run of the model: a loop's trip count; 0 in a branch of an If that is not counted, and for
             nodes that only depend on constants.
         flops: Operations; a multiply-add is two. Integer arithmetic counts alike.
         macs: Multiply-adds among them; None for operators that do not consist of these.
-        bytes_read, bytes_written: Each tensor once, in its stored type.
+        bytes_read, bytes_written: Bytes of all tensors read and written, each once, in its stored type.
         weight_bytes: The constant part of ``bytes_read``.
         weight_shape: Shape of a convolution's weight; () for all other nodes.
         known: Whether the work could be counted. If not, the numbers are 0 and ``note`` gives the reason.
@@ -121,7 +121,7 @@ class Case(Record, frozen=True, kw_only=True):
 
 
 class Workload(Record, frozen=True, kw_only=True):
-    """The use of a model. Inputs are generated from it and the seed, the same for every trial.
+    """The use of a model. Inputs are generated from the workload and its seed, and are the same for every trial.
 
     Attributes:
         cases: The input shapes with weights.

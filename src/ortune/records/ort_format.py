@@ -86,7 +86,8 @@ class OrtFile(Record, frozen=True, kw_only=True):
         level: The optimisation level: ``basic or none``, ``extended or all``, ``all``, ``all, for x86``.
         style: ``fixed``, or ``runtime`` if it stores optimisations to apply at load time.
         saved_optimisations: Number of these stored optimisations, by resulting operator.
-        own_operators: Nodes with ONNX Runtime's own operators, which other execution providers do not support.
+        own_operators: Number of nodes by operator, for ONNX Runtime's own operators, which other execution providers do
+            not support.
         rejected_by: Builds, processors and execution providers that reject it.
         kept_for: The execution provider whose nodes ortune kept unfused; "" for none.
     """
@@ -107,9 +108,9 @@ class AwareFile(Record, frozen=True, kw_only=True):
     Attributes:
         provider: The provider's target.
         level: Optimisation level of the other nodes.
-        n_kept: Nodes that the provider supports, kept as plain ONNX.
-        n_rest: All other nodes at the level basic.
-        n_rest_after: Their number after optimisation.
+        n_kept: Number of nodes that the provider supports, kept as plain ONNX.
+        n_rest: Number of all other nodes at level basic.
+        n_rest_after: Number of these other nodes after optimisation.
         made: Number of nodes with ONNX Runtime's own operators among these, by operator.
         gains_nothing: Why there is no such file, because another one is equivalent; "" if it is written.
     """

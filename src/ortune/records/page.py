@@ -76,7 +76,7 @@ class PageMemory(Record, frozen=True, kw_only=True):
 
     Attributes:
         wasm_bytes: WebAssembly memory.
-        gpu_bytes: Buffers of the GPU; ``gpu_buffers`` is their number.
+        gpu_bytes: Size of the GPU buffers; ``gpu_buffers`` is their number.
     """
 
     wasm_bytes: int = 0
@@ -93,7 +93,7 @@ class PageRuns(Record, frozen=True, kw_only=True):
         first_ns, median_ns, longest_ns, total_ns: Time from the call to the resolved promise; the median excludes the
             first run.
         read_back_bytes: Bytes of outputs copied from the GPU, in all runs.
-        n_reads: Outputs that the page fetched from the GPU with ``getData()``.
+        n_reads: Number of outputs that the page fetched from the GPU with ``getData()``.
         on_gpu: Outputs on the GPU, and how many of them were disposed of.
         memory: Memory of the whole page after the first run of this session, and after its last one.
         error: Message of the first failure.
@@ -120,8 +120,8 @@ class PageSession(Record, frozen=True, kw_only=True):
         version: Version of onnxruntime-web.
         options: The requested options by name; values other than text as JSON.
         environment: ``ort.env`` before the call, as far as it was set.
-        in_force: The same after the call.
-        plan: The same as ortune settings.
+        in_force: ``ort.env`` after the call.
+        plan: The requested options as a plan of ortune.
         placement: Nodes by execution provider.
         without_kernel: Nodes for which the execution provider has no kernel: operator and name.
         create_ns: Time of the call, with ONNX Runtime's log enabled; 0 if it failed or did not end.
@@ -161,7 +161,7 @@ class WatchedPage(Record, frozen=True, kw_only=True):
         seen: The browser.
         watched_ns: Duration, from before the first script to the end.
         main_thread_ns: Busy time of the page's main thread, by sampling.
-        model_thread_ns: The part of it in WebAssembly, or called from it.
+        model_thread_ns: The part of ``main_thread_ns`` in WebAssembly, or in functions that WebAssembly called.
         sessions: In the order of the calls.
         files: WebAssembly files that were loaded.
         heap_bytes: JavaScript's heap without garbage, after the first run and at the end; () without a run.

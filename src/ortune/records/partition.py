@@ -15,7 +15,7 @@ ReasonCode = Literal[
 """Why a provider leaves a node to the CPU; "refused" if the provider itself rejected it without a reason."""
 
 PartitionVerdict = Literal["good", "maybe", "poor", "none"]
-"""Rating of a partition by the provider's share of the work and the number of regions."""
+"""Rating of a partition by the fraction of the work that the provider does and the number of regions."""
 
 
 class NodeReason(Record, frozen=True, kw_only=True):
@@ -47,10 +47,10 @@ class PartitionRegion(Record, frozen=True, kw_only=True):
 
     Attributes:
         operators: Number of nodes by operator, the most frequent first.
-        work_ratio: Share of the model's floating-point operations, or of its bytes if it has none.
-        inputs, outputs: Tensors that cross its boundary, without constants.
-        input_bytes, output_bytes: Their size; None if a size is unknown.
-        behind: CPU nodes between the earlier regions and this one.
+        work_ratio: Fraction of the model's floating-point operations, or of its bytes if it has none.
+        inputs, outputs: Number of tensors that cross its boundary, without constants.
+        input_bytes, output_bytes: Total size of these tensors; None if a size is unknown.
+        behind: CPU nodes between the earlier regions and this region.
         places: Positions of its nodes in execution order, as (first, number) of consecutive ones; for the chart.
     """
 
@@ -70,8 +70,8 @@ class PartitionState(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: Unchanged, with fixed input shapes, or also with rewrites.
-        n_nodes: Nodes of the main graph at ONNX Runtime's level basic.
-        n_taken: Supported nodes.
+        n_nodes: Number of nodes of the main graph at ONNX Runtime's level basic.
+        n_taken: Number of supported nodes.
         copied_bytes: Bytes that cross region boundaries per run; None if a size is unknown.
     """
 

@@ -13,8 +13,8 @@ class MatrixEntry(Record, frozen=True, kw_only=True):
     """One file of the set, with its provider and optimisation level.
 
     Attributes:
-        name: Its name in the result of the bench.
-        file: Its path in the set's folder.
+        name: Name of the file in the result of the benchmark.
+        file: Path in the set's folder.
         provider: The target; "cpu" for ONNX Runtime's own kernels.
         level: Its optimisation level.
         sha256: Hash of the file.

@@ -58,7 +58,7 @@ class Calibration(Record, frozen=True, kw_only=True):
 
     @property
     def final(self) -> bool:
-        """Whether the error was measured on as many real inputs as a final answer needs."""
+        """Whether the error was measured on at least ``ENOUGH_INPUTS`` real inputs, as needed for a final result."""
         return bool(self.source) and self.checked >= ENOUGH_INPUTS
 
 
@@ -87,12 +87,12 @@ class Plan(Record, frozen=True, kw_only=True):
 
     @property
     def is_web(self) -> bool:
-        """Whether the plan runs in a browser, by onnxruntime-web."""
+        """Whether the plan runs in a browser, with onnxruntime-web."""
         return providers.find(self.provider_names[0]).in_page
 
     @property
     def is_node(self) -> bool:
-        """Whether the plan runs in Node.js, by onnxruntime-node."""
+        """Whether the plan runs in Node.js, with onnxruntime-node."""
         return providers.find(self.provider_names[0]).in_node
 
     @property

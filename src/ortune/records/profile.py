@@ -21,7 +21,7 @@ class OperatorTime(Record, frozen=True, kw_only=True):
     Attributes:
         n_nodes: Nodes in the optimised graph that ran.
         time_ns: Their time per run (median over the profiled runs), subgraphs not counted twice.
-        share_ratio: Share of the time of all operators.
+        share_ratio: Fraction of the time of all operators.
     """
 
     op_type: str
@@ -48,16 +48,14 @@ CategoryName = Literal[
 
 kernels: computation of the operators, without thread-wait, copies, casts, shape arithmetic and control flow.
 thread-wait: the thread that runs a node waits for the other threads of the pool, or distributes their work.
-device-copies: values copied between devices (Memcpy nodes).
-device-wait: in a run with nodes on a device, before and after the executor: copying inputs to the device, waiting for
-    it, copying outputs back. Only if the profile records when the executor ran.
-casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
-shape-arithmetic: nodes that only compute shapes and indices.
-control-flow: If, Loop, Scan themselves, without the nodes of their bodies.
-between-nodes: inside the run but outside all nodes: the executor, allocation, writing the profile.
-device-idle: between the kernels on a device, if the trace has only kernels: the device waits for the host.
-outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
-unexplained: the remaining time; negative if the parts add up to more than the whole.
+device-copies: values copied between devices (Memcpy nodes). device-wait: in a run with nodes on a device, before and
+after the executor: copying inputs to the device, waiting for it, copying outputs back. Only if the profile records when
+the executor ran. casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and
+dequantizing. shape-arithmetic: nodes that only compute shapes and indices. control-flow: If, Loop and Scan themselves,
+without the nodes of their bodies. between-nodes: inside the run but outside all nodes: the executor, allocation,
+writing the profile. device-idle: between the kernels on a device, if the trace has only kernels: the device waits for
+the host. outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs. unexplained: the
+remaining time; negative if the parts add up to more than the whole.
 """
 
 
@@ -75,21 +73,22 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
         name: Name in the optimised graph.
         layer: Its place in the hierarchy of names, outermost first, joined by "/"; "" if the names show none.
         inside: The control-flow node whose body contains it; "" in the main graph.
-        time_ns: Its self time, without the nodes of its bodies. All nodes together: the run without ``between-nodes``.
-        share_ratio: Share of the time of all nodes.
-        wait_ns: The part of it in the category thread-wait.
+        time_ns: Its self time, without the nodes of its bodies. The times of all nodes add up to the run without
+            ``between-nodes``.
+        share_ratio: Fraction of the time of all nodes.
+        wait_ns: The part of ``time_ns`` in the category thread-wait.
         imbalance_ns: The part of ``wait_ns`` at the end of parallel work, waiting for late threads: uneven shares, or
             late starts. The rest is distributing the work.
         fast_ns: Its undisturbed time, from the fastest 5 % of each execution over the runs, at least one. The
             roofline bound is compared with this; ``time_ns`` beyond it is interference.
         fast_wait_ns: The part of ``fast_ns`` in the category thread-wait.
-        calls: Executions per run; in the body of a loop there are many.
+        calls: Number of executions per run; above 1 in the body of a loop.
         originals: The nodes of the original model that it replaces; () if unknown, or if it was inserted.
         flops, bytes: Work of all its executions per run; None if unknown.
-        remark: A remark on that work: "17 output channels are padded to 32" is time that the result does not need.
+        remark: A remark on work that the result does not need, such as "17 output channels are padded to 32".
         floor_ns: The roofline bound: the minimum time that this machine needs for the work with the available threads.
             None without a measured peak.
-        bound: What limits that time: "compute", or "memory" (moving its bytes, from memory or through the caches);
+        bound: The limit of that time: "compute", or "memory" (moving its bytes, from memory or through the caches);
             "overhead" if an execution is so short, and so far from the bound, that starting it is most of its cost.
         precision: The number type that it computes in ("int8"); "" if the profile does not show it.
         purpose: The purpose of a node that the optimiser inserted ("into blocked layout for conv1"); "" for all others.
@@ -125,7 +124,7 @@ class ProfiledNode(Record, frozen=True, kw_only=True):
 
     @property
     def least_ns(self) -> float:
-        """``fast_ns``, or ``time_ns`` if that is unknown."""
+        """``fast_ns``, or ``time_ns`` if ``fast_ns`` is unknown."""
         return self.time_ns if self.fast_ns is None else self.fast_ns
 
     @property
@@ -147,11 +146,11 @@ class Transfer(Record, frozen=True, kw_only=True):
     """Copies of one kind in the mean steady run, as recorded on the GPU.
 
     Attributes:
-        way: From host to device memory, back, or within the device.
+        way: Direction: from host to device memory, back, or within the device.
         of_nodes: Whether nodes of the graph (Memcpy) copied; otherwise they are copies of inputs and outputs.
         count: Copies per run.
         bytes: Total bytes.
-        time_ns: Time of the device.
+        time_ns: Time on the device.
     """
 
     way: Literal["to-device", "to-host", "on-device"]
@@ -162,7 +161,7 @@ class Transfer(Record, frozen=True, kw_only=True):
 
 
 class LayerTime(Record, frozen=True, kw_only=True):
-    """All nodes below one place in the hierarchy of names; ``share_ratio`` is their share of the time of all nodes."""
+    """All nodes below one place in the hierarchy of names; ``share_ratio`` is their fraction of all nodes' time."""
 
     layer: str
     depth: int
@@ -172,7 +171,7 @@ class LayerTime(Record, frozen=True, kw_only=True):
 
 
 class NodeVariance(Record, frozen=True, kw_only=True):
-    """The additional time of a node or a category in slow runs; ``share_ratio`` is its share of all additional time."""
+    """The additional time of a node or category in slow runs; ``share_ratio`` is its part of all additional time."""
 
     name: str
     op_type: str = ""
@@ -193,7 +192,7 @@ class RunVariance(Record, frozen=True, kw_only=True):
         usual_ns: Mean of the steady runs between the quartiles, with which the slow runs are compared.
         extra_ns: Mean of the slow runs minus ``usual_ns``.
         less_ns: Time saved in parts that were faster in the slow runs; the slower parts sum to ``extra_ns`` plus this.
-        owners: The slower parts, the largest share first.
+        owners: The slower parts, the largest additional time first.
     """
 
     warmup_runs: int
@@ -208,7 +207,7 @@ class RunVariance(Record, frozen=True, kw_only=True):
 
 
 class LostTime(Record, frozen=True, kw_only=True):
-    """A node by its name in the original model, and its share of all kernel time beyond the roofline bound."""
+    """A node by its name in the original model, and its fraction of all kernel time beyond the roofline bound."""
 
     name: str
     op_type: str
@@ -219,27 +218,28 @@ class Headroom(Record, frozen=True, kw_only=True):
     """The time that could still be saved in an undisturbed run.
 
     Attributes:
-        settings_ratio: Share of the profiled run outside its kernels (thread wait, overhead, copies, casts), including
-            the profiler's own cost. It bounds only gains outside kernels, not changes of kernels (threads, layout,
-            rewrites). None if the profiler costs too much for the parts to be meaningful.
-        parts: That share by category.
+        settings_ratio: Fraction of the profiled run outside its kernels (thread wait, overhead, copies, casts),
+            including the profiler's own cost. It bounds only gains outside kernels, not changes of kernels (threads,
+            layout, rewrites). None if the profiler costs too much for the parts to be meaningful.
+        parts: That fraction by category.
         kernels_ratio: Roofline bound divided by kernel time: how close the kernels are to the peak of the available
             threads. None if unknown, or if ``settings_ratio`` is None.
         plain_kernels_ratio: A lower bound of the ratio, assuming that the unprofiled run consists only of kernels; 0.0
             if that run is unknown.
         unbounded: Why the gain has no bound (weights among the inputs, optimisation off); "" if the roofline bounds
             apply.
-        covered_ratio: Share of the kernel time with a reliable roofline bound.
-        overhead_ratio: Share of that time in nodes whose ``bound`` is "overhead"; the peak does not apply to them.
-        overhead_calls, overhead_ns: Their executions per run, and the time of these.
-        device_ratio: Share of the run that waits for a device.
+        covered_ratio: Fraction of the kernel time with a reliable roofline bound.
+        overhead_ratio: Fraction of the kernel time in nodes whose ``bound`` is "overhead"; the peak does not apply to
+            them.
+        overhead_calls, overhead_ns: Executions of these nodes per run, and the time of these executions.
+        device_ratio: Fraction of the run that waits for a device.
         memory_bound, int8: Whether most of the kernels' required time is for memory; whether most of their time is
             already in int8.
         dearest: The nodes that lose the most time.
         slowdown_ratio: Upper bound of the slowdown by the profiler; None if unknown.
         threads, cpus: Threads that an operator may use, and available CPUs; 0 if unknown.
         busy: Other programs that used the CPUs, in words.
-        no_peak, peak_of: Why the peak is unknown; the ONNX Runtime it was measured with, if that is another one.
+        no_peak, peak_of: Why the peak is unknown; the build of ONNX Runtime that measured it, if it is a different one.
         beyond_peak: Whether kernels are faster than the stored peak, so it cannot be used.
         sentence: The result in one sentence.
     """
@@ -275,8 +275,8 @@ class PageParts(Record, frozen=True, kw_only=True):
         inputs_ns: Passing inputs to ONNX Runtime: copying them into WebAssembly's memory, or to the GPU.
         operators_ns: ONNX Runtime's operators; on a GPU the time to queue them.
         outputs_ns: Passing outputs to JavaScript.
-        rest_ns: All else: calls between JavaScript and WebAssembly, scheduling, promises, the profiler; with a GPU also
-            waiting for it and reading back.
+        rest_ns: All other time: calls between JavaScript and WebAssembly, scheduling, promises, the profiler; with a
+            GPU also waiting for it and reading back.
         queued: Whether operators ran on a GPU.
     """
 
@@ -299,12 +299,12 @@ class UndisturbedRun(Record, frozen=True, kw_only=True):
 
 
 class CompiledLayer(Record, frozen=True, kw_only=True):
-    """One layer of the part that an execution provider compiled, by the provider's own counters.
+    """One layer of the part that an execution provider compiled, as measured by the provider's own counters.
 
     Attributes:
         name: The provider's name for it, which is mostly that of a node or value of the model.
         kind: The provider's name for its operation.
-        kernel: What computes it.
+        kernel: The provider's name for the kernel that computes it.
         precision: The number type that it computes in ("int8"); "" if the provider does not report it.
         time_ns: Its median time.
     """
@@ -322,7 +322,7 @@ class CompiledGraph(Record, frozen=True, kw_only=True):
     Attributes:
         provider: The execution provider.
         layers: In the order of execution.
-        n_runs: Runs that their times are medians of.
+        n_runs: Number of runs over which the times of layers are medians.
     """
 
     provider: str
@@ -339,22 +339,22 @@ class ProfileResult(Record, frozen=True, kw_only=True):
         slowdown_ratio: Time of a profiled run over an unprofiled one; None for a trace.
         fast_ns: An undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference: other
             programs, interrupts, clocks.
-        undisturbed: That run in full, if interference is a tenth of the mean run or more; otherwise None. Findings are
-            about it.
+        undisturbed: That run in full, if interference is a tenth of the mean run or more; otherwise None. If not None,
+            findings refer to this run.
         sensors: Sensors around the profiled process: load, pressure. None for a trace.
         device_ns: Kernel time on a device by provider, parallel to the host and not part of the sum.
         transfers: Copies to, from and on the device; () if the profile has none.
         layers: The hierarchy of names; in a very large one without the deepest and cheapest layers.
         layers_left_out: Number of omitted layers.
         compiled: The layers inside the part that a provider compiled; None if there is none, or they are unknown.
-        pieces: Parts of parallel work processed by each other pool thread in the whole profile, the largest number
-            first.
+        pieces: Number of pieces of parallel work that each pool thread, other than the caller, completed in the whole
+            profile; largest first.
         gpu_run: The parts of a run on WebGPU in a page; None elsewhere.
         page_parts: The parts of a run in a page; None elsewhere, and for versions without marks.
         software: Whether it ran on a browser's software GPU, so times are meaningless.
         unmapped: Nodes of the optimised graph whose origin in the model is unknown.
         stands_out: Findings, the most important first.
-        findings: The same, in one sentence each.
+        findings: The findings in one sentence each.
         timeline: Executions over time for a page; stored separately from the document.
     """
 

@@ -51,7 +51,7 @@ class TrialRequest(Record, frozen=True, kw_only=True):
     Attributes:
         warmup_runs, warmup_ns: Minimum number of runs and duration of the warm-up; no warm-up with 0 runs.
         warmup_cap_ns: Maximum duration of the warm-up, even if times are not steady.
-        wait_ratio: Busy wait added to each run, as a share of its measured time (sensitivity check).
+        wait_ratio: Busy wait added to each run, as a fraction of its measured time (sensitivity check).
         sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
         outputs_path: Folder for the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix of the path of ONNX Runtime's profile; "" for no profile.
@@ -60,7 +60,8 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         gpu_tracer: The tracer that times kernels on the GPU during the profile; "" for none.
         name_nodes: Whether to report the names of the nodes of each execution provider.
         transfers: Whether to also time runs with the values in the device's memory.
-        arrivals: Start times of the calls of a turn; None if each caller starts the next call after the last one.
+        arrivals: Start times of the calls of a turn; None if each caller starts a call when its previous call has
+            ended.
     """
 
     version: int = PROTOCOL_VERSION
@@ -96,7 +97,7 @@ class Batch(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
 
     Attributes:
         runs: Number of timed runs per case and caller, before they are weighted by the mix.
-        unmeasured: Number of untimed runs per case before these.
+        unmeasured: Number of untimed runs per case before the timed runs.
     """
 
     runs: int
@@ -217,12 +218,12 @@ class PageSeen(Record, frozen=True, kw_only=True):
         browser: The browser's own name and version.
         isolated: Whether the page was cross-origin isolated, which threads need.
         adapter: The WebGPU adapter; "" without WebGPU.
-        software: Whether the CPU emulates that GPU, so times are meaningless.
+        software: Whether the CPU emulates the GPU of the adapter, so times are meaningless.
         float16: Whether it has float16 shaders.
         resolution_ns: Resolution of the page's clock.
         fetch_ns: Time to fetch the model from this machine before loading.
         wasm_fetch_ns: Time to fetch onnxruntime-web's WebAssembly, from the request to the last byte. Excluded from
-            ``load_ns``, like compilation during that time. 0 if a proxy's worker fetched it: then it is part of
+            ``load_ns``, like compilation during that time. 0 if a proxy's worker fetched it; the time is then part of
             ``load_ns``.
         visible: Whether an observed page was visible; in a trial, runs while hidden do not count.
         repeated_turns: Turns that were repeated because the page was hidden.
@@ -301,7 +302,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
         wrote: Whether it wrote the disk cache of a setting instead of reading it; None without such a setting.
         turn_waits_ns: Time in each turn's timed runs for which threads of the process waited for a CPU, summed over
             threads; empty if the system does not report it for all turns.
-        waiting_cpu_ns, waiting_ns: CPU time of the process during turns of others, and the duration of these.
+        waiting_cpu_ns, waiting_ns: CPU time of the process during the turns of other trials, and the duration of these
+            turns.
         devices: Devices used by a provider from a separate wheel; () for a provider of the build.
         profile: Path of ONNX Runtime's profile; "" for none.
         gpu_run: Times of a run with values in the device's memory; None if not requested or not possible.

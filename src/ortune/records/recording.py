@@ -67,7 +67,8 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
         chained: Calls with an input that is an output of the previous call.
         mask_elements, mask_set: Number of elements of inputs with "mask" in their names, and of non-zero ones.
         pool_in_ns, pool_in_wall_ns: CPU time of the session's own threads in sampled calls, and duration of these.
-        pool_between_ns, pool_between_wall_ns: The same between two calls.
+        pool_between_ns, pool_between_wall_ns: CPU time of these threads between two calls, and duration of these
+            pauses.
     """
 
     key: int
@@ -243,7 +244,7 @@ class Recording(Record, frozen=True, kw_only=True):
         cpu_ns: CPU time of the program and its children that it waited for.
         cpu_quota: CPUs that its control group allows; None without a limit.
         logical_cpus: CPUs of the machine.
-        busy_ratio: Share of all CPUs in use by all programs during the recording; None if unknown.
+        busy_ratio: Fraction of all CPUs in use by all programs during the recording; None if unknown.
         missed: Processes that use ONNX Runtime and were not recorded.
         anonymous: Whether paths and arguments were removed.
         values: Inputs of some calls; () without ``--with-inputs``.
@@ -274,7 +275,7 @@ class Recording(Record, frozen=True, kw_only=True):
 
     @property
     def node_release(self) -> str:
-        """Release of the onnxruntime-node that created all sessions; "" if it is unknown, or another program did."""
+        """Release of the onnxruntime-node that created all sessions; "" if it is unknown or not the same for all."""
         frames = [self.places[session.place][:1] if session.place >= 0 else () for session in self.sessions]
         releases = {
             frame.version if frame.package == "onnxruntime-node" else ""

@@ -49,7 +49,7 @@ class PlayedFeed(Record, frozen=True, kw_only=True):
     Attributes:
         path: Folder of their files; "" for inputs without a played call.
         lists: Names of inputs that are passed as Python lists.
-        strided: Whether arrays are passed that are not contiguous.
+        strided: Whether arrays are passed as views that are not contiguous.
         batch: Number of repetitions of each input along its first dimension.
     """
 
@@ -110,9 +110,9 @@ class AppPlay(Record, frozen=True, kw_only=True):
         variant: Name of the variant; "recorded" without a change.
         wall_ns: From the start to the end of the last process.
         in_ort_ns: Time inside ONNX Runtime, summed over threads: creating sessions, calling and releasing them.
-        creating_ns: The part of it for creating sessions.
+        creating_ns: The part of ``in_ort_ns`` for creating sessions.
         cpu_ns: CPU time of all processes.
-        own_cpu_ns: The part of it outside of ONNX Runtime, for the replay itself.
+        own_cpu_ns: The part of ``cpu_ns`` outside of ONNX Runtime, for the replay itself.
         late_ns: Mean delay of the start of a step.
         peak_bytes: Sum of the processes' largest resident memory; None if the system does not report it.
         most_threads: Sum of the processes' largest numbers of threads; None if the system does not report it.
@@ -148,7 +148,7 @@ class ReplayedGain(Record, frozen=True, kw_only=True):
     """The gain of a change in a replay of the recorded calls, as ratios to the recorded use: below 1 is less.
 
     Attributes:
-        change: The setting as ``name=value``; "" for another form of inputs.
+        change: The setting as ``name=value``; "" if the change is another form of the inputs.
         cpu, wall: Ratios of CPU time and of the time in ONNX Runtime, each with its interval.
         n_blocks: Number of blocks.
         others: Changes that were measured together with it.

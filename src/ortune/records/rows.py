@@ -1,4 +1,4 @@
-"""Check whether a row of a batch depends on the other rows, or on its padding."""
+"""The check whether a row of a batch depends on the other rows, or on its padding."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class RowDifference(Record, frozen=True, kw_only=True):
     """The outputs of one row, computed in two ways that should agree.
 
     Attributes:
-        by: The change around the row.
+        by: The change: the row in a batch, or with padding.
         size: Number of rows of the batch, or the length with padding.
         alone: The size before the change: 1, or the length without padding.
         outputs: The difference.

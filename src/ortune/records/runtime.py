@@ -48,7 +48,7 @@ class AddableRuntime(Record, frozen=True, kw_only=True):
         about_bytes: Approximate size on disk.
         download_bytes: Size of its wheels, as far as known.
         command: The command that installs it.
-        converts: Whether it converts models of a framework and runs none.
+        converts: Whether it only converts models of a framework, and runs no ONNX models.
     """
 
     name: str

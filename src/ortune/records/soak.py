@@ -68,7 +68,7 @@ class SoakTurn(Record, frozen=True, kw_only=True, tag="soak", tag_field="do"):
 
     Attributes:
         calls: Number of calls; for a recorded application, number of times that all steps are played.
-        starts_ns: Start times of the calls; () if each caller starts the next call after the last one.
+        starts_ns: Start times of the calls; () if each caller starts a call when its previous call has ended.
     """
 
     calls: int
@@ -99,14 +99,14 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
         sessions: Sessions created so far, each set of ``--sessions`` once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
-        held_bytes: Memory of the process and its children without pages of files, swapped pages included; None if the
-            system does not report it.
-        children_bytes: The part of its children.
-        resident_bytes: Resident memory of the process, pages of files included.
+        held_bytes: Memory of the process and its children without file-backed pages, swapped pages included; None if
+            the system does not report it.
+        children_bytes: The part of ``held_bytes`` that belongs to child processes.
+        resident_bytes: Resident memory of the process, file-backed pages included.
         used_bytes: Memory in use according to the allocator; None if it does not report it.
-        group_bytes: Memory of its control group; ``group_cache_bytes`` is the part of the file cache.
+        group_bytes: Memory of its control group; ``group_cache_bytes`` is the part that is file cache.
         heap_bytes, wasm_bytes, gpu_bytes: The parts of a page's memory: JavaScript's heap without garbage, WebAssembly
-            memory, and buffers of the GPU, ``gpu_buffers`` in number; None for a process.
+            memory, and GPU buffers, whose number is ``gpu_buffers``; None for a process.
     """
 
     calls: int
@@ -149,7 +149,7 @@ class SoakDone(Record, frozen=True, kw_only=True, tag="soak-done", tag_field="me
     Attributes:
         base_bytes: Memory before the sessions were created.
         idle_bytes: Memory after the last call.
-        trimmed_bytes: The same after the allocator returned its free pages; None if it cannot.
+        trimmed_bytes: Memory after the allocator returned its free pages as well; None if it cannot return any.
         released_bytes: Memory after the sessions were deleted and free pages returned; None if they were not deleted.
         peak_bytes: Peak of resident memory.
         steps: Memory that each size added; () if the system does not report it for each call.
@@ -183,11 +183,11 @@ class SoakExperiment(Record, frozen=True, kw_only=True):
         calls: Number of calls of the process.
         rise_bytes: Rise of the memory: after the first calls if memory grows, otherwise from the unchanged model's
             first call on.
-        as_is_rise_bytes: The same for the unchanged model.
-        explained: Share of that rise that the change removes; below 0 if it adds to it.
+        as_is_rise_bytes: Rise of the memory of the unchanged model.
+        explained: Fraction of the unchanged model's rise that the change removes; below 0 if the change adds to it.
         flattens: Whether the change removes most of the rise, so it shows a cause.
-        latency_ratio: Latency of a call with the change over without; None if unknown.
-        latency_low, latency_high: 95 % interval over turns of this one process.
+        latency_ratio: Latency of a call with the change divided by the latency without it; None if unknown.
+        latency_low, latency_high: 95 % interval of ``latency_ratio``, over turns of this one process.
         failed: Why the process failed; "" if it did not.
     """
 

@@ -61,7 +61,7 @@ class SourceSide(Record, frozen=True, kw_only=True):
         framework: The framework that runs it, with its version.
         kind, source, factory, folder, shapes: As in ``OpenSource``.
         style: One of the ways in which the framework runs it (``SourceOpened.styles``).
-        inputs: Names of the source's inputs, by those of the ONNX model.
+        inputs: Names of the source's inputs, by the names of the ONNX model's inputs.
         outputs: Names of the ONNX model's outputs, in order.
         trusted: Whether it is not confined, because of ``--trust-source``.
         compiles: Whether the model is compiled before its first run, in addition to a first run of the usual style.
@@ -106,7 +106,7 @@ class RunSource(Record, frozen=True, kw_only=True, tag="run", tag_field="do"):
     """Request to a framework's process: compute the outputs for these inputs; the answer is ``ran`` or ``failed``.
 
     Attributes:
-        inputs: Names of the source's inputs by those of the feeds, if they differ.
+        inputs: Names of the source's inputs, by the names of the feeds, if they differ.
         output: Folder in which a folder with the outputs is created for each feed.
     """
 
@@ -158,7 +158,7 @@ class SourceExported(Record, frozen=True, kw_only=True, tag="exported", tag_fiel
     """An ONNX model was written.
 
     Attributes:
-        inputs: Names of its inputs by those of the source.
+        inputs: Names of the ONNX model's inputs, by the names of the source's inputs.
         messages: Warnings of the exporter.
     """
 
@@ -179,8 +179,8 @@ class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="m
 
     Attributes:
         reason: "refused": the source is unsafe or not a model; "failed": an error of the framework; "unfenced": this
-            system cannot confine the process; "out-of-memory", "disk-full": of the machine; "timeout", "crash": the
-            process ended.
+            system cannot confine the process; "out-of-memory", "disk-full": the machine lacks memory or disk space;
+            "timeout", "crash": the process ended.
         do: The remedy; "" if unknown.
     """
 

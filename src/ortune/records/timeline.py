@@ -28,8 +28,8 @@ class Timeline(Record, frozen=True, kw_only=True):
         start_ticks: Start, from the first start that is shown.
         duration_ticks: Duration, including nested executions.
         name_codes: Index into ``names``.
-        names: Nodes of the optimised graph, runs, kernels on a device.
-        op_types: Operator of each name; "" for other executions than nodes.
+        names: Names of nodes of the optimised graph, of runs, and of kernels on a device.
+        op_types: Operator of each name; "" for runs and kernels.
         tracks: Tracks without overlaps beyond one step of the clock.
         n_left_out: Number of executions of the trace that are omitted.
         note: The shown part of the trace; "" for all of it.

@@ -10,7 +10,7 @@ TraceLackCode = Literal["end", "inner-events", "other-models", "other-processes"
 
 
 class TraceLack(Record, frozen=True, kw_only=True):
-    """A part that a trace lacks and that affects its figures.
+    """A missing part of a trace, which affects the results.
 
     Attributes:
         code: "end": truncated. "inner-events": only the executor's part of its runs is recorded. "other-models" and
@@ -27,7 +27,7 @@ class TraceInfo(Record, frozen=True, kw_only=True):
 
     Attributes:
         format: "ort-json", "web-console", ...
-        device_only: Whether it has only kernels on a device, which are then the nodes.
+        device_only: Whether it has only kernels on a device, which then take the place of nodes.
         complete: False if it is truncated; the readable part is used.
         n_unreadable: Excluded events and lines: unreadable, or with impossible times.
         n_mended: Invalid JSON events that were read without surplus commas.
@@ -35,7 +35,7 @@ class TraceInfo(Record, frozen=True, kw_only=True):
         lost_runs: Runs with so many lost events that the time between their nodes is unexplained.
         left_out_runs: Runs that are excluded because they lost events.
         missing: Sentences on its missing parts.
-        lacks: The missing parts that affect its figures.
+        lacks: The missing parts that affect the results.
     """
 
     path: str

@@ -25,14 +25,15 @@ BUSY_MACHINE = "on a busy machine"
 class Candidate(Record, frozen=True, kw_only=True):
     """One configuration that was tried or proposed, and its outcome.
 
-    Exploratory figures are not claims, because the best of many candidates looks better than it is.
+    Exploratory results are not claims, because the best of many candidates looks better than it is.
 
     Attributes:
         origin: Source of the proposal, as text ("knob graph_optimization_level", "combination", "rewrite ...").
         why: The reason for its outcome, one sentence.
         reason: Why it was not tried, or was rejected, as a code where a report depends on it: no budget was left, or a
             guard of another metric than the objective was broken. Otherwise None.
-        ratio, ratio_low, ratio_high: Against the default over the exploratory blocks; None if it was not measured.
+        ratio, ratio_low, ratio_high: Ratio to the default over the exploratory blocks, with its interval; None if it
+            was not measured.
     """
 
     plan: Plan
@@ -53,7 +54,8 @@ class SettingWorth(Record, frozen=True, kw_only=True):
 
     Attributes:
         name, value: The setting and its value as text, or the rewrite's name and "".
-        without_ratio: Time without it over time with it: above 1 it helps. The interval is exploratory.
+        without_ratio: Time without it divided by time with it; it helps if the ratio is above 1. The interval is
+            exploratory.
         kept: Whether it is still in the plan.
         shown: Whether its gain is significant at 5 % over all settings of the plan together (Holm).
     """
@@ -100,10 +102,10 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
     """One quantized model that was tried: error, size and speed.
 
     Attributes:
-        within_ratio: The smallest of 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None if none. 0 for the
-            best plan without a change of precision.
+        within_ratio: The smallest of the limits 0.1 %, 1 % and 5 % (relative L2) that its outputs keep; None if they
+            keep none. 0 for the best plan without a change of precision.
         calibrated: Whether its ranges come from calibration; see ``TuneResult.calibration``.
-        ratio, ratio_low, ratio_high: Against the default: over the exploratory blocks if it took part, otherwise a
+        ratio, ratio_low, ratio_high: Ratio to the default: over the exploratory blocks if it took part, otherwise a
             single observation without an interval.
         pareto: Whether no model with a smaller error was as fast.
         why: Why it was not compared; "" if it was.
@@ -150,7 +152,7 @@ class Refused(Record, frozen=True, kw_only=True):
     """The leader of the search, if it was not confirmed, with its result on fresh blocks.
 
     Attributes:
-        figures: Figures over the fresh blocks.
+        figures: Measurements over the fresh blocks.
         why: Why it is not shipped.
     """
 
@@ -161,12 +163,12 @@ class Refused(Record, frozen=True, kw_only=True):
 
 
 PlaceState = Literal["raced", "timed", "ran", "functional-only", "failed", "absent", "not-tried"]
-"""``timed``: only the default; ``ran``: once, untimed, since nothing is raced there; ``functional-only``: the same, on
-a software GPU; ``not-tried``: no time was left for it."""
+"""``timed``: only the default was timed; ``ran``: ran once without timing, since plans are not compared there;
+``functional-only``: the same, on a software GPU; ``not-tried``: no time was left for it."""
 
 
 class BrowserPlace(Record, frozen=True, kw_only=True):
-    """One of the execution providers in a browser, with ``--target web``.
+    """One of the execution providers in a browser that ``--target web`` covers.
 
     Attributes:
         target: Its name.
@@ -174,7 +176,7 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
         why: Why it is missing or failed, or how long an incomplete attempt took; otherwise "".
         adapter: The GPU as named by the browser; "" if none is used or reported.
         placement: Nodes by execution provider, as far as reported.
-        outputs: Compared with the default; None if it did not run.
+        outputs: The outputs compared with the default's; None if it did not run.
     """
 
     target: str
@@ -186,7 +188,7 @@ class BrowserPlace(Record, frozen=True, kw_only=True):
 
 
 class UntestedTarget(Record, frozen=True, kw_only=True):
-    """An execution provider that was not compared, or not by its default.
+    """An execution provider that was not compared, or not with its default settings.
 
     Attributes:
         target: Its name.
@@ -194,7 +196,7 @@ class UntestedTarget(Record, frozen=True, kw_only=True):
             model, so ``settings`` are part of all its plans.
         enough_s: With "no-time", a sufficient budget; None if the remaining time was reserved for requested plans.
         plan: With "lower-precision", the default.
-        settings: The settings that make it exact.
+        settings: The settings with which it computes in the model's own precision.
         difference: The outputs of the default compared with those of the baseline.
     """
 

@@ -43,7 +43,7 @@ class Quote:
     Attributes:
         units: Splits text into the language's characters.
         other: Format of the escape for a unit outside of printable ASCII, from its code.
-        special: Escapes of the units that have a special one.
+        special: Escapes of the units that do not use ``other``.
     """
 
     units: Callable[[str], str]

@@ -97,7 +97,7 @@ class Language:
         end: Terminator of a statement.
         providers: For each method of appending a provider, a mapping from the providers that it supports to the
             binding's names.
-        takes: Options that the binding supports, by provider; a provider that is missing supports all.
+        takes: Options that the binding supports, by provider; all options of a missing provider are supported.
         lacks: Features that the binding does not support: channels, "affinities", "custom_ops" and huge pages.
         plugs: Whether the code can register a plug-in's library that the caller names.
         binds: Whether the code can call a session through I/O binding.
