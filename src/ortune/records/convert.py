@@ -78,7 +78,7 @@ class ConversionFault(Record, frozen=True, kw_only=True):
     Attributes:
         output: The first output that differs; "" if none can be named.
         case: The inputs that show it.
-        what: One sentence.
+        what: The defect in one sentence.
         node: Where its values diverge from a correct conversion; None if there is none to compare with.
         not_finite: For an overflow: the first node with NaN or infinite values.
         held_against: Exporter of the correct conversion that ``node`` compares with; "" for none.

@@ -191,7 +191,7 @@ class OutputDifference(Record, frozen=True, kw_only=True):
         max_error: Largest absolute error divided by the largest reference value.
         compared_as: "values", "sets" (rows after NMS or TopK are in another order) or "moments" (the model is not
             deterministic).
-        what: One sentence, if not ``ok``.
+        what: The difference in one sentence; "" if ``ok``.
         comparable: False if the outputs cannot be compared: another shape or kind, NaN that the reference does not
             have, or nothing in common.
         cosine: Smallest cosine similarity between an output and its reference, over the floating-point outputs; None if

@@ -48,14 +48,16 @@ CategoryName = Literal[
 
 kernels: computation of the operators, without thread-wait, copies, casts, shape arithmetic and control flow.
 thread-wait: the thread that runs a node waits for the other threads of the pool, or distributes their work.
-device-copies: values copied between devices (Memcpy nodes). device-wait: in a run with nodes on a device, before and
-after the executor: copying inputs to the device, waiting for it, copying outputs back. Only if the profile records when
-the executor ran. casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and
-dequantizing. shape-arithmetic: nodes that only compute shapes and indices. control-flow: If, Loop and Scan themselves,
-without the nodes of their bodies. between-nodes: inside the run but outside all nodes: the executor, allocation,
-writing the profile. device-idle: between the kernels on a device, if the trace has only kernels: the device waits for
-the host. outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs. unexplained: the
-remaining time; negative if the parts add up to more than the whole.
+device-copies: values copied between devices (Memcpy nodes).
+device-wait: in a run with nodes on a device, before and after the executor: copying inputs to the device, waiting for
+    it, copying outputs back. Only if the profile records when the executor ran.
+casts-and-layout: Cast, Transpose, reordering to and from blocked layouts, quantizing and dequantizing.
+shape-arithmetic: nodes that only compute shapes and indices.
+control-flow: If, Loop and Scan themselves, without the nodes of their bodies.
+between-nodes: inside the run but outside all nodes: the executor, allocation, writing the profile.
+device-idle: between the kernels on a device, if the trace has only kernels: the device waits for the host.
+outside-run: around ONNX Runtime's run: the language binding, copies of inputs and outputs.
+unexplained: the remaining time; negative if the parts add up to more than the whole.
 """
 
 

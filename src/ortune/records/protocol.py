@@ -179,11 +179,11 @@ class GpuRun(Record, frozen=True, kw_only=True):
     """The parts of a run on a device with its own memory: medians of runs in turns, in ns, without the profiler.
 
     Attributes:
-        whole_ns: With inputs and outputs on the CPU.
-        fed_ns: With the inputs already on the device.
-        device_ns: With the outputs there too, until the device is done.
+        whole_ns: Time of a run with inputs and outputs on the CPU.
+        fed_ns: Time of a run with the inputs already on the device.
+        device_ns: Time of a run with inputs and outputs on the device, until the device is done.
         input_bytes, output_bytes: Size of all tensors.
-        n_runs: Runs of each kind.
+        n_runs: Number of runs of each kind.
         software: Whether the CPU emulates the GPU, so times are meaningless.
     """
 

@@ -27,7 +27,7 @@ _FILE = re.compile(r"ort-wasm[\w-]*?(?:\.(?P<build>jsep|asyncify|jspi))?(?:-[\w-
 
 
 def default_of(provider: str) -> str:
-    """Return a provider's default build: that of the package's default import if possible; "" outside of pages."""
+    """Return a provider's default build: the package's default import if it has the provider; "" outside of pages."""
     return next(iter(providers.find(provider).web_builds), "")
 
 
