@@ -6,7 +6,7 @@ import math
 
 _MINUTE_S, _HOUR_S = 60, 3600
 _LONG_S = 10 * _MINUTE_S
-"""Durations from here on are shown in minutes."""
+"""Shortest duration that is shown in minutes, in seconds."""
 
 
 def in_words(seconds: float) -> str:

@@ -28,7 +28,7 @@ LINES = 8
 StillRunning = subprocess.TimeoutExpired
 """Raised by a wait that ends before the process does."""
 _CHECK_S = 0.1
-"""Seconds between two checks whether a process has ended while its output is still open."""
+"""Seconds between two checks for the end of a process that has not closed its output."""
 STARTING_S = 5.0
 """Maximum time that a starting interpreter waits for the disk; if the process slept longer, it ran a shell before."""
 

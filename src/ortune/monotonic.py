@@ -15,5 +15,5 @@ def now_s() -> float:
 
 
 def now_ns() -> int:
-    """Return nanoseconds since the same moment."""
+    """Return nanoseconds since the same fixed moment as ``now_s``."""
     return time.monotonic_ns()

@@ -102,7 +102,7 @@ def _remove_dead(mark: Path) -> None:
 
 
 def remove_sockets(place: Path) -> None:
-    """Remove files that killed browsers left outside their profiles in a folder.
+    """Remove files that killed browsers with a profile in ``place`` left outside of the profile.
 
     A browser creates the folder of its socket elsewhere, with a link, if the profile's path is too long.
     """

@@ -15,7 +15,7 @@ from ortune.records import BundleInfo, read_json
 SUFFIX = ".ortune"
 _AGAIN = "create the bundle again with ortune tune"
 MODELS = (".onnx", ".ort")
-"""File endings of models."""
+"""File name extensions of models."""
 
 
 class _Kind(msgspec.Struct):

@@ -224,7 +224,7 @@ def copy_model(opened: OpenModel, goal: Path, *, ours: bool) -> None:
 
 
 def _require_same(copy: Path, measured: OpenModel) -> None:
-    """Verify that the bundle's model, with the weights that it finds there, is the measured one.
+    """Verify that the bundle's model, with the weights that it finds in the bundle, is the measured model.
 
     Raises:
         ModelError: The model is a different one, or incomplete.

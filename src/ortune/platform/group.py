@@ -1,4 +1,4 @@
-"""A process and its descendants, such as a browser with its processes per page."""
+"""A process and its descendants, such as a browser and the processes of its pages."""
 
 from __future__ import annotations
 

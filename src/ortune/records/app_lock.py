@@ -1,4 +1,4 @@
-"""The lock of a recorded application: how it uses ONNX Runtime, without any time."""
+"""The lock of a recorded application: how it uses ONNX Runtime, without any timing."""
 
 from __future__ import annotations
 

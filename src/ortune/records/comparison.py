@@ -51,8 +51,8 @@ class QuietRounds(Record, frozen=True, kw_only=True):
 
     Attributes:
         n_rounds: Number of these rounds; ``of_rounds`` is the number of all rounds.
-        n_blocks: Blocks with at least one of these rounds.
-        ratio_high: None if there are too few blocks for an upper bound, as in ``Comparison``.
+        n_blocks: Number of blocks with at least one of these rounds.
+        ratio_high: Upper bound of the ratio; None if there are too few blocks for one, as in ``Comparison``.
     """
 
     n_rounds: int
@@ -109,7 +109,7 @@ class Comparison(Record, frozen=True, kw_only=True):
         base_value, new_value: The two values to show: the baseline's value, and that value times ``ratio``, in
             nanoseconds (a throughput as time per run) or bytes. The quotient of the two sides' medians may differ from
             ``ratio``. None if a side has no such value.
-        ratio_high: None if there are too few blocks for an upper bound (``ratio_low`` is then 0).
+        ratio_high: Upper bound of the ratio; None if there are too few blocks for one (``ratio_low`` is then 0).
         smallest_effect_ratio: Minimum detectable effect with 80 % power at that level, as a fraction (0.02 is 2 %);
             None if there are too few blocks to detect any.
         more_blocks: If inconclusive: roughly how many more blocks may settle it; None if unknown, as on a busy machine.

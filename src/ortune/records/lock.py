@@ -54,7 +54,7 @@ class OutputSnapshot(Record, frozen=True, kw_only=True):
 
 
 class LockedModel(Record, frozen=True, kw_only=True):
-    """The exported model.
+    """The exported model, before ONNX Runtime optimises it.
 
     Attributes:
         weights: Digest of the weights' values, independent of their names and uses.

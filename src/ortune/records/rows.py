@@ -30,7 +30,7 @@ class RowDifference(Record, frozen=True, kw_only=True):
 
 
 class RowCheck(Record, frozen=True, kw_only=True):
-    """The comparisons of a row with itself.
+    """The comparisons of one row's outputs, computed in different ways.
 
     Attributes:
         compared: All comparisons that were possible; () if the model has no dynamic batch and no mask, or refuses

@@ -55,7 +55,7 @@ class ExportSource(Record, frozen=True, kw_only=True, tag="export", tag_field="d
 
 
 class SourceSide(Record, frozen=True, kw_only=True):
-    """A source as a side of a comparison; it is only taken from the command line, never from a file.
+    """A framework's model as a side of a comparison; it can only come from the command line, never from a file.
 
     Attributes:
         framework: The framework that runs it, with its version.
@@ -175,7 +175,7 @@ class SourceRan(Record, frozen=True, kw_only=True, tag="ran", tag_field="message
 
 
 class SourceFailed(Record, frozen=True, kw_only=True, tag="failed", tag_field="message"):
-    """A request failed; the process continues unless it ended.
+    """Answer to a failed request; the process accepts further requests, unless ``reason`` is that it ended.
 
     Attributes:
         reason: "refused": the source is unsafe or not a model; "failed": an error of the framework; "unfenced": this

@@ -126,7 +126,7 @@ class PrecisionRow(Record, frozen=True, kw_only=True):
 
 
 class ProviderCost(Record, frozen=True, kw_only=True):
-    """Load time and memory of an execution provider, next to the default's: medians over trials, not claims.
+    """Load time and memory of an execution provider, and of the default: medians over trials, not claims.
 
     Attributes:
         device: The device that ran the model ("CPU", "NVIDIA GPU").

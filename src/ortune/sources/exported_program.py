@@ -24,7 +24,7 @@ _PLAIN_TEXT = re.compile(r"[\w.,:/@+\- ]*")
 _IDENTIFIERS = ("name", "forward_arg_names")
 _TREES = ("in_spec", "out_spec")
 _FACTORIES = frozenset({"bool", "dict", "float", "int", "list", "set", "str", "tuple"})
-"""Types that the entries of a ``defaultdict`` may have: torch imports the module that the file names for them."""
+"""Allowed factories of a ``defaultdict``, since torch would import any other one from a module that the file names."""
 _CHECKED = ("target", "as_operator", "expr_str", "metadata", "as_string", "as_strings")
 """Keys that are checked elsewhere or dropped, and arguments of operators, which torch writes with escaped quotes."""
 _ARITHMETIC = (

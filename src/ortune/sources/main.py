@@ -18,7 +18,7 @@ _HELPS = {
     "out-of-memory": "free memory, and try again",
     "disk-full": "free space in the folder of temporary files, or set TMPDIR to another one",
 }
-"""Advice for resources that the machine lacks, which is not the source's fault."""
+"""Advice for failures that are not the source's fault, by reason: the machine lacks memory or disk space."""
 
 
 def main() -> None:

@@ -163,7 +163,7 @@ def open_source(request: Mapping[str, Any]) -> Torch:
 
 
 def _program(path: str) -> Any:
-    """Return an exported program, read with weights_only."""
+    """Read an exported program from a ``.pt2`` file with ``weights_only``."""
     try:
         checked = os.path.join(tempfile.mkdtemp(prefix="checked-"), "model.pt2")
         write_checked(path, checked)

@@ -1,4 +1,4 @@
-"""Code shared by the languages: expressing a plan, and notes on what a binding cannot set.
+"""Code shared by the languages: expressing a plan as source code, and notes on settings that a binding cannot make.
 
 A language is a table (``Language``) and the template of its file. Values are inserted as literals, or into comments as
 one line of ASCII, so they cannot end the literal or the comment.
