@@ -236,7 +236,7 @@ class Foreground:
         self.pid = self.process.pid
 
     def wait(self, tick: Callable[[], float], *, limit_s: float = math.inf) -> int | None:
-        """Wait for the end of the command, and call ``tick`` at the intervals in seconds that it returns.
+        """Wait for the end of the command, calling ``tick`` repeatedly, which returns the seconds to its next call.
 
         Returns:
             The exit code, or minus the number of the signal that ended the command; None if it still runs after the

@@ -102,7 +102,7 @@ def _remove_dead(mark: Path) -> None:
 
 
 def remove_sockets(place: Path) -> None:
-    """Remove files that killed browsers with a profile in ``place`` left outside of the profile.
+    """Remove the folders that killed browsers created outside of their profiles in ``place``.
 
     A browser creates the folder of its socket elsewhere, with a link, if the profile's path is too long.
     """

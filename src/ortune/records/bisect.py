@@ -16,7 +16,7 @@ class GraphNode(Record, frozen=True, kw_only=True):
     """A node of a graph as it ran.
 
     Attributes:
-        name: The node's name; "" if it has none. ``value`` identifies it.
+        name: The node's name; "" if it has none. ``value`` identifies the node.
         operator: "domain:Operator", or "Operator" for the ONNX domain.
         of: The nodes of the original model that it replaces, if ONNX Runtime created it.
         bodies: Whether it contains subgraphs, which were not compared.

@@ -98,7 +98,7 @@ class OtherPrograms(Record, frozen=True, kw_only=True):
 
 
 class Comparison(Record, frozen=True, kw_only=True):
-    """Candidate against baseline over blocks.
+    """The comparison of a candidate with a baseline over blocks.
 
     Attributes:
         statistic: The compared quantity, e.g. "p50 latency (median over rounds of the ratio of p50s within a round)".

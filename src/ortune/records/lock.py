@@ -12,14 +12,14 @@ class GraphSnapshot(Record, frozen=True, kw_only=True):
     """The optimised graph at one level. Bytes are for the shapes in the snapshot.
 
     Attributes:
-        nodes: Nodes of all graphs, subgraphs included.
+        nodes: Number of nodes of all graphs, subgraphs included.
         operators: Number of nodes by "domain:Operator", or "Operator" for the ONNX domain.
         fused: Operators that occur more often than at level ``disable``, with the number of additional nodes.
         inserted: Casts, copies and layout changes in addition to those of the exported model.
         structure: Digest of connections and attributes, without names and weights.
-        weights_bytes: Weights that the session holds.
+        weights_bytes: Bytes of the weights that the session holds.
         peak_activation_bytes: Peak of the values live at once, inputs and outputs included.
-        unknown_values: Values of unknown size. If there are any, the peak is a lower bound.
+        unknown_values: Number of values of unknown size. If there are any, the peak is a lower bound.
     """
 
     nodes: int

@@ -31,7 +31,7 @@ def copy_keras(path: str, target: str) -> None:
     """Write a ``.keras`` file again from its allowed entries, which must not unpack to more than the file's size.
 
     Raises:
-        SourceRefused: It contains something else, or is not such a file; the message names the reason.
+        SourceRefused: The file contains something else, or is not a ``.keras`` file; the message gives the reason.
     """
     try:
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
@@ -74,7 +74,7 @@ def copy_saved_model(folder: str, target: str) -> None:
     """Copy the graph and variables of a SavedModel; if it describes the graph several times, only the checked one.
 
     Raises:
-        SourceRefused: A part of it is a link out of its folder; the message names it.
+        SourceRefused: A part of the SavedModel is a link out of its folder; the message names the link.
     """
     os.makedirs(os.path.join(target, "variables"))
     _copy(folder, "saved_model.pb", target)

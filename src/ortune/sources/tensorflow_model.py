@@ -124,7 +124,7 @@ class TfLite:
         return self.n_threads
 
     def prepared(self, feeds: Mapping[str, Any], style: str = "") -> Callable[[], Any]:
-        """Return a function that runs once, resizing inputs if the file allows it."""
+        """Return a function that runs the model once, resizing inputs if the file allows it."""
         values = {detail["index"]: feeds[detail["name"]].astype(detail["dtype"]) for detail in self.details}
         outputs = [detail["index"] for detail in self.interpreter.get_output_details()]
 
@@ -150,7 +150,7 @@ class TfLite:
 
 
 def open_source(request: Mapping[str, Any]) -> SavedModel | TfLite:
-    """Return the opened source, by its kind."""
+    """Open the source of a request: a TFLite file, a SavedModel, or a Keras model."""
     source, threads = request["source"], request["threads"]
     if threads:
         tf.config.threading.set_intra_op_parallelism_threads(threads)

@@ -25,7 +25,7 @@ from .source import ExportResult, Input, SourceRefused, made_by_function, onnx_t
 
 DYNAMO, SCRIPT = "dynamo", "torchscript"
 _GLOBAL = re.compile(r"GLOBAL ([\w.]{1,100})", re.ASCII)
-"""The type that ``weights_only`` refuses, in PyTorch's message, which also explains how to load it nevertheless."""
+"""Matches the refused type in PyTorch's message, most of which explains how to bypass ``weights_only``."""
 EAGER, COMPILED = "eager", "torch.compile"
 
 
