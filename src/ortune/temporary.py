@@ -126,7 +126,7 @@ def short_folder() -> Path:
 
 
 def _own(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Return whether the user owns the path and it is of this kind, since others may create such paths too."""
+    """Return whether the user owns a path and ``kind`` accepts its mode, since others may create such paths too."""
     status = path.lstat()
     return kind(status.st_mode) and (not hasattr(os, "geteuid") or status.st_uid == os.geteuid())
 

@@ -9,7 +9,7 @@ from ortune.records.protocol import PageSeen, Placement
 
 
 class PageTensor(Record, frozen=True, kw_only=True):
-    """An input or an output.
+    """An input or output of a session in a page.
 
     Attributes:
         type: Type in onnxruntime-web, e.g. "float32".

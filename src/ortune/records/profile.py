@@ -336,17 +336,17 @@ class ProfileResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune profile --json``. Times are those of the mean steady run under the profiler.
 
     Attributes:
-        wall_ns: The whole run, the sum of ``categories``: around ``run()`` if ortune ran it, ONNX Runtime's
+        wall_ns: Time of the whole run, the sum of ``categories``: around ``run()`` if ortune ran it, ONNX Runtime's
             ``model_run`` for a trace.
         slowdown_ratio: Time of a profiled run over an unprofiled one; None for a trace.
-        fast_ns: An undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference: other
-            programs, interrupts, clocks.
+        fast_ns: Time of an undisturbed run, with every part at its fast end. ``wall_ns`` beyond it is interference:
+            other programs, interrupts, clocks.
         undisturbed: That run in full, if interference is a tenth of the mean run or more; otherwise None. If not None,
             findings refer to this run.
         sensors: Sensors around the profiled process: load, pressure. None for a trace.
         device_ns: Kernel time on a device by provider, parallel to the host and not part of the sum.
         transfers: Copies to, from and on the device; () if the profile has none.
-        layers: The hierarchy of names; in a very large one without the deepest and cheapest layers.
+        layers: The hierarchy of names; the deepest and cheapest layers of a very large hierarchy are omitted.
         layers_left_out: Number of omitted layers.
         compiled: The layers inside the part that a provider compiled; None if there is none, or they are unknown.
         pieces: Number of pieces of parallel work that each pool thread, other than the caller, completed in the whole

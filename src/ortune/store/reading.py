@@ -67,7 +67,7 @@ class ReadOnlyStore(Store):
             ) from error
 
     def find(self, wanted: str) -> SessionHead:
-        """Return the session with an id that begins with ``wanted``, including or after the date; "newest" is the last.
+        """Return the session with an id that begins with ``wanted``, with or without the date; "newest" means the last.
 
         Raises:
             UsageError: If there is none, or more than one.
