@@ -32,7 +32,7 @@ class AppSnapshot(Record, frozen=True, kw_only=True):
         schema: "ortune/app-snapshot/1".
         onnxruntime: Versions of ONNX Runtime.
         packages: Versions of the packages that create or call sessions, by name.
-        logical_cpus: CPUs of the machine, which determine default numbers of threads.
+        logical_cpus: Number of CPUs of the machine, which determines default numbers of threads.
         missed: Number of processes that could not be recorded.
         models: Uses by name of the model's file; a model from bytes has the name of the package that loads it.
     """

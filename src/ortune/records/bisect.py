@@ -86,7 +86,7 @@ class WeightFault(Record, frozen=True, kw_only=True):
         kind: "not-finite": NaN or infinite; "saturated": integers at the limits of their type; "too-coarse": one scale
             for all channels leaves some of them almost no steps.
         onnx_type: The stored type.
-        n, size: The affected elements (channels for "too-coarse") and their total number.
+        n, size: Number of affected elements (channels for "too-coarse"), and number of all elements.
     """
 
     side: Literal["A", "B"]

@@ -69,7 +69,7 @@ class GpuDifference(Record, frozen=True, kw_only=True):
     Attributes:
         a_ns, b_ns: Total of all kernels.
         low_ns, high_ns: 95 % interval of the difference; None with too few processes or runs.
-        a_kernels, b_kernels: Kernels per run.
+        a_kernels, b_kernels: Number of kernels per run.
         nodes: Differences by node, as in ``ProfileDifference``.
     """
 
@@ -88,8 +88,8 @@ class ProfileDifference(Record, frozen=True, kw_only=True):
     Attributes:
         low_ns, high_ns: 95 % interval of the difference of the mean run; None with too few processes or runs.
         sentence: The difference and its main cause, in one sentence.
-        a_processes, b_processes: Profiled processes per side. Intervals are over processes; with one process per side
-            they are over its runs, and do not cover the variation between processes.
+        a_processes, b_processes: Number of profiled processes per side. Intervals are over processes; with one process
+            per side they are over its runs, and do not cover the variation between processes.
         plain_ns: The difference measured without the profiler; None if it was not measured.
         a_slowdown_ratio, b_slowdown_ratio: Time of a profiled run over an unprofiled one; None if unknown.
         b_trace: The trace of B, if two traces are compared.

@@ -13,7 +13,7 @@ class Host(Record, frozen=True, kw_only=True):
     """The properties of the machine that affect speed.
 
     Attributes:
-        cores: Physical cores; ``logical`` counts hardware threads.
+        cores: Number of physical cores; ``logical`` is the number of hardware threads.
         affinity: Number of CPUs that this process may run on.
         quota: CPUs allowed by the cgroup; None without a limit.
         effective_cpus: ``min(cores, affinity, quota)``, at least 1, rounded up.

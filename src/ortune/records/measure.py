@@ -83,7 +83,7 @@ class SliceError(Record, frozen=True, kw_only=True):
     """The error of neighbouring slices of an output along one axis.
 
     Attributes:
-        first, last: The indices on the axis.
+        first, last: Index of the first and of the last slice on the axis.
         relative_l2: The error of the worst slice relative to its reference, or to a floor from the whole output if the
             reference is nearly zero.
         dead: "zero" or "constant" if the candidate is constant and the reference varies; otherwise "".

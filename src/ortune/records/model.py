@@ -34,10 +34,10 @@ class NodeCost(Record, frozen=True, kw_only=True):
         called: Name in findings: the node's own name, or else that of its first output.
         domain: Operator domain; "" is ONNX's own.
         inside: Names of the enclosing If, Loop and Scan nodes, outermost first, joined by "/"; "" in the main graph.
-        times: Executions per run of the model: a loop's trip count; 0 in a branch of an If that is not counted, and for
-            nodes that only depend on constants.
-        flops: Operations; a multiply-add is two. Integer arithmetic counts alike.
-        macs: Multiply-adds among them; None for operators that do not consist of these.
+        times: Number of executions per run of the model: a loop's trip count; 0 in a branch of an If that is not
+            counted, and for nodes that only depend on constants.
+        flops: Number of operations; a multiply-add is two. Integer arithmetic counts alike.
+        macs: Number of multiply-adds among them; None for operators that do not consist of these.
         bytes_read, bytes_written: Bytes of all tensors read and written, each once, in its stored type.
         weight_bytes: The constant part of ``bytes_read``.
         weight_shape: Shape of a convolution's weight; () for all other nodes.
@@ -65,7 +65,7 @@ class ModelCost(Record, frozen=True, kw_only=True):
 
     Attributes:
         flops, macs, bytes_read, bytes_written: Sums over ``nodes``, each times its ``times``.
-        parameters: Elements of initializers and Constant tensors; ``parameter_bytes`` is their stored size.
+        parameters: Number of elements of initializers and Constant tensors; ``parameter_bytes`` is their stored size.
         nodes: Every node of every graph, functions inlined.
         unknown: Number of nodes that could not be counted, by reason; empty if the totals are complete.
         notes: Assumptions behind the totals: a loop of unknown length, an If counted by its more expensive branch.
@@ -130,7 +130,7 @@ class Workload(Record, frozen=True, kw_only=True):
             session of a recording (``FILE#N``), or "".
         image: How images are read, such as "size=224,layout=nchw"; "" if not specified.
         gap_ns: Pause between calls; 0 for none.
-        sessions, callers: Sessions in one process, and threads that call each session.
+        sessions, callers: Number of sessions in one process, and number of threads that call each session.
         custom_ops: Shared libraries with custom operators.
         notes: Remarks for the reader, e.g. "decoder: one step at past=128; prefill not measured".
         tries: Number of first runs that failed before these inputs; 0 for the first proposal.

@@ -56,7 +56,7 @@ class LevelComparison(Record, frozen=True, kw_only=True):
         graphs: One graph per level, the least optimised first.
         changes: Nodes that are fused, replaced or removed, the most frequent first.
         insertions: Nodes that are added.
-        n_unchanged: Source nodes that are the same at every level.
+        n_unchanged: Number of source nodes that are the same at every level.
     """
 
     graphs: tuple[LevelGraph, ...]

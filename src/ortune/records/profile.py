@@ -19,7 +19,7 @@ class OperatorTime(Record, frozen=True, kw_only=True):
     """One operator on one execution provider in a profile.
 
     Attributes:
-        n_nodes: Nodes in the optimised graph that ran.
+        n_nodes: Number of nodes in the optimised graph that ran.
         time_ns: Their time per run (median over the profiled runs), subgraphs not counted twice.
         share_ratio: Fraction of the time of all operators.
     """
@@ -185,9 +185,9 @@ class RunVariance(Record, frozen=True, kw_only=True):
     """The variation between the runs of the profiled process.
 
     Attributes:
-        warmup_runs: Runs at the start that differ from the later ones, found by ``trace.steady``.
-        left_out_runs: Runs at the start that are excluded from all other figures: the warm-up, at least the first run,
-            and the warm-up that ortune requested.
+        warmup_runs: Number of runs at the start that differ from the later ones, found by ``trace.steady``.
+        left_out_runs: Number of runs at the start that are excluded from all other results: the warm-up, at least the
+            first run, and the warm-up that ortune requested.
         runs_ns: Every run, in order, by ONNX Runtime's own clock, without time outside the run.
         spread_ratio: p90 / p10 of the steady runs.
         slow_runs: Number of runs in the slowest tenth of the steady runs; 0 if there are too few.
@@ -239,7 +239,7 @@ class Headroom(Record, frozen=True, kw_only=True):
             already in int8.
         dearest: The nodes that lose the most time.
         slowdown_ratio: Upper bound of the slowdown by the profiler; None if unknown.
-        threads, cpus: Threads that an operator may use, and available CPUs; 0 if unknown.
+        threads, cpus: Number of threads that an operator may use, and number of available CPUs; 0 if unknown.
         busy: Other programs that used the CPUs, in words.
         no_peak, peak_of: Why the peak is unknown; the build of ONNX Runtime that measured it, if it is a different one.
         beyond_peak: Whether kernels are faster than the stored peak, so it cannot be used.

@@ -52,7 +52,8 @@ class TrialRequest(Record, frozen=True, kw_only=True):
         warmup_runs, warmup_ns: Minimum number of runs and duration of the warm-up; no warm-up with 0 runs.
         warmup_cap_ns: Maximum duration of the warm-up, even if times are not steady.
         wait_ratio: Busy wait added to each run, as a fraction of its measured time (sensitivity check).
-        sessions, callers: Sessions of the model in the process, and threads that call each; runs are per caller.
+        sessions, callers: Number of sessions of the model in the process, and number of threads that call each session;
+            ``Batch.runs`` is per caller.
         outputs_path: Folder for the outputs of the first run of each case; "" keeps none.
         profile_path: Prefix of the path of ONNX Runtime's profile; "" for no profile.
         device_memory: ONNX Runtime's name of the memory of the plan's device, for values that stay there.
@@ -226,7 +227,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
             ``load_ns``, like compilation during that time. 0 if a proxy's worker fetched it; the time is then part of
             ``load_ns``.
         visible: Whether an observed page was visible; in a trial, runs while hidden do not count.
-        repeated_turns: Turns that were repeated because the page was hidden.
+        repeated_turns: Number of turns that were repeated because the page was hidden.
         without_kernel: Nodes for which the execution provider has no kernel: operator and name.
         download_bytes: Files of onnxruntime-web and of the model that were fetched, uncompressed.
         download_ns: Their download time at the given network speed.
@@ -235,7 +236,7 @@ class PageSeen(Record, frozen=True, kw_only=True):
         frames_lost: Lost frames per run at 60 Hz.
         compiled: Whether the browser had the files of an earlier trial, fetched and compiled, so load and first run are
             not those of a first visit.
-        cpus: Processors that the browser reports; 0 if unknown.
+        cpus: Number of processors that the browser reports; 0 if unknown.
         gpu_run: The parts of a run under the profiler; None if they were not measured.
     """
 
@@ -294,8 +295,8 @@ class TrialDone(Record, frozen=True, kw_only=True, tag="done", tag_field="messag
     Attributes:
         cpu_ns, wall_ns: CPU time and wall time over the timed runs of all cases (gaps included); with several callers,
             only while all of them run.
-        n_runs: Timed runs of all cases and callers together. With several callers ``wall_ns`` / ``n_runs`` is the time
-            per run of the process, and a latency is the wait of one caller.
+        n_runs: Number of timed runs of all cases and callers together. With several callers ``wall_ns`` / ``n_runs`` is
+            the time per run of the process, and a latency is the wait of one caller.
         idle_cpu_ratio: CPU time over wall time in a short idle interval after the warm-up (spinning threads).
         peak_bytes: High-water mark of resident memory; ``base_bytes`` is before the session was created.
         threads: Threads that the creation of one session added.

@@ -62,9 +62,9 @@ class RecordedCalls(Record, frozen=True, kw_only=True):
         count: Number of calls; ``failed`` of them raised an exception.
         total_ns, least_ns, most_ns: Time inside the calls.
         inspected: Number of calls that were inspected in full; the counts below are of these.
-        with_lists: Calls with an input that was a Python list.
-        not_contiguous: Calls with an input array that is not contiguous.
-        chained: Calls with an input that is an output of the previous call.
+        with_lists: Number of calls with an input that was a Python list.
+        not_contiguous: Number of calls with an input array that is not contiguous.
+        chained: Number of calls with an input that is an output of the previous call.
         mask_elements, mask_set: Number of elements of inputs with "mask" in their names, and of non-zero ones.
         pool_in_ns, pool_in_wall_ns: CPU time of the session's own threads in sampled calls, and duration of these.
         pool_between_ns, pool_between_wall_ns: CPU time of these threads between two calls, and duration of these
@@ -243,7 +243,7 @@ class Recording(Record, frozen=True, kw_only=True):
         seen: Number of the program's processes.
         cpu_ns: CPU time of the program and its children that it waited for.
         cpu_quota: CPUs that its control group allows; None without a limit.
-        logical_cpus: CPUs of the machine.
+        logical_cpus: Number of CPUs of the machine.
         busy_ratio: Fraction of all CPUs in use by all programs during the recording; None if unknown.
         missed: Processes that use ONNX Runtime and were not recorded.
         anonymous: Whether paths and arguments were removed.

@@ -32,7 +32,7 @@ class SoakRequest(Record, frozen=True, kw_only=True):
         trial: Model, settings and base inputs, as of a trial.
         fresh: Inputs with new values in each call; all others keep theirs.
         seed: Seed of the order of sizes and of the values.
-        recreate: Calls after which the sessions are deleted and created again; 0 keeps them.
+        recreate: Number of calls after which the sessions are deleted and created again; 0 keeps them.
         trim: Whether to return free pages of the allocator to the system after each turn.
         counter: File with the number of calls and the size of the last one, which remains if the process is killed.
     """
@@ -95,8 +95,8 @@ class SoakPoint(Record, frozen=True, kw_only=True, tag="soak-point", tag_field="
     """Memory between two turns.
 
     Attributes:
-        calls: Calls made so far.
-        sessions: Sessions created so far, each set of ``--sessions`` once.
+        calls: Number of calls made so far.
+        sessions: Number of sessions created so far; a set of ``--sessions`` counts once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
         held_bytes: Memory of the process and its children without file-backed pages, swapped pages included; None if

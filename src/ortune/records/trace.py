@@ -29,11 +29,11 @@ class TraceInfo(Record, frozen=True, kw_only=True):
         format: "ort-json", "web-console", ...
         device_only: Whether it has only kernels on a device, which then take the place of nodes.
         complete: False if it is truncated; the readable part is used.
-        n_unreadable: Excluded events and lines: unreadable, or with impossible times.
-        n_mended: Invalid JSON events that were read without surplus commas.
-        n_outside: Excluded node executions, because the run around them was not recorded to its end.
-        lost_runs: Runs with so many lost events that the time between their nodes is unexplained.
-        left_out_runs: Runs that are excluded because they lost events.
+        n_unreadable: Number of excluded events and lines: unreadable, or with impossible times.
+        n_mended: Number of invalid JSON events that were read without surplus commas.
+        n_outside: Number of node executions that are excluded because the run around them was not recorded to its end.
+        lost_runs: Number of runs with so many lost events that the time between their nodes is unexplained.
+        left_out_runs: Number of runs that are excluded because they lost events.
         missing: Sentences on its missing parts.
         lacks: The missing parts that affect the results.
     """

@@ -85,8 +85,9 @@ class TradeRow(Record, frozen=True, kw_only=True):
     """One row of "fastest / least CPU / least memory".
 
     Attributes:
-        confirmed: The objective's own row, if its gain was confirmed on fresh blocks.
-        kept: The objective's own row, if the current configuration is kept because no gain was confirmed.
+        confirmed: Whether this is the objective's own row, and its gain was confirmed on fresh blocks.
+        kept: Whether this is the objective's own row, and the current configuration is kept because no gain was
+            confirmed.
     """
 
     title: str
