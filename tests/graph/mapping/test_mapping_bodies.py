@@ -154,7 +154,7 @@ def test_the_levels_agree_on_what_a_node_stands_for() -> None:
     if "ReorderInput" not in blocked.operators.values():
         pytest.skip("this processor has no kernels for blocked values")
     assert len(blocked.inserted) > 50
-    different = set(plain.of.values()) ^ set(blocked.of.values())
+    different = set(plain.originals.values()) ^ set(blocked.originals.values())
     assert len(different) <= 4, different  # a Transpose may become a part of a ReorderInput
 
 

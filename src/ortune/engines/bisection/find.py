@@ -81,7 +81,7 @@ class BisectedSide:
             plan=self.plan_off,
             runtime=self.runtime,
             feed=self.feed,
-            names=originals(self.model.ir, optimised.ir).of,
+            names=originals(self.model.ir, optimised.ir).originals,
         )
 
 

@@ -25,16 +25,18 @@ class Keys:
     """Structural keys of a graph's values.
 
     Attributes:
-        of: Key by name; without values of nodes with subgraphs or functions, and those computed from them.
+        digests: Key by name; without values of nodes with subgraphs or functions, and those computed from them.
         fixed: Names of stored values, and of values computed only from those without random draws.
     """
 
-    of: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
     fixed: set[str] = field(default_factory=set)
 
     def stored(self, value: ir.Value | None) -> str | None:
         """Return the key of a value that is constant over runs; None for others."""
-        return self.of.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
+        return (
+            self.digests.get(str(value.name)) if value is not None and str(value.name) in self.fixed else None
+        )
 
 
 class Keying:
@@ -73,7 +75,9 @@ class Keying:
                     prints.digests[value] = digest("pair", paired[str(value.name)])
                 if fixed and own is not None:
                     keys.fixed.add(str(value.name))
-        keys.of.update({str(value.name): key for value, key in prints.digests.items() if value is not None})
+        keys.digests.update(
+            {str(value.name): key for value, key in prints.digests.items() if value is not None}
+        )
         return keys
 
     def _is_ambiguous(self, node: ir.Node) -> bool:

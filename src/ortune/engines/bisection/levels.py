@@ -163,7 +163,7 @@ def made_from(
         running = BisectedSide(
             name="A", resolved=replace(side, plan=plan), model=model, feed=FeedRef(name="", path="")
         ).as_optimised(folder, custom_ops, executor.limits)
-        made = originals(model.ir, running.graph).of.get(node.name, ())
+        made = originals(model.ir, running.graph).originals.get(node.name, ())
     except Interrupted:
         raise
     except OrtuneError:  # it may fail to load there: that is what is asked about

@@ -156,7 +156,7 @@ class _Matching:
             The keys of both sides.
         """
         if keys_before is not None:
-            mine, others = (keys.of for keys in keys_before)
+            mine, others = (keys.digests for keys in keys_before)
             # A pair that is computed otherwise on either side gets one key for both from here on: what lies behind it
             # is then alike again, and its difference is not that of everything after it.
             unlike = (p for p in self.pairs.values() if p.a not in mine or mine[p.a] != others.get(p.b))

@@ -48,7 +48,7 @@ def explained(
         node_origins = find_origins(side, work, scratch, trace)
     nodes = [
         msgspec.structs.replace(
-            n, originals=node_origins.of.get(n.name, ()), purpose=node_origins.purpose.get(n.name, "")
+            n, originals=node_origins.originals.get(n.name, ()), purpose=node_origins.purpose.get(n.name, "")
         )
         for n in profile.nodes
     ]
@@ -59,7 +59,7 @@ def explained(
     )  # fmt: skip
     times: dict[str, float] = {}
     for row in by_node(trace, warm):
-        own = node_origins.of.get(row.name, ())
+        own = node_origins.originals.get(row.name, ())
         for name in own:
             times[name] = times.get(name, 0.0) + row.time_ns / len(own)
     return msgspec.structs.replace(profile, nodes=tuple(nodes)), result.headroom, times
