@@ -16,15 +16,15 @@ from collections.abc import Callable, Sequence
 from ortune.cli.output import write
 
 VARIABLE = "_ORTUNE_COMPLETE"
-"""Variable that the script of a shell sets to request candidates."""
+"""Environment variable that a shell's completion script sets to request candidates."""
 _BASH, _BASH_PLACE, _OTHERS = "COMP_WORDS", "COMP_CWORD", "_TYPER_COMPLETE_ARGS"
 _INSTALLING = ("--install-completion", "--show-completion")
 _NO_DETECTION = "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION"
-"""Variable that makes typer accept the name of a shell after these options."""
+"""Environment variable that makes typer accept a shell name after the options in ``_INSTALLING``."""
 
 
 def with_named_shell(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the program's arguments; a shell's name after an option is passed on to typer."""
+    """Return the arguments, split for typer if ``--install-completion`` or ``--show-completion`` names a shell."""
     option, _, name = (arguments[0] if arguments else "").partition("=")
     if option not in _INSTALLING:
         return arguments
@@ -35,7 +35,7 @@ def with_named_shell(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def typed() -> list[str]:
-    """Return the words after the program's name, the last one unfinished."""
+    """Return the typed words after the program's name; the last word is the unfinished one, "" if not begun."""
     if _BASH in os.environ:
         words = _split(os.environ[_BASH])[: int(os.environ[_BASH_PLACE]) + 1]
         begun = len(words) > int(os.environ[_BASH_PLACE])
@@ -46,11 +46,11 @@ def typed() -> list[str]:
 
 
 def answer(words: Sequence[str], run: Callable[[], object]) -> None:
-    """Print the candidates.
+    """Print the completion candidates for the last word.
 
     Args:
-        words: Words after the program's name as ortune reads them, the last one unfinished.
-        run: Lets typer answer.
+        words: Words after the program's name as ortune reads them; the last one is unfinished.
+        run: Runs typer, which prints its candidates to stdout.
     """
     kept = ""
     if _BASH in os.environ:
@@ -79,7 +79,7 @@ def _is_zsh() -> bool:
 
 
 def _whole(line: str, option: str) -> str:
-    """Return a candidate value with the option and "=" as prefix."""
+    """Return a candidate line with "OPTION=" before its value, for shells that replace the whole word."""
     if not _is_zsh():
         return f"{option}={line}" if line else line
     # One candidate per line in quotes; the first follows the beginning of the command that zsh runs.
@@ -87,12 +87,12 @@ def _whole(line: str, option: str) -> str:
 
 
 def _with_quotes(line: str) -> str:
-    """Return a line for zsh with quotes unchanged, which typer doubles and zsh would drop."""
+    """Return a line for zsh with the quotes that typer doubles restored, because zsh would drop doubled quotes."""
     return line.replace("''", r"'\''").replace('""', r"\"")
 
 
 def _split(text: str) -> list[str]:
-    """Return the words of a command line with a possibly unclosed quote."""
+    """Return the words of a command line whose last quote may be unclosed."""
     for end in ("", "'", '"'):
         with contextlib.suppress(ValueError):
             return shlex.split(text + end)
@@ -100,7 +100,7 @@ def _split(text: str) -> list[str]:
 
 
 def _joined(words: Sequence[str]) -> tuple[list[str], str]:
-    """Return the words as typed, and the prefix of the last one that bash keeps."""
+    """Rejoin the words that bash split at "=" and ":"; return them and the prefix of the last word that bash keeps."""
     joined: list[str] = []
     after_sign = False
     kept = ""

@@ -30,12 +30,12 @@ class Guess:
     """Options of other tools, and ortune's equivalent.
 
     Attributes:
-        flags: Names without dashes; ``_`` is written ``-``. Letters are those of onnxruntime_perf_test and OpenVINO's
-            benchmark_app.
-        instead: Options with ``{}`` for the value; of several, the first that the verb has is suggested.
-        sample: An example value, if none of the right kind was given.
-        takes: Pattern of values that may be repeated in the suggestion; "" if the flag has no value.
-        note: Additional explanation of the options.
+        flags: Names without leading dashes, separated by spaces, with ``-`` instead of ``_``. Single letters are
+            options of onnxruntime_perf_test and OpenVINO's benchmark_app.
+        instead: ortune's options with ``{}`` for the value. The first one that the verb has is suggested.
+        sample: Example value for the suggestion if the typed value does not match ``takes``.
+        takes: Pattern of typed values that the suggestion can repeat; "" if the option takes no value.
+        note: Explanation that follows the suggestion.
     """
 
     flags: str
@@ -46,7 +46,7 @@ class Guess:
 
 
 _NATIVE = providers_with(lambda p: p.target and not p.in_page and p != CPU)
-"""Providers that users may request by a separate option."""
+"""Native execution providers other than the CPU, for which other tools have options such as ``--use_cuda``."""
 
 
 def _words(provider: Provider) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def _words(provider: Provider) -> tuple[str, ...]:
 
 
 def _options_of(provider: Provider) -> tuple[str, ...]:
-    """Return the options for a provider: of the build that ortune can install on any machine, and of the target."""
+    """Return the options that select a provider: ``--runtime`` if its build needs no special hardware, ``--target``."""
     return (*(("--runtime",) if provider.builds and not provider.hardware else ()), "--target")
 
 
@@ -170,17 +170,17 @@ COMMANDS = {
     "skeleton": "anonymise strip",
     "tune": "auto autotune optimise search",
 }
-"""Other tools' names of commands, by ortune's command; British spelling if there are two."""
+"""Maps ortune's commands to other tools' names for them, in British spelling."""
 
 
 def command_instead(word: str) -> str:
-    """Return the command that corresponds to a word of another tool; "" if there is none."""
+    """Return the ortune command that corresponds to another tool's command; "" if there is none."""
     spelled = re.sub("iz(er?)$", r"is\1", word.lower())
     return next((name for name, words in COMMANDS.items() if spelled in words.split()), "")
 
 
 def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> str:
-    """Return the suggestion for an unknown option; "" if there is none.
+    """Return what to write instead of an unknown option; "" if there is no suggestion.
 
     Args:
         flag: The option as written.
@@ -197,7 +197,7 @@ def instead(flag: str, arguments: Sequence[str], offered: Collection[str]) -> st
 
 
 def _supported_option(guess: Guess, value: str, offered: Collection[str]) -> str:
-    """Return the first equivalent that the verb supports, for one side only if it compares two."""
+    """Return the first option of a guess that the verb offers, and its ``--b-`` variant if the verb has one."""
     for text in guess.instead:
         option, _, rest = text.partition(" ")
         # What compares two sides rewrites the one that is told: its --allow knows no numerics.
@@ -215,7 +215,7 @@ def _supported_option(guess: Guess, value: str, offered: Collection[str]) -> str
 
 
 def _in_tune(guess: Guess, value: str) -> str:
-    """Return the equivalent in ortune tune of an option that this command lacks; "" if there is none."""
+    """Return a hint that only ``ortune tune`` has an equivalent option; "" if it has none either."""
     from ortune.cli.verbs import options_of
     from ortune.verbs._shared.spelling import Option, option_fields
 
@@ -226,7 +226,7 @@ def _in_tune(guess: Guess, value: str) -> str:
 
 
 def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
-    """Return the option, and its value, that selects an execution provider by any of its names."""
+    """Return the option and the value that select the execution provider with this name or alias, CUDA if unknown."""
     word = name.lower().removesuffix(SUFFIX.lower()).partition(":")[0].strip("_-")
     exact = of_target(word)
     provider = (
@@ -241,7 +241,7 @@ def _target(name: str, offered: Collection[str]) -> tuple[str, str]:
 
 
 def _setting(name: str, value: str) -> str:
-    """Return a setting that was written as an option."""
+    """Return how to write an option with a setting's name as ``--set NAME=VALUE``; "" if no setting has that name."""
     from ortune.catalogue import knobs
 
     written = name.replace("-", "_")
@@ -263,7 +263,7 @@ def _takes(knob: Knob, value: str) -> bool:
 
 
 def _value(flag: str, arguments: Sequence[str]) -> str:
-    """Return the value after the flag; "" if another option follows."""
+    """Return the value of a flag; "" if the flag has no value."""
     for this, after in zip(arguments, [*arguments[1:], ""], strict=True):
         if this.startswith(flag + "="):
             return this.partition("=")[2]

@@ -47,7 +47,7 @@ app = typer.Typer(
 _Refused = cast("type[typer.BadParameter]", typer.BadParameter.__bases__[0])
 
 NEAR = 0.7
-"""Least similarity of two option names for one to be taken as a misspelling of the other."""
+"""Minimum similarity (0 to 1) of an unknown option and a known one for the known one to be suggested."""
 
 
 def _version(asked: bool) -> None:
@@ -62,13 +62,13 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Define the options before the verb."""
+    """Declare the options that come before the verb."""
 
 
 def register(*asked: str, whole: bool = False) -> None:
-    """Make the requested commands, or those of ``ortune --help`` if none is requested.
+    """Register the requested commands with typer, or all commands by name and summary if none is requested.
 
-    ``whole`` is whether the process only runs this command.
+    ``whole`` is whether the process runs only this command.
     """
     app.registered_commands = [
         registered for registered in app.registered_commands if registered.name not in verbs()
@@ -80,7 +80,7 @@ def register(*asked: str, whole: bool = False) -> None:
 
 
 def _not_requested() -> None:
-    """Placeholder for a verb that was not requested."""
+    """Do nothing: a placeholder for verbs that are only listed in ``ortune --help``."""
 
 
 def main() -> None:
@@ -104,9 +104,9 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open closed stdin, stdout and stderr to a null file, so no other file gets their numbers.
+    """Connect closed standard streams to the null device, so that no other file gets their descriptors.
 
-    Writing to them fails, as for closed streams.
+    Writing to such a stream still fails, as it does for a closed stream.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -118,7 +118,7 @@ def _open_closed_streams() -> None:
 
 
 def _run(arguments: Sequence[str], *, whole: bool = False) -> int:
-    """Run a verb and return the exit code; ``whole`` is whether the process only runs this command."""
+    """Run a verb and return the exit code; ``whole`` is whether the process runs only this command."""
     try:
         if completion.VARIABLE in os.environ:
             return _complete(completion.typed())
@@ -145,7 +145,7 @@ def _program(arguments: Sequence[str]) -> int:
 
 
 def _complete(typed: Sequence[str]) -> int:
-    """Print the candidates for the last word of a command line."""
+    """Print the completion candidates for the last word of a command line; return the exit code."""
     finished = typed[:-1]
     with contextlib.suppress(UsageError):
         finished = _with_look(finished)
@@ -172,7 +172,7 @@ def _require_folder() -> None:
 
 
 def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
-    """Return an error about the options, with a suggestion if there is one."""
+    """Return typer's error about the options as a usage error, with a suggestion if there is one."""
     line = " ".join(["ortune", *_verb(arguments)])
     do = f"{line} --help lists all options"
     unknown: str = getattr(error, "option_name", None) or ""
@@ -194,14 +194,14 @@ def _refusal(error: typer.BadParameter, arguments: Sequence[str]) -> UsageError:
 
 
 def _whole_flag(flag: str, arguments: Sequence[str]) -> str:
-    """Return the whole flag if the parser reported only one letter of a flag with one dash."""
+    """Return the flag as typed, because the parser reports only one letter of a long flag with a single dash."""
     whole = re.compile(rf"(-[a-z]*{re.escape(flag[1:])}[a-z]*)(=.*)?", re.DOTALL)
     found = (whole.fullmatch(word) for word in _options(arguments)) if re.fullmatch("-[a-z]", flag) else ()
     return next((match[1] for match in found if match), flag)
 
 
 def _with_files(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the arguments with files named like options as paths, since ``*.onnx`` expands to untrusted names."""
+    """Return the arguments with files named like options written as paths, since ``*.onnx`` can match such names."""
     options = _options(arguments)
     return [*map(_as_file, options), *arguments[len(options) :]]
 
@@ -212,7 +212,7 @@ def _options(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _as_file(argument: str) -> str:
-    """Return the argument as an unambiguous path, if it names a file and begins like an option."""
+    """Return the argument as an unambiguous path if it looks like an option but is the name of a file."""
     for name in (argument, argument.rpartition("@")[0]):  # with the revision of a model, too
         if FILE_NAME.fullmatch(name) and os.path.lexists(name):  # a link to nowhere too
             return operand(argument)
@@ -282,7 +282,7 @@ def _is_utf8(name: bytes) -> bool:
 
 
 def _verb(arguments: Sequence[str]) -> list[str]:
-    """Return the verb in a list, if the command line begins with one; else []."""
+    """Return a list with the verb that begins the command line; empty if the command line begins otherwise."""
     return [
         a
         for a in arguments[:1]
@@ -301,7 +301,10 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 
 def _internal_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report an internal error, with a traceback only on request, and exit; 130 for Ctrl-C."""
+    """Report an unexpected exception and exit; the traceback is printed only if ORTUNE_DEBUG is set.
+
+    Ctrl-C exits with 130 and without a report.
+    """
     if issubclass(kind, KeyboardInterrupt):
         os._exit(130)
     code = _refuse(internal(error), sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Output for the user: the only module that writes to a terminal, and results in files."""
+"""Output for the user: the only module that writes to the terminal and writes results to files."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def write(stream: TextIO, text: str, *, safe: bool = False) -> OSError | None:
     """Write to stdout or stderr; return the error if that fails.
 
     Args:
-        stream: One of the two.
+        stream: stdout or stderr.
         text: The text.
-        safe: Whether the text is already escaped, as far as it comes from files.
+        safe: Whether parts of the text that come from files are already escaped.
     """
     try:
         stream.write(text if safe else lines(text))
@@ -46,7 +46,7 @@ class Stream(io.TextIOWrapper):
     """stdout or stderr for libraries that print, which does not fail if the stream is closed or the terminal is lost.
 
     Attributes:
-        trouble: The error of a failed write; None so far.
+        trouble: The error of the last failed write; None if no write failed.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -55,7 +55,7 @@ class Stream(io.TextIOWrapper):
         self.trouble: OSError | None = None
 
     def write(self, text: str) -> int:
-        """Write text that is already escaped; errors are recorded and the text is lost."""
+        """Write text that is already escaped; if that fails, the error is kept in ``trouble`` and the text is lost."""
         self.trouble = write(self._stream, text, safe=True) or self.trouble
         return len(text)
 
@@ -69,7 +69,7 @@ class Stream(io.TextIOWrapper):
 
 
 def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool = False) -> None:
-    """Write to a file or to stdout, which is also used if the file cannot be written.
+    """Write a text to a file or to stdout; if the file cannot be written, the text goes to stdout.
 
     Args:
         text: The text.
@@ -79,7 +79,7 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
 
     Raises:
         UsageError: stdout cannot be written.
-        typer.Exit: The file cannot be written (code 2); the error was reported, and the text printed to stdout.
+        typer.Exit: The file cannot be written (exit code 2). The error is reported and the text is printed to stdout.
     """
     if output is None:
         trouble = write(sys.stderr if aside else sys.stdout, text, safe=safe)
@@ -96,7 +96,10 @@ def write_text(text: str, output: str | None, *, safe: bool = False, aside: bool
 
 
 def exit_now(code: Sequence[int]) -> None:
-    """End the process without interpreter shutdown, which takes seconds of a budget on a busy machine."""
+    """End the process with the exit code ``code[0]`` and without interpreter shutdown, which can take seconds.
+
+    Does nothing if there is no exit code or an exception ends the process.
+    """
     if not code or hasattr(sys, "last_value"):
         return
     try:
@@ -111,7 +114,7 @@ def require_written(trouble: OSError | None) -> None:
     """Raise an error if stdout could not be written, unless its reader closed it (``| head``).
 
     Raises:
-        UsageError: It could not be written.
+        UsageError: stdout could not be written.
     """
     if trouble and not isinstance(trouble, BrokenPipeError):
         raise UsageError(
@@ -122,7 +125,7 @@ def require_written(trouble: OSError | None) -> None:
 def write_envelope(
     envelope: Envelope[Record] | Envelope[None], output: str | None, *, aside: bool = False
 ) -> None:
-    """Write the document as one line of JSON.
+    """Write an envelope as one line of JSON to a file or stdout.
 
     Raises:
         UsageError, typer.Exit: As for ``write_text``.
@@ -133,13 +136,13 @@ def write_envelope(
 def write_document(
     document: Document, form: str, output: str | None, *, whole: bool = False, aside: bool = False
 ) -> None:
-    """Write a document for people to a file or stdout, and for GitHub also to the job summary.
+    """Write a document in a human-readable format to a file or stdout; for "github", also to the job summary.
 
     Args:
         document: The document.
         form: "text", "markdown" or "github".
         output: A file, or None for stdout.
-        whole: Whether text includes the details, which the other formats always do.
+        whole: Whether "text" includes the details; the other formats always include them.
         aside: As for ``write_text``.
 
     Raises:
@@ -161,7 +164,7 @@ def write_document(
 
 
 def write_answer(document: Document, output: str) -> None:
-    """Report on stderr what was written to a file: the first sentences of the answer, and the path."""
+    """Print the document's first sentences and the path of the file that contains it to stderr."""
     from ortune.show.document import Line
 
     answer = []
@@ -189,7 +192,7 @@ def _json(envelope: Envelope[Record] | Envelope[None]) -> str:
 
 
 def _append_to_job_summary(page: str) -> None:
-    """Append Markdown to the summary page of a GitHub job; does nothing elsewhere."""
+    """Append Markdown to the summary page of a GitHub job; do nothing outside of GitHub Actions."""
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if not summary:
         return
@@ -201,7 +204,7 @@ def _append_to_job_summary(page: str) -> None:
 
 
 def _printed(page: RenderableType, *, aside: bool = False) -> str:
-    """Return the text with the terminal's width and colours."""
+    """Return the rendered text with the width and colours of the terminal that stdout (or stderr) is."""
     from rich.console import Console
 
     console = Console(highlight=False, stderr=aside)

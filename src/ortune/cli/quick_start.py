@@ -1,4 +1,4 @@
-"""Deferred import of a library that dependencies import but this program rarely uses.
+"""Deferred import of sympy, which dependencies import but this program rarely uses.
 
 onnx-ir imports sympy for arithmetic on symbolic dimensions, which ortune does not use: half a second per command
 (onnx-ir 1.1: 0.82 s with it, 0.22 s without). Only the program defers it, in its own process; the imports of Python
@@ -18,7 +18,7 @@ LATER = frozenset({"sympy", "onnx_ir._symbolic_shapes"})
 
 
 class _Later(MetaPathFinder):
-    """Finder that executes these modules on the first access to one of their attributes."""
+    """Import finder that defers the execution of the modules in ``LATER`` until one of their attributes is used."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -32,5 +32,5 @@ class _Later(MetaPathFinder):
 
 
 def import_later() -> None:
-    """Defer the imports from here on, in this process."""
+    """Defer the import of the modules in ``LATER``, in this process and from now on."""
     sys.meta_path.insert(0, _Later())

@@ -1,4 +1,4 @@
-"""Common frame of every verb: signals, progress, errors, and the one document on stdout."""
+"""Parts that all verbs share: signals, progress, errors, and the single document on stdout."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "github", "markdown")
 
 SPARSE_S = 60.0
-"""Between two lines of progress in a log."""
+"""Minimum time between two progress lines if stderr is not a terminal."""
 
 AT_ONCE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name))
-"""Signals that end ortune: asked to, its terminal lost, and Ctrl-\\."""
+"""Signals that stop ortune immediately: a request to terminate, a lost terminal, and Ctrl-\\."""
 
 
 class StopRequest:
-    """Stop requests: the first Ctrl-C asks to stop; a second, or a signal of ``AT_ONCE``, stops without a result.
+    """State of the user's requests to stop a verb.
 
-    Before the first query there is no partial result, so the first Ctrl-C also stops at once.
+    The first Ctrl-C requests a stop with a partial result. A second Ctrl-C or a signal in ``AT_ONCE`` stops without a
+    result. Until the verb first queries this state there is no partial result, so the first Ctrl-C stops immediately.
     """
 
     def __init__(self, say: Callable[[str], None], message: str) -> None:
@@ -48,7 +49,7 @@ class StopRequest:
         """Return whether a stop was requested.
 
         Raises:
-            Stopped: An immediate stop was requested, but Python dropped the exception, as in an interrupted finalizer.
+            Stopped: An immediate stop was requested, but Python dropped the exception, for example in a finalizer.
         """
         self.heard = True
         if self._ended is not None:
@@ -56,7 +57,7 @@ class StopRequest:
         return self.asked
 
     def begin(self) -> None:
-        """Reset the state at the start of a measurement: until the next query, Ctrl-C stops at once again."""
+        """Mark the start of a measurement: until the next query, the first Ctrl-C stops immediately."""
         self.heard = False
 
     @contextlib.contextmanager
@@ -107,7 +108,7 @@ class Messages:
         self._said_s = monotonic.now_s()
 
     def __call__(self, sentence: str) -> None:
-        """Print one sentence."""
+        """Print one sentence unless messages are suppressed."""
         if self.quiet:
             return
         self._said_s = monotonic.now_s()
@@ -136,7 +137,7 @@ class Messages:
 
     @contextlib.contextmanager
     def progress(self) -> Iterator[Callable[[Step], None]]:
-        """Show progress as a live line with a bar and the leaders; without a terminal, as one line per minute."""
+        """Show progress as a live bar with the current leaders, or one line per minute if stderr is not a terminal."""
         if self.quiet:
             yield lambda step: None
             return
@@ -172,7 +173,11 @@ class Messages:
 
 
 def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) -> str:
-    """Return the output format; UsageError lists those of the verb."""
+    """Return the output format, which is "json" with ``--json``.
+
+    Raises:
+        UsageError: The verb does not support the format.
+    """
     name = "json" if as_json else name
     if name not in allowed:
         raise UsageError(
@@ -185,10 +190,10 @@ def chosen_format(name: str, as_json: bool, allowed: tuple[str, ...] = FORMATS) 
 
 @dataclass
 class CommandFacts:
-    """What a document names of the command even if it ends in an error.
+    """Facts about the command that its document contains even if the command fails.
 
     Attributes:
-        configured: Options that a project's file has set.
+        configured: Options from the project's configuration file; None if it set none.
     """
 
     configured: Configured | None = None
@@ -196,7 +201,7 @@ class CommandFacts:
 
 @contextlib.contextmanager
 def reporting(verb: str, as_json: bool) -> Iterator[CommandFacts]:
-    """Turn an error of ours into one message (or one JSON document) and its exit code."""
+    """Report an ``OrtuneError`` or Ctrl-C as one message (or one JSON document), and exit with its code."""
     asked = CommandFacts()
     try:
         yield asked

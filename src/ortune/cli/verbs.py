@@ -1,4 +1,4 @@
-"""Commands derived from the verbs' options, with the destination of the result and the exit code."""
+"""Makes typer commands from the verbs' options, and adds the options for output destination and format."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 
 def short_help(verb: str) -> str:
-    """Return the first line of a verb's help."""
+    """Return the first line of a verb's help text."""
     return (inspect.getdoc(options_of(verb).Options) or "").partition("\n")[0]
 
 
 def options_of(verb: str) -> Any:
-    """Return the module with the options and formats of a verb."""
+    """Return the module that defines a verb's options and output formats."""
     return importlib.import_module(f"ortune.verbs.{verb}.options")
 
 
 def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
     """Return a verb as a function for typer; its code is imported when it runs.
 
-    ``whole`` is whether the process only runs this verb, so that all of its time belongs to it.
+    ``whole`` is whether the process runs only this verb, so that the verb's time includes the start of the process.
     """
     from ortune.verbs._shared.defaults import configurable, unmatched
     from ortune.verbs._shared.spelling import option_fields, with_timeline
@@ -100,7 +100,14 @@ def command(verb: str, *, whole: bool = False) -> Callable[..., None]:
 def _parameters(
     fields: Sequence[OptionField], formats: tuple[str, ...], *, own_output: bool, config: bool
 ) -> list[inspect.Parameter]:
-    """Return the options and arguments as parameters for typer."""
+    """Return a verb's options and arguments as the signature that typer reads.
+
+    Args:
+        fields: Options and arguments of the verb.
+        formats: Output formats of the verb.
+        own_output: Whether the verb defines ``--output`` itself.
+        config: Whether the verb reads a project's configuration file.
+    """
     from ortune.verbs._shared import candidates
     from ortune.verbs._shared.defaults import NO_CONFIG
     from ortune.verbs._shared.spelling import MODEL, Argument, Option
@@ -138,7 +145,11 @@ def _parameters(
 
 
 def _with_defaults(verb: str, options: type, ctx: typer.Context, values: dict[str, Any]) -> Configured | None:
-    """Add the project's values of options that were not typed; return those values and their file, or None."""
+    """Add values from the project's configuration file for options that were not typed.
+
+    Returns:
+        The added values and their file; None if nothing was added.
+    """
     from ortune.records import Configured
     from ortune.verbs._shared.defaults import defaults
     from ortune.verbs._shared.spelling import written
@@ -164,12 +175,12 @@ def _started_s() -> float:
 
 
 def _paragraphs(doc: str) -> str:
-    """Return a docstring for typer: one line per paragraph."""
+    """Return a docstring with each paragraph joined to one line, as typer expects."""
     return "\n\n".join(" ".join(part.split()) for part in _escaped_brackets(doc).split("\n\n"))
 
 
 def _escaped_brackets(text: str) -> str:
-    """Return the text with brackets escaped, which typer would interpret as markup."""
+    """Escape brackets, which typer would interpret as markup."""
     from rich.markup import escape
 
     return escape(text)
@@ -178,7 +189,7 @@ def _escaped_brackets(text: str) -> str:
 def _several(
     verb: str, options: type, ctx: typer.Context, values: dict[str, Any], configure: Configure | None
 ) -> tuple[ModelBatch | None, dict[str, Any]]:
-    """Return the batch of several models; or None, and the options of a single model."""
+    """Return the batch for several models (None for one model) and the option values."""
     from ortune.verbs._shared.spelling import option_fields
 
     if "each" not in values and not any(map(_each, option_fields(options))):
@@ -201,7 +212,7 @@ def _run(
 
 
 def _watched(stopping: str, action: Callable[[Watcher], Envelope[Any]], *, quiet: bool) -> Envelope[Any]:
-    """Run an action that reports progress and can be stopped."""
+    """Run an action with a watcher that shows its progress and passes on stop requests."""
     from ortune import Watcher
 
     say = Messages(quiet=quiet)
@@ -252,7 +263,7 @@ def _parameter(name: str, kind: Any, default: Any, shown: Any) -> inspect.Parame
 
 
 def _type(field: OptionField) -> Any:
-    """Return typer's type of a field: text if the field accepts text, and lists of text."""
+    """Return the type that typer parses a field as: str if the field accepts text, or a list of str."""
     if field.many or _each(field):
         return list[str]
     if field.takes_text:
@@ -273,7 +284,7 @@ def _default(field: OptionField) -> Any:
 
 
 def _answer(formats: tuple[str, ...], own_output: bool) -> list[inspect.Parameter]:
-    """Return the parameters for the destination and format of the result."""
+    """Return the parameters for the destination, format and verbosity of the result."""
     from ortune.verbs._shared import candidates
     from ortune.verbs._shared.spelling import OUT
 

@@ -9,10 +9,10 @@ from typing import Any
 
 
 class _RoomAndVerb(ModuleType):
-    """Module type that makes this package callable, since importing it replaces the function ``ortune.show``."""
+    """Module type that makes this package callable, because its import replaces the function ``ortune.show``."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the verb ``ortune.show``."""
+        """Call the function ``ortune.show``."""
         return importlib.import_module("ortune.api").function("report")(*args, **kwargs)
 
 

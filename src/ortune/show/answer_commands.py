@@ -1,6 +1,6 @@
-"""Command lines that repeat a document's measurement, with its inputs, load, figure and runtime.
+"""Command lines that repeat a document's measurement with the same inputs, load, statistic and runtime.
 
-A command is given only if it expresses all of that, since comparing something else would be useless.
+There is no command if options cannot express all of these, because it would measure something else.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MOST_LINES = 1000
 _MOST_PARTS = 1000
 """Maximum denominator for weights of a mix that are written as whole numbers."""
 _OF_TUNE = ("--budget", "--current", "--targets", "--data", "--worth", "--worth-adopting", "--allow")
-"""Options of a tuning, with a value each, that a comparison does not have or that differ there."""
+"""Options of ``tune``, each with a value, that ``compare`` lacks or interprets differently."""
 
 
 def plan_options(plan: Plan, flag: str) -> list[str]:
-    """Return the settings and rewrites of a plan as options with a prefix ("--", "--b-")."""
+    """Return a plan's settings and rewrites as options that begin with ``flag``: "--", "--a-" or "--b-"."""
     words = [word for setting in plan.assignments for word in (f"{flag}set", setting)]
     for spec in plan.rewrites:
         params = ",".join(f"{name}={value}" for name, value in spec.params.items())
@@ -47,13 +47,13 @@ def plan_options(plan: Plan, flag: str) -> list[str]:
 
 
 def objective_options(statistic: str) -> list[str]:
-    """Return the ``--objective`` option for a figure; empty for latency."""
+    """Return the ``--objective`` option for a statistic; empty for latency."""
     name = next((name for start, name in _OBJECTIVES.items() if statistic.startswith(start)), "")
     return ["--objective", name] if name else []
 
 
 def load_options(work: Workload) -> list[str]:
-    """Return options for gap, sessions, callers and seed that differ from the defaults."""
+    """Return the options ``--gap``, ``--sessions``, ``--callers`` and ``--seed`` that differ from their defaults."""
     usual = Workload(cases=())
     words = ["--gap", f"{work.gap_ns / 1e6:.12g}ms"] if work.gap_ns else []
     for option, value, default in (
@@ -89,7 +89,10 @@ def _inputs(work: Workload) -> list[str] | None:
 
 
 def _shapes(work: Workload) -> list[str] | None:
-    """Return the shapes of all tensors, or the sizes of the single dimension in which the cases of a mix differ."""
+    """Return the shapes as options; for a mix, also the sizes of the single dimension in which its cases differ.
+
+    None if options cannot express the shapes.
+    """
     if len(work.cases) == 1:
         inputs = work.cases[0].inputs
         if any("(" in choice.dtype for choice in inputs):
@@ -111,7 +114,7 @@ def _shapes(work: Workload) -> list[str] | None:
 
 
 def _mix(sizes: Sequence[str], weights: Sequence[float]) -> str:
-    """Format a mix for ``--dim``: "16,128" if the weights are equal, "16:3,128:1" if they are whole parts."""
+    """Format a mix for ``--dim``: "16,128" if the weights are equal, "16:3,128:1" if they have a whole-number ratio."""
     if len(set(weights)) == 1:
         return ",".join(sizes)
     shares = [Fraction(weight).limit_denominator(_MOST_PARTS) for weight in weights]
@@ -127,7 +130,7 @@ def _shape(choice: InputChoice) -> str:
 
 
 def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence[str] = ()) -> list[str]:
-    """Return the command that tunes a side's model with the same workload; empty if it cannot be expressed."""
+    """Return the command that tunes a side's model with the same workload; empty if options cannot express it."""
     options = workload_options(work, notes)
     if options is None or side.plan.providers:
         return []
@@ -136,7 +139,7 @@ def tune_line(side: Side, work: Workload | None, statistic: str, notes: Sequence
 
 
 def profile_line(side: Side, work: Workload | None) -> list[str]:
-    """Return the command that profiles a side's model with the user's inputs; empty if it cannot be expressed."""
+    """Return the command that profiles a side's model with the user's inputs; empty if options cannot express it."""
     options = None if work is None or len(work.cases) > 1 else _inputs(only_given(work))
     if options is None or side.plan.rewrites or side.plan.providers or side.runtime.source is not None:
         return []
@@ -145,7 +148,7 @@ def profile_line(side: Side, work: Workload | None) -> list[str]:
 
 
 def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
-    """Return the command that profiles the new side, against the base if that is another model."""
+    """Return the command that profiles the new side, with ``--against`` if the two sides have different models."""
     if base.model.sha256 == new.model.sha256 or base.plan.rewrites or new.plan.rewrites:
         return profile_line(new, work)
     profile = profile_line(base, work)
@@ -155,7 +158,7 @@ def why_line(base: Side, new: Side, work: Workload | None) -> list[str]:
 
 
 def only_given(work: Workload) -> Workload:
-    """Return a workload of one shape without the inputs that ortune chose, since it chooses them again."""
+    """Return a single-case workload without the inputs that ortune chose, because ortune chooses them again."""
     if len(work.cases) != 1:
         return work
     (case,) = work.cases
@@ -164,13 +167,13 @@ def only_given(work: Workload) -> Workload:
 
 
 def report_line(session: str, store: str) -> list[str]:
-    """Return the command that reports a session in full; empty if it was not stored."""
+    """Return the command that shows a session with all details; empty if the session was not stored."""
     where = ["--store", store] if store else []
     return ["ortune", "report", session, *where, "-v"] if session else []
 
 
 def with_budget(command: str, seconds: float) -> list[str]:
-    """Return a command line with another budget; empty if the command is not one of ortune."""
+    """Return a command line with a different ``--budget``; empty if the command is not an ortune command."""
     words = words_of(command)
     if not words:
         return []
@@ -179,12 +182,12 @@ def with_budget(command: str, seconds: float) -> list[str]:
 
 
 def change_line(command: str, default: Plan, change: Plan) -> list[str]:
-    """Return a tuning's command as a comparison of the default with one change; empty if it is not a tuning.
+    """Return the command that compares a tuning's default plan with one change; empty if ``command`` is no tuning.
 
     Args:
         command: The command of the tuning.
         default: The tuning's default plan.
-        change: The change.
+        change: Plan with the changed settings and rewrites.
     """
     words = words_of(command)
     if words[1:2] != ["tune"]:
@@ -198,9 +201,9 @@ def change_line(command: str, default: Plan, change: Plan) -> list[str]:
 
 
 def words_of(command: str) -> list[str]:
-    """Return the last of a document's commands as words; empty if it is not one of ortune, since documents may be old.
+    """Return the last command of a document as words; empty if it is not an ortune command.
 
-    A command has several lines if a name in it contains line breaks.
+    A single command spans several lines if a name in it contains line breaks.
     """
     words, rest = list[str](), ""
     for line in command.strip().split("\n")[:_MOST_LINES]:
@@ -214,29 +217,29 @@ def words_of(command: str) -> list[str]:
 
 
 def _drop(words: list[str], flag: str) -> None:
-    """Remove every occurrence of an option with its value."""
+    """Remove every occurrence of an option and its value from ``words``."""
     while flag in words[:-1]:
         at = words.index(flag)
         del words[at : at + 2]
 
 
 def lines(*commands: Sequence[str]) -> list[str]:
-    """Join the words of the commands that could be expressed for pasting."""
+    """Return each command as one shell line, without the empty commands."""
     return [shlex.join(words) for words in commands if words]
 
 
 def compare_line(
     a: Side, b: Side, work: Workload | None, statistic: str, notes: Sequence[str] = (), *, reproduce: str
 ) -> list[str]:
-    """Return the command that compares two sides with a workload; empty if it cannot be expressed.
+    """Return the command that compares two sides on a workload; empty if options cannot express it.
 
     Args:
         a: The base.
         b: The new side.
         work: The workload.
-        statistic: The compared figure.
+        statistic: The compared statistic.
         notes: Notes of the document.
-        reproduce: Command of the document, whose browser is used again.
+        reproduce: Command of the document, from which the browser options are copied.
     """
     options, bundle = workload_options(work, notes), _bundle_of(a, b)
     target = [] if bundle else _target_of(a, b, reproduce)
@@ -262,7 +265,7 @@ def compare_line(
 
 
 def _target_of(a: Side, b: Side, reproduce: str) -> list[str] | None:
-    """Return the execution provider that both sides have, as options; None if options cannot express them."""
+    """Return the execution provider of both sides as options; None if the sides differ or options cannot express it."""
     if a.plan.providers != b.plan.providers or any(spec.options for spec in a.plan.providers):
         return None
     if not a.plan.providers:
@@ -293,23 +296,23 @@ def _browser_options(command: str) -> list[str]:
 
 
 def _bundle_of(a: Side, b: Side) -> str:
-    """Return the bundle if it is compared with its own plain model by default settings; else ""."""
+    """Return the bundle of B if A is its original model with default settings; "" otherwise."""
     return operand(b.bundle) if b.bundle and a.bundle == b.bundle and a.plan.id == Plan().id else ""
 
 
 def _is_rewritten(side: Side) -> bool:
-    """Return whether a plan has rewrites that no option can express: those in a bundle's file, or with a comma."""
+    """Return whether a side has rewrites that no option can express: from a bundle, or with a comma in a parameter."""
     texts = [text for spec in side.plan.rewrites for pair in spec.params.items() for text in pair]
     return bool(side.plan.rewrites) and (bool(side.bundle) or any("," in text for text in texts))
 
 
 def model_of(side: Side) -> str:
-    """Return the model as the command line takes it; a git revision by its label, since its folder is temporary."""
+    """Return the model as a command-line argument: its path, or its label if it is from a git revision."""
     return operand(side.label if "@" in side.label else side.model.path)
 
 
 def _was_named(runtime: Runtime) -> bool:
-    """Return whether the user named the runtime; otherwise it is found again."""
+    """Return whether the user named the runtime, so that a command has to repeat it."""
     return runtime.origin == "--runtime"
 
 

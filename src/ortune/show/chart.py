@@ -1,7 +1,7 @@
-"""Charts as data: axes, and marks in data units. Only pages draw them.
+"""Charts as data: axes, and marks in data units. Only HTML pages draw charts.
 
-Hues are names that pages map to colours. Shape repeats the meaning of colour: filled for certain, hollow or dotted for
-uncertain.
+Hues are names that pages map to colours. Shape repeats the meaning of colour: filled marks are certain, hollow or
+dotted marks uncertain.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from itertools import pairwise
 _UP = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 FACTORS = (1, *_UP, *(1 / f for f in _UP))
 CHANGES = (1, *_UP, 0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.2, 0.1)
-"""Round factors, and factors that are round as a change in percent."""
+"""Axis steps: round factors above 1, and below 1 the factors that are round as a change in percent."""
 NARROWEST = 0.03
-"""Share of an axis that a label needs at its ends."""
+"""Fraction of the axis at each end that has no ticks, because a label would not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A range of values on the unit interval, linear or logarithmic.
+    """A mapping of a range of values to the unit interval, linear or logarithmic.
 
     Attributes:
         low, high: Values at 0 and at 1.
-        ticks: Values within the range with labels; "" for a line without a label.
-        strong: The emphasized tick; None for none.
+        ticks: Pairs of a value within the range and its label; "" for a line without a label.
+        strong: Value of the emphasized tick; None for none.
     """
 
     low: float = 0.0
@@ -110,10 +110,10 @@ class Chart:
     """A drawing.
 
     Attributes:
-        alt: Description in words, which is all that a terminal shows.
-        height_px: Height in pixels; the width is that of the column.
+        alt: Description in words; a terminal shows only this description.
+        height_px: Height in pixels. The chart is as wide as the page's column.
         x, y: Axes, with ticks drawn as lines.
-        legend: Hues with their meaning.
+        legend: Pairs of a hue and its meaning.
     """
 
     alt: str
@@ -134,7 +134,7 @@ def factor_axis(
 ) -> Axis:
     """Return a logarithmic axis of factors around 1, with a margin.
 
-    Values below ``slowest`` are outside, since a single very slow plan would compress all others.
+    Values below ``slowest`` are outside of the axis, because a single very slow plan would compress all others.
 
     Args:
         values: Values that the axis should include.
@@ -152,7 +152,7 @@ def factor_axis(
 
 
 def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tuple[float, ...]:
-    """Return as many of the ticks as can be labelled without overlap, always including ``keep``."""
+    """Return the ticks between ``low`` and ``high`` that can be labelled without overlap, always including ``keep``."""
     width = math.log(high / low)
     chosen = [keep]
     # From the ends inwards, since the outermost labels show the range of the axis. A label takes 0.17 of the
@@ -166,7 +166,7 @@ def _spaced(ticks: Sequence[float], low: float, high: float, keep: float) -> tup
 
 
 def value_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """Return an axis of times or sizes; logarithmic if the largest is more than four times the smallest."""
+    """Return an axis of times or sizes, logarithmic if the largest value is more than four times the smallest."""
     low, high = min(values), max(values)
     if low > 0 and high > 4 * low:
         steps = [n * 10.0**e for e in range(-2, 16) for n in (1, 2, 5)]
@@ -185,7 +185,7 @@ def zero_axis(high: float, words: Callable[[float], str], unit: float = 1.0) -> 
 
 
 def signed_axis(values: Sequence[float], words: Callable[[float], str]) -> Axis:
-    """Return a linear axis that includes zero, with a strong tick there."""
+    """Return a linear axis that includes zero, with an emphasized tick at zero."""
     low, high = min([0.0, *values]), max([0.0, *values])
     margin = 0.06 * (high - low) or 1.0
     low, high = low - margin, high + margin
@@ -227,12 +227,12 @@ def _round_steps(low: float, high: float) -> list[float]:
 
 
 def order_axis(n: int, first: str, last: str) -> Axis:
-    """Return an axis of ordered items, of which the first and the last are labelled."""
+    """Return an axis of ``n`` ordered items, with labels for the first and the last item."""
     return Axis(low=0.0, high=float(n), ticks=((0.0, first), (float(n), last)))
 
 
 def ordered_dots(values: Sequence[float | None], hue: str, *, joined: bool = False) -> tuple[Mark, ...]:
-    """Return one dot per value in order for an ``order_axis``; None is a gap."""
+    """Return one dot per value, in the order of an ``order_axis``; a value of None leaves a gap."""
     spots = [(i + 0.5, value) for i, value in enumerate(values)]
     marks: list[Mark] = []
     for (x0, y0), (x1, y1) in pairwise(spots) if joined else ():
@@ -243,5 +243,5 @@ def ordered_dots(values: Sequence[float | None], hue: str, *, joined: bool = Fal
 
 
 def bounds_of(ratio_low: float | None, ratio_high: float | None) -> tuple[float | None, float | None]:
-    """Convert an interval of ratios to speed-up factors; an unbounded end is None."""
+    """Convert an interval of time ratios to an interval of speed-up factors; None is an unbounded end."""
     return 1 / ratio_high if ratio_high else None, 1 / ratio_low if ratio_low else None

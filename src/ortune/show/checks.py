@@ -1,4 +1,4 @@
-"""Limits of a claim: controls and guards are reported only if they failed or could not be judged."""
+"""Limits of a claim: the controls and guards that failed or could not be judged."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def checks(
     *more: str,
     allowed: Collection[str] = (),
 ) -> list[Line]:
-    """Return one line, "checks: passed" or the problems, followed by findings about the measurement.
+    """Return a line with "checks: passed" or the problems, followed by a line for each finding about the measurement.
 
     Args:
         controls: The A/A checks and the sensitivity check.
         comparison: The comparison with the guards; None if nothing was compared.
-        findings: Findings, of which those about the measurement are used.
+        findings: Findings; only the ones about the measurement are used.
         more: Further limits of the claim; "" is ignored.
-        allowed: Guards that do not decide here.
+        allowed: Names of guards that may get worse.
     """
     missing = "controls not run" if comparison is not None and not controls else ""
     limits = [
@@ -44,7 +44,7 @@ def checks(
 
 
 def control_problem(control: Control) -> str:
-    """Return the problem with a control: it failed, or the wait was not detected; "" if it passed."""
+    """Return a phrase for a control that failed or an artificial slowdown that was not detected; "" if it passed."""
     if control.name == "spike-in":
         if not control.ok:
             return f"sensitivity check FAILED: an artificial {change(control.expected_ratio or 1)} slowdown was missed"
@@ -62,9 +62,9 @@ def control_problem(control: Control) -> str:
 
 
 def _guards(comparison: Comparison | None, allowed: Collection[str]) -> list[str]:
-    """Return the guards that are worse than allowed or undecided; unknown ones are in the table.
+    """Return a phrase for each guard that is worse than allowed or undecided; unknown guards are left out.
 
-    Empty if the result is slower, since other metrics get worse with it.
+    Empty if the verdict is "slower", because other metrics get worse with the time.
     """
     if comparison is not None and comparison.verdict == "slower":
         return []
@@ -96,7 +96,7 @@ def guard_state(item: Guard) -> str:
 
 
 def control_words(controls: Sequence[Control]) -> list[str]:
-    """Format each control with its result and p-value."""
+    """Return a phrase for each control, with its result and its p-value or measured slowdown."""
     parts = []
     for control in controls:
         if control.name == "spike-in" and control.expected_ratio and control.ratio is not None:
@@ -115,7 +115,10 @@ def control_words(controls: Sequence[Control]) -> list[str]:
 
 
 def guard(item: Guard, allowed: Collection[str] = ()) -> str:
-    """Format one guard with its interval: "p95 -3.1 % (-5.0 % to -1.2 %) no worse"; allowed ones are "accepted"."""
+    """Format a guard with its interval and state: "p95 -3.1 % (-5.0 % to -1.2 %) no worse".
+
+    A guard that failed and is in ``allowed`` is "worse, but accepted".
+    """
     name, state = GUARD_NAMES[item.figure], guard_state(item)
     if item.failed and item.figure in allowed:
         state = "worse, but accepted"

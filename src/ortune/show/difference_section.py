@@ -1,4 +1,4 @@
-"""The difference of two profiles as a section of a page: change of time, B minus A."""
+"""The difference between two profiles as a section of a page: the change of time, B minus A."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_OPERATORS = 20
 
 
 def tables_and_notes(difference: ProfileDifference) -> list[Block]:
-    """Return three tables with one bar per row, and notes on what only one side has; also used for comparisons.
+    """Return tables by category, operator and node with one bar per row, and notes such as nodes on only one side.
 
-    If the profiler's overhead hides the difference, there are no tables.
+    If the profiler's overhead hides the difference, only the notes are returned.
     """
     if difference_tables.is_hidden(difference):
         return [
@@ -43,17 +43,17 @@ def tables_and_notes(difference: ProfileDifference) -> list[Block]:
 
 
 def why(difference: ProfileDifference) -> Section:
-    """Return the difference of two profiles as a section below another verb's result."""
+    """Return the difference between two profiles as a section for the page of another verb's result."""
     return Section(title="Where the difference lies", note=NOTE, blocks=tables_and_notes(difference))
 
 
 def nodes(difference: ProfileDifference, most: int) -> list[Block]:
-    """Return only the table of the nodes that differ most."""
+    """Return only the table of the ``most`` nodes with the largest differences."""
     return _tables("Nodes that changed most", difference.nodes[:most], difference)
 
 
 def _tables(title: str, rows: Sequence[DifferenceRow], difference: ProfileDifference) -> list[Block]:
-    """Return a table with one bar per row, and a fold with the rows within noise."""
+    """Return a table with one bar per row, and a fold with the table of the rows that are within noise."""
     unit = difference_tables.unit(difference)
     axis = _axis(rows, unit)
     certain = [row for row in rows if not difference_tables.within_noise(row)]
@@ -75,7 +75,7 @@ def _table(title: str, rows: Sequence[DifferenceRow], axis: Axis, unit: TimeUnit
 
 
 def _axis(rows: Sequence[DifferenceRow], unit: TimeUnit) -> Axis:
-    """Return a linear axis that includes zero; intervals may widen it to twice the largest difference."""
+    """Return a linear axis that includes zero and, up to twice the largest difference, the intervals."""
     values = [row.difference_ns for row in rows]
     limit = 2 * max((abs(v) for v in values), default=1.0) or 1.0
     for row in rows:

@@ -1,4 +1,4 @@
-"""Tables of the difference of two profiles, and the texts in their rows."""
+"""Tables of the difference between two profiles, and the texts in their rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ UNEVEN = 1.5  # ratio of the two sides' slowdowns above which the profiler may b
 
 
 def unit(difference: ProfileDifference) -> TimeUnit:
-    """Return the unit of all its columns, chosen from the longer run."""
+    """Return the time unit of all columns of a difference, chosen from the longer run."""
     return unit_of(max(difference.a_wall_ns, difference.b_wall_ns))
 
 
 def tables(difference: ProfileDifference) -> list[Table]:
-    """Return the tables by category, operator and node, largest difference first, and that of GPU kernels if known."""
+    """Return tables by category, operator, node and, if known, GPU kernels; the largest differences come first."""
     kernels = [_gpu(difference.gpu)] if difference.gpu is not None else []
     if is_hidden(difference):
         return kernels
@@ -37,12 +37,12 @@ def tables(difference: ProfileDifference) -> list[Table]:
 
 
 def _gpu(gpu: GpuDifference) -> Table:
-    """Return the table of kernels by node, in a unit chosen from the kernel times."""
+    """Return the table of GPU kernel times by node, in a unit chosen from the total kernel times."""
     return _table("on the GPU, by node", "node", gpu.nodes, unit_of(max(gpu.a_ns, gpu.b_ns)), TOP_NODES)
 
 
 def _table(title: str, head: str, rows: Sequence[DifferenceRow], unit: TimeUnit, most: int) -> Table:
-    """Return a table of the first ``most`` differences; without columns for interval and work if all are empty."""
+    """Return a table of the first ``most`` differences, without the columns for interval and work if they are empty."""
     shown = rows[:most]
     columns = {
         f"A {unit.name}": [_time(row.a_ns, unit) for row in shown],
@@ -75,7 +75,10 @@ def _time(ns: float | None, unit: TimeUnit) -> str:
 
 
 def work(row: DifferenceRow) -> str:
-    """Return B's work relative to A's ("3.00x FLOP", "same"), or the work of the only side; "" if not known."""
+    """Return B's work relative to A's: "3.00x FLOP", "same"; for a row of only one side, that side's work.
+
+    "" if the work is unknown.
+    """
     ratio = row.work_ratio
     if ratio is not None:
         of = "FLOP" if row.a_flops and row.b_flops else "bytes"
@@ -94,7 +97,7 @@ def interval(row: DifferenceRow, unit: TimeUnit) -> str:
 
 
 def within_noise(row: DifferenceRow) -> bool:
-    """Return whether the interval includes zero, the node is on both sides and its work is the same."""
+    """Return whether a row is on both sides with the same work and the interval of its difference includes zero."""
     certain = row.a_ns is None or row.b_ns is None or not row.same_work
     return not certain and row.low_ns is not None and _no_change(row.difference_ns, row.low_ns, row.high_ns)
 
@@ -120,7 +123,7 @@ def _category(row: DifferenceRow) -> DifferenceRow:
 
 
 def categories(difference: ProfileDifference) -> list[tuple[CategoryName | str, DifferenceRow]]:
-    """Return each category's name with its row, in which the name is worded."""
+    """Return pairs of a category's name and its row; the row has the name in words."""
     return [(row.name, _category(row)) for row in difference.categories]
 
 
@@ -140,13 +143,13 @@ def is_hidden(difference: ProfileDifference) -> bool:
 
 
 def shows_reason(difference: ProfileDifference) -> bool:
-    """Return whether the profiles explain a difference, either of the whole run or of single nodes."""
+    """Return whether the profiles show a difference in the whole run or in single nodes."""
     nodes = any(row.low_ns is not None and not within_noise(row) for row in difference.nodes)
     return not is_hidden(difference) and (nodes or not no_difference(difference))
 
 
 def no_difference(difference: ProfileDifference) -> bool:
-    """Return whether the whole run takes as long on both sides, within the interval if there is one."""
+    """Return whether the whole run takes the same time on both sides, within the interval if there is one."""
     return not is_hidden(difference) and _no_change(
         difference.b_wall_ns - difference.a_wall_ns, difference.low_ns, difference.high_ns
     )

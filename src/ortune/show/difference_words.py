@@ -1,4 +1,4 @@
-"""The difference of two profiles in words: the change of time, B minus A."""
+"""The difference between two profiles in words: the change of time, B minus A."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _BECAME = " -> "  # separates the operators of A and B in a node's ``op_type``
 DISTURBED = 1.3  # times the unprofiled run, longer or shorter, from which on the slowdown is mentioned
 UNLIKE = 0.25  # share of the larger difference, above which the unprofiled difference is mentioned too
 SAME = 0.02
-"""Half-width of an interval, as a share of the run, within which two runs are called equivalent."""
+"""Maximum distance of an interval's ends from 0, as a fraction of A's time, for two runs to be called equivalent."""
 OWNER = 0.1  # share of the whole difference, from which on a node is named as the largest change
 
 
 def headline(difference: ProfileDifference) -> str:
-    """Return the difference and the node with the largest change, in one sentence."""
+    """Return one sentence on the difference, with the node that has the largest change."""
     return difference.sentence or sentence(difference)
 
 
 def answer(difference: ProfileDifference) -> str:
-    """Return the sentence with the verdict's word before it, unless the sentence already begins with it."""
+    """Return the headline with the verdict's word in front, unless the headline already begins with this word."""
     if no_difference(difference):
         return headline(difference)
     if is_hidden(difference):
@@ -41,7 +41,7 @@ def answer(difference: ProfileDifference) -> str:
 
 
 def sentence(difference: ProfileDifference, name: str = "B") -> str:
-    """Return the difference as a sentence made from the figures; ``name`` is the name of the second side."""
+    """Return a sentence on the difference, made from the profiles' times; ``name`` is the name of the second side."""
     if is_hidden(difference):
         return _hidden(difference, name)
     more = difference.b_wall_ns - difference.a_wall_ns
@@ -68,12 +68,12 @@ def worded(difference: ProfileDifference, name: str = "B") -> ProfileDifference:
 
 
 def reason_unknown(why: str) -> str:
-    """Return the sentence that the reason of a proven difference is unknown."""
+    """Return a sentence that says that the source of a proven difference is unknown."""
     return f"the source of the difference is unknown: {why}"
 
 
 def _hidden(difference: ProfileDifference, name: str) -> str:
-    """Return the sentence that the profiler hides the difference, with the difference without the profiler if known."""
+    """Return a sentence that says that the profiler hides the difference, with the unprofiled difference if known."""
     plain = (
         f"; without the profiler, {name} takes {_more(difference.plain_ns)}" if difference.plain_ns else ""
     )
@@ -82,7 +82,7 @@ def _hidden(difference: ProfileDifference, name: str) -> str:
 
 
 def _same(difference: ProfileDifference) -> bool:
-    """Return whether the interval of the whole run is within ``SAME`` of A's time."""
+    """Return whether the interval of the whole run's difference is within ``SAME`` of A's time around 0."""
     ends = (difference.low_ns, difference.high_ns)
     return all(end is not None and abs(end) <= SAME * difference.a_wall_ns for end in ends)
 
@@ -92,14 +92,14 @@ def _more(ns: float, part: str = "") -> str:
 
 
 def _span(difference: ProfileDifference) -> str:
-    """Return the interval of the whole run, or that there were too few runs for one."""
+    """Return the interval of the whole run's difference, or a note that there were too few runs for an interval."""
     if difference.low_ns is None or difference.high_ns is None:
         return "too few runs to distinguish it from noise"
     return f"95 % interval {_signed(difference.low_ns)} to {_signed(difference.high_ns)}"
 
 
 def _alone(difference: ProfileDifference) -> str:
-    """Return the nodes that differ although the whole run does not; "" if there are none."""
+    """Return a phrase on the nodes that differ although the whole run does not; "" if there are none."""
     sure = beyond_noise(difference)
     if not sure:
         return ""
@@ -110,12 +110,12 @@ def _alone(difference: ProfileDifference) -> str:
 
 
 def beyond_noise(difference: ProfileDifference) -> list[DifferenceRow]:
-    """Return the nodes that differ by more than noise, the largest difference first."""
+    """Return the rows of nodes that differ by more than noise, the largest difference first."""
     return [row for row in difference.nodes if row.low_ns is not None and not within_noise(row)]
 
 
 def row_change(row: DifferenceRow) -> str:
-    """Return a row's change, with its work if that differs or the side if it is only on one."""
+    """Return a row's change of time, with its change of work, if any, or the side if the row is only on one side."""
     change = _signed(row.difference_ns)
     if row.a_ns is None or row.b_ns is None:
         return f"only in {'B' if row.a_ns is None else 'A'}, {change}"
@@ -123,18 +123,18 @@ def row_change(row: DifferenceRow) -> str:
 
 
 def _over_runs(difference: ProfileDifference) -> bool:
-    """Return whether the intervals are over the runs of a single process on each side."""
+    """Return whether the intervals are computed from the runs of a single process on each side."""
     return difference.low_ns is not None and difference.a_processes == difference.b_processes == 1
 
 
 def _beside(difference: ProfileDifference, more: float, name: str) -> list[str]:
-    """Return the interval, the profiler's slowdown if large, and the unprofiled difference if it is another one."""
+    """Return the interval and, where worth mentioning, the profiler's slowdown and the unprofiled difference."""
     parts = (_span(difference), _slowed(difference, name), _plain(difference, more, name))
     return [part for part in parts if part]
 
 
 def _slowed(difference: ProfileDifference, name: str) -> str:
-    """Return by how much the profiler slows down the runs; "" if by less than ``DISTURBED``."""
+    """Return a phrase on how much the profiler slows down the runs; "" if by at most ``DISTURBED``."""
     ratios = _slowdowns(difference)
     if all(1 / DISTURBED <= ratio <= DISTURBED for ratio in ratios):
         return ""
@@ -150,12 +150,12 @@ def _slowdowns(difference: ProfileDifference) -> list[float]:
 
 
 def _factors(difference: ProfileDifference) -> str:
-    """Return the slowdowns of profiled runs, equal ones once: "68.2x and 5.8x"."""
+    """Return the slowdowns of both sides by the profiler: "68.2x and 5.8x", or "5.8x" if they are equal."""
     return " and ".join(dict.fromkeys(f"{ratio:.1f}x" for ratio in _slowdowns(difference)))
 
 
 def _plain(difference: ProfileDifference, more: float, name: str) -> str:
-    """Return the difference without the profiler if it is not close to the profiled one; "" otherwise."""
+    """Return a phrase on the unprofiled difference; "" if it is close to the profiled difference or unknown."""
     plain = difference.plain_ns
     if plain is None or abs(more - plain) <= UNLIKE * max(abs(more), abs(plain)):
         return ""
@@ -163,7 +163,10 @@ def _plain(difference: ProfileDifference, more: float, name: str) -> str:
 
 
 def operator_change(difference: ProfileDifference, name: str = "B") -> str:
-    """Return the largest change of operators: "9 Conv became ConvInteger in B"; "" if it is a small part."""
+    """Return the replaced operators that explain most of the difference: "9 Conv became ConvInteger in B (-2.1 ms)".
+
+    "" if they explain only a small part.
+    """
     kinds: dict[str, list[DifferenceRow]] = {}
     for row in difference.nodes:
         if _BECAME in row.op_type:
@@ -184,7 +187,7 @@ def operator_change(difference: ProfileDifference, name: str = "B") -> str:
 
 
 def on_gpu(gpu: GpuDifference) -> str:
-    """Return the change of the kernels' time and number, as a phrase."""
+    """Return a phrase on how the total time and the number of GPU kernels changed."""
     sure = gpu.low_ns is not None and gpu.high_ns is not None
     span = f" ({_signed(gpu.low_ns or 0.0)} to {_signed(gpu.high_ns or 0.0)})" if sure else ""
     counts = f"{gpu.a_kernels} kernels per run -> {gpu.b_kernels}"
@@ -192,7 +195,10 @@ def on_gpu(gpu: GpuDifference) -> str:
 
 
 def of_eight_bits(difference: ProfileDifference, name: str = "B") -> str:
-    """Return 8-bit operators that replace float ones, with both times and the cost of quantizing; "" if none do."""
+    """Return a phrase on the 8-bit operators that replace float operators, with both times and the cost of quantizing.
+
+    "" if there are no such operators.
+    """
     if is_hidden(difference):
         return ""
     rows = {row.name: row for row in difference.operators}
@@ -229,7 +235,7 @@ def _float_form(operator: str) -> str:
 
 
 def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
-    """Return the difference in a few lines, for use below another answer: the sentence, then the largest changes."""
+    """Return a few lines on the difference for another verb's result: the headline, then at most ``most`` nodes."""
     lines = [headline(difference)]
     if difference.gpu is not None:  # on a GPU the host's times of nodes only measure queueing
         lines.append(on_gpu(difference.gpu))
@@ -248,7 +254,7 @@ def brief(difference: ProfileDifference, most: int = 5) -> list[str]:
 
 
 def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
-    """Return name and text of further rows: sides, nodes on only one side, noise, matching, processes."""
+    """Return pairs of a name and a text: the sides, nodes on only one side, noise, matching, processes."""
     rows = [
         ("A", difference.a),
         ("B", difference.b),
@@ -272,7 +278,7 @@ def notes(difference: ProfileDifference) -> list[tuple[str, str]]:
 
 
 def _profiled(difference: ProfileDifference) -> str:
-    """Return the number of processes on both sides, and what the intervals are over."""
+    """Return the number of processes on both sides, and whether the intervals are over runs or processes."""
     n = difference.a_processes
     processes = f"{n} {'process' if n == 1 else 'processes'} on each side"
     if n != difference.b_processes:
@@ -285,7 +291,7 @@ def _profiled(difference: ProfileDifference) -> str:
 
 
 def _matched(difference: ProfileDifference) -> str:
-    """Return how many nodes were matched by name or order because their origin is unknown; "" if none."""
+    """Return a phrase on how many nodes were matched by name or order, as their origin is unknown; "" if none were."""
     parts = []
     if difference.by_name:
         parts.append(f"{difference.by_name} by name")

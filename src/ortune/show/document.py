@@ -1,6 +1,6 @@
-"""The content of a verb's answer without its formatting: a list of blocks that each renderer shows.
+"""The content of a verb's result without formatting: a list of blocks that each renderer shows.
 
-Texts are not escaped, not even names from files: each renderer must escape all of them.
+Texts, including names from files, are not escaped: each renderer must escape every text.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from ortune.records import Envelope, Record
 from ortune.show.chart import Axis, Chart, Mark
 
 Tone = Literal["", "strong", "good", "bad", "unsure", "look", "stop", "faint"]
-"""The meaning of a text, as an emphasis; strong, good, bad and unsure are for answers."""
+"""The emphasis of a text, by its meaning; "strong", "good", "bad" and "unsure" mark the answer."""
 Level = Literal["notice", "warning", "error"]
 Kind = Literal["label", "text", "number", "name", "list", "chart"]
-"""Layout of a column: labels and numbers are never broken, texts are wrapped; in narrow columns, names are shortened in
+"""Layout of a column: labels and numbers are never broken, texts are wrapped. In narrow columns, names are shortened in
 the middle and lists at the end.
 
-A chart is only drawn on a page, so adjacent cells must contain its numbers."""
+Only HTML pages draw charts, so adjacent cells must contain a chart's numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence on its own lines; consecutive ones are shown without an empty line between them.
+    """A sentence on its own lines; consecutive sentences are shown without an empty line between them.
 
     Attributes:
-        whole: Whether it is one line if the output is not a terminal, for programs that read it line by line.
+        whole: Whether to keep the sentence on one line unless the output is a terminal, so that programs can parse it.
     """
 
     text: str
@@ -37,10 +38,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Names with a text each.
+    """A list of names with a text for each.
 
     Attributes:
-        stacked: Whether each name is on its own line, because it is long.
+        stacked: Whether each name is on a line of its own, because names are long.
     """
 
     rows: Sequence[tuple[str, str]]
@@ -81,10 +82,10 @@ class Cell:
     """A cell with an optional second line.
 
     Attributes:
-        marks: Drawing of a cell in a column of charts; ``text`` is its alternative text.
-        key: Colour that charts use for the thing named in the cell.
-        level: Depth in a hierarchy.
-        order: Number by which a page sorts the column; None sorts by the text.
+        marks: Drawing, for a cell in a column of charts; ``text`` is its alternative text.
+        key: Hue of the cell's subject in the page's charts; "" for none.
+        level: Depth of the row in a hierarchy, as an indentation.
+        order: Number by which a page sorts the column; None to sort by the text.
         about: Tooltip on a page.
         link: File that the text links to on a page, relative to the page; "" for no link.
     """
@@ -109,12 +110,12 @@ class Table:
     """Rows with one cell per column; the head is left out if all heads are empty.
 
     Attributes:
-        title: Title; used as the first column's head if only that one is empty.
-        bars: Share of each row (0 to 1), drawn as a bar if the renderer can; () for no bars.
+        title: Title. If only the first column's head is empty, the title takes its place.
+        bars: Length of each row's bar (0 to 1), for renderers that can draw bars; () for no bars.
         notes: Sentences below the table.
-        dense: Whether columns are closer together, because there are many.
-        sortable: Whether a page can sort it by a clicked head, and shows only ten rows at first.
-        linked: Whether the heads have links that sort it on a page without a script.
+        dense: Whether columns are close together, because there are many.
+        sortable: Whether a page sorts the table when a head is clicked, and shows only ten rows at first.
+        linked: Whether the heads on a page are links that sort the table without a script.
     """
 
     columns: tuple[Column, ...]
@@ -127,7 +128,7 @@ class Table:
     linked: bool = False
 
     def heads(self) -> tuple[str, list[str]]:
-        """Return the title above the table, and the heads; all heads are "" for a table without heads."""
+        """Return the title above the table and the column heads; the title replaces an empty first head."""
         heads = [column.head for column in self.columns]
         return ("", [self.title, *heads[1:]]) if not heads[0] and any(heads) else (self.title, heads)
 
@@ -140,7 +141,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """Lines to be copied, which are never wrapped.
+    """Lines that users copy, so they are never wrapped.
 
     Attributes:
         commands: Whether each line is a command that can be run next.
@@ -153,10 +154,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """An annotation of a job on GitHub.
+    """An annotation of a GitHub job.
 
     Attributes:
-        file: The annotated file as it was typed; "" for none.
+        file: The annotated file as the user typed it; "" for none.
     """
 
     level: Level
@@ -179,7 +180,7 @@ class Section:
 
     Attributes:
         note: Sentence on how to read the blocks.
-        name: Anchor for links on the page; "" for none.
+        name: HTML id that links on the page refer to; "" for none.
     """
 
     title: str
@@ -196,13 +197,13 @@ class Head:
     """The head of a page.
 
     Attributes:
-        large: The figure shown large; "" for none.
-        unit: Unit of the figure; without a figure, the answer in very few words.
-        tone: Tone of figure and unit.
-        values: Colour, name and value of each side.
-        beside: Section next to the figure, with the evidence for it.
+        large: The number shown in large type; "" for none.
+        unit: Unit of the large number; without a number, the result in very few words.
+        tone: Tone of the large number and its unit.
+        values: Triples of hue, name and value, one per side.
+        beside: Section next to the large number, with the evidence for it.
         origin: What was measured, and on which machine.
-        basis: Basis of all figures, shown at the end of the page.
+        basis: How the page's numbers were obtained, shown at its end.
     """
 
     large: str = ""
@@ -216,16 +217,16 @@ class Head:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The answer of a verb.
+    """The result of a verb as blocks to be shown.
 
     Attributes:
-        title: Verb and subject, shown by a page; a terminal already shows the command.
-        blocks: The answer: headline, table, limits of the claim, code, next commands; empty blocks are left out.
+        title: Verb and subject. Only pages show the title, because a terminal already shows the command.
+        blocks: Headline, table, limits of the claim, code, next commands; empty blocks are left out.
         support: Further blocks, shown below the answer on a page and on request at a terminal.
         annotations: Annotations for the answer and for each finding.
         before: Lines above everything else, such as alerts.
-        dense: Whether empty lines are left out, so that it fits a terminal's screen.
-        head: Head of a page; None to use the first lines of ``blocks``.
+        dense: Whether empty lines are left out, so that the document fits on a terminal's screen.
+        head: Head of a page; None to make a head from the first lines of ``blocks``.
     """
 
     title: str = ""
@@ -237,7 +238,7 @@ class Document:
     head: Head | None = None
 
     def filled(self, *, whole: bool) -> list[Block]:
-        """Return the blocks that are not empty, followed by the supporting ones if ``whole``."""
+        """Return the blocks that are not empty, followed by the supporting blocks if ``whole``."""
         return filled([*self.blocks, *(self.support if whole else ())])
 
 
@@ -284,7 +285,7 @@ def table(
     sortable: bool = False,
     linked: bool = False,
 ) -> Table:
-    """Return a table with the fields of ``Table``; strings in rows become plain cells."""
+    """Make a ``Table``; its rows may have strings for plain cells."""
     return Table(
         columns=tuple(columns),
         rows=tuple(tuple(c if isinstance(c, Cell) else Cell(c) for c in row) for row in rows),
@@ -301,5 +302,5 @@ INTERRUPTED = "stopped early; partial results"
 
 
 def stopped(envelope: Envelope[Record]) -> list[Line]:
-    """Return the line that a measurement was interrupted, or no line if it was not."""
+    """Return a line that says that the measurement was interrupted; empty if it was not."""
     return [Line(INTERRUPTED, "look")] if envelope.status == "interrupted" else []

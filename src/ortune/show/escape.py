@@ -1,4 +1,4 @@
-"""Escaping of texts from files, such as names of models and nodes: they must not act on or flood the output."""
+"""Escaping of texts from files, such as model and node names, which must neither control nor flood the output."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from ortune.printable import visible, without_job_commands
 from ortune.show.numbers import shorten
 
 LONGEST = 2000
-"""Characters that are shown of one text, since a name in a file can have megabytes."""
+"""Maximum number of characters of a text that are shown, because a name in a file can have megabytes."""
 
 
 def shown(text: str) -> str:
-    """Return a text of a document with its control characters made visible, shortened to ``LONGEST`` characters."""
+    """Return a text with control characters made visible, shortened to ``LONGEST`` characters."""
     return visible(shorten(text, LONGEST))
 
 

@@ -18,7 +18,10 @@ _WHY: dict[NotEvaluated, str] = {
 
 
 def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
-    """Return why outputs were not compared with the float64 model, for which ``limit_s`` seconds were allowed."""
+    """Return a sentence on why the outputs were not compared with the float64 evaluation.
+
+    ``limit_s`` is the time limit of this evaluation in seconds.
+    """
     if exact.not_evaluated == "time":
         why = f"about {waiting(exact.needed_s)}, and at most {waiting(limit_s)} may be used for this"
     else:
@@ -27,13 +30,16 @@ def not_checked(exact: ExactCheck, limit_s: float, name: str = "") -> str:
 
 
 def cell(exact: ExactCheck | None) -> str:
-    """Return "yes", "NO" or "not checked": whether the outputs are correct."""
+    """Return whether the outputs are correct, as "yes", "NO" or "not checked"."""
     if exact is None or exact.right is None:
         return "not checked"
     return "yes" if exact.right else "NO"
 
 
 def checked(exact: ExactCheck) -> str:
-    """Return how close the outputs are to those in float64; they must have been compared."""
+    """Return a phrase on how close the outputs are to the float64 outputs.
+
+    The outputs must have been compared.
+    """
     assert exact.outputs is not None
     return f"outputs are {difference(exact.outputs.relative_l2)} to {EVALUATOR} in float64"

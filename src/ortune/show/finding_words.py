@@ -1,4 +1,4 @@
-"""Findings in words, for all verbs, and the command that measures the effect of a fix."""
+"""Findings in words, for all verbs, and the commands that measure the effects of their fixes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ NAMED = 3
 GROUNDS = 2
 LONGEST_NAME = 60
 BOUNDED = 0.2
-"""Share of the run; if a fix may leave less than this, its bound is not worth reporting."""
+"""Minimum share of the run that a fix must affect for its bound to be reported, as a fraction."""
 
 
 def skipped_checks(left_out: Sequence[str], enough_s: float) -> str:
-    """Return the sentence that checks were skipped for lack of time, with a sufficient budget."""
+    """Return a sentence that says that checks were skipped for lack of time, with a sufficient budget."""
     names = list(dict.fromkeys(left_out))
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     checks = "1 check was" if len(names) == 1 else f"{len(names)} checks were"
@@ -41,12 +41,12 @@ def skipped_checks(left_out: Sequence[str], enough_s: float) -> str:
 
 
 def unmet(setting: str, missing: Sequence[str]) -> str:
-    """Return the sentence on a setting of a plan that lacks others that it needs."""
+    """Return a sentence on a plan's setting that needs other settings which the plan lacks."""
     return f"{setting} needs {' and '.join(missing)}, not set here, so it may have no effect"
 
 
 def long_start(start_s: float, budget_s: float) -> str:
-    """Return the sentence that starting and reading the model took ``start_s`` of the budget."""
+    """Return a sentence that says how much of the budget the start and the reading of the model took."""
     return (
         f"starting ortune and reading the model took {start_s:.3g} s (budget {budget_s:.3g} s; "
         "slower on a busy machine)"
@@ -54,7 +54,7 @@ def long_start(start_s: float, budget_s: float) -> str:
 
 
 def places(finding: Finding) -> str:
-    """Return the finding's nodes in brackets; "" if its sentence already names one, even shortened."""
+    """Return the finding's nodes in brackets; "" if its sentence already contains one of them, even shortened."""
     where = [name for name in finding.where if name]
     said = re.split(r"[\s,()=:]+", finding.what)
     whole = (re.search(rf"(?<!\w){re.escape(name)}(?!\w)", finding.what) for name in where)
@@ -70,7 +70,10 @@ def _names(word: str, name: str) -> bool:
 
 
 def estimate(finding: Finding) -> str:
-    """Return the bound of the fix, and its effect on similar models; "" if neither is known or the fix was measured."""
+    """Return the limit of a fix's speed-up, and its effect on similar models.
+
+    "" if both are unknown or the fix was measured.
+    """
     if finding.verified is not None:
         return ""
     parts = [_bound(finding)] if (finding.least_ratio or 0.0) >= BOUNDED else []
@@ -79,7 +82,7 @@ def estimate(finding: Finding) -> str:
 
 
 def _bound(finding: Finding) -> str:
-    """Return the speed-up limits from the nodes' estimated share and from the largest share that they may have."""
+    """Return a phrase on the maximum speed-up by the nodes' estimated and by their largest possible share of the run."""
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"
@@ -99,12 +102,12 @@ def _brought(gain: Brought) -> str:
 
 
 def rows(findings: Iterable[Finding]) -> list[tuple[str, str]]:
-    """Return the rows of findings on the model; those on the measurement are in ``caveats``."""
+    """Return rows for the findings on the model; ``caveats`` returns the findings on the measurement."""
     return [("finding", finding.sentence()) for finding in findings if not about_measurement(finding)]
 
 
 def caveats(findings: Iterable[Finding]) -> list[str]:
-    """Return the sentences of findings on the measurement, which belong to its verdict."""
+    """Return the sentences of the findings on the measurement, which limit its verdict."""
     return [f.sentence(evidence=False) for f in findings if about_measurement(f)]
 
 
@@ -114,7 +117,7 @@ def alerts(envelope: Envelope[Any]) -> list[str]:
 
 
 def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
-    """Return the document with its alerts before everything else."""
+    """Return the document with the envelope's alerts before everything else."""
     if not envelope.alerts:
         return document
     return replace(
@@ -125,7 +128,7 @@ def _alerted(document: Document, envelope: Envelope[Any]) -> Document:
 
 
 def _configured(document: Document, envelope: Envelope[Any]) -> Document:
-    """Return the document with a line on the options set by a project's file, after its first lines."""
+    """Return the document with a line, after its first lines, on the options that a project's file set."""
     if envelope.configured is None:
         return document
     blocks = [*document.blocks]
@@ -162,11 +165,11 @@ def to_annotate(findings: Iterable[Finding]) -> list[Annotation]:
 
 
 def measurable(findings: Iterable[Finding], again: Sequence[str]) -> tuple[Finding, ...]:
-    """Return the findings; a fix that is a plan is replaced with the command that measures its effect.
+    """Return the findings with each fix that is a plan replaced by the command that measures its effect.
 
     Args:
         findings: Findings on one model.
-        again: Command-line words for the model with the same inputs and settings.
+        again: Command-line arguments for the same model with the same inputs and settings.
     """
     return tuple(
         finding

@@ -7,7 +7,7 @@ from ortune.show.escape import shown
 
 
 def render(document: Document) -> str:
-    """Return one command per line; names are escaped, so they cannot start another command."""
+    """Return one workflow command per line; texts are escaped, so that no text can start another command."""
     return "".join(f"{_command(annotation)}\n" for annotation in document.annotations)
 
 

@@ -1,6 +1,6 @@
-"""Headlines of verbs that compare: the verdict's word, the figure with its interval, then the settings and costs.
+"""Headlines of verbs that compare: the verdict's word, the result with its interval, then the settings and costs.
 
-Terminal, page, Markdown, GitHub and ``summary()`` all show the headline made here.
+Terminals, pages, Markdown, GitHub jobs and ``summary()`` all show the headline made here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ WORDS: dict[VerdictName, str] = {
     "invalid": "invalid",
     "functional-only": "functional only",
 }
-"""Words for each verdict of the JSON document."""
+"""Maps each verdict of the JSON document to its words."""
 _OF_RESOURCES: dict[str, dict[VerdictName, str]] = {
     "memory": {"faster": "less memory", "slower": "more memory"},
     "cpu": {"faster": "less CPU time", "slower": "more CPU time"},
 }
-"""Words for figures that are not times, which cannot be "faster"."""
+"""Maps statistics that are not times, which cannot be "faster", to the words for their verdicts."""
 WITHIN = 0.01
-"""Half-width of "equivalent", as a share, unless a verb uses another."""
+"""Default half-width of the range that counts as "equivalent", as a fraction of the base."""
 PROVEN = ("faster", "slower")
 
 
@@ -40,9 +40,9 @@ def headline(
     Args:
         verdict: The verdict, whose word comes first.
         figure: The result, from ``measured`` if an interval is known.
-        takes: Settings that it needs and its costs; "" is left out.
+        takes: Settings that the result needs, and its costs; "" is left out.
         statistic: The compared statistic; "" if none.
-        within: Half-width of "equivalent", as a share.
+        within: Half-width of the range that counts as "equivalent", as a fraction of the base.
     """
     text = f"{word(verdict, statistic, within)}: {figure}"
     rest = ", ".join(part for part in takes if part)
@@ -62,10 +62,10 @@ def word(verdict: VerdictName, statistic: str = "", within: float = WITHIN) -> s
 
 
 def measured(comparison: Comparison, blocks: str) -> str:
-    """Return a figure with its interval and number of blocks: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
+    """Return a result with its interval and number of blocks: "1.11x in p50 (95 % interval 1.09-1.13x, 24 blocks)".
 
     Args:
-        comparison: Shown as a factor if it proves a difference, else as a signed change; a single block has no figure.
+        comparison: Shown as a factor if it proves a difference, else as a signed change, or as neither for one block.
         blocks: Number of blocks, in words.
     """
     name = interval_name(comparison.level)
@@ -80,7 +80,7 @@ def measured(comparison: Comparison, blocks: str) -> str:
 
 
 def bounds(comparison: Comparison) -> str:
-    """Return the interval of a proven difference as factors, at least 1: "1.24-1.40x", "1.24x or more"."""
+    """Return the interval of a proven difference as factors of 1 or more: "1.24-1.40x", "1.24x or more"."""
     low, high = comparison.ratio_low or None, comparison.ratio_high
     if comparison.verdict == "faster":
         low, high = 1 / high if high else 1.0, 1 / low if low else None
@@ -88,5 +88,5 @@ def bounds(comparison: Comparison) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "1 block", "24 blocks"."""
+    """Format a number with its noun, in the singular or plural: "1 block", "24 blocks"."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -53,7 +53,7 @@ def sentence(headroom: Headroom) -> str:
 
 
 def _limited(headroom: Headroom) -> bool:
-    """Return whether the run uses fewer threads than there are CPUs."""
+    """Return whether the run uses fewer threads than the machine has CPUs."""
     return 0 < headroom.threads < headroom.cpus
 
 
@@ -75,7 +75,7 @@ def _disturbed(headroom: Headroom) -> str:
 
 
 def _plain(headroom: Headroom) -> str:
-    """Return a lower bound of the kernels' share of the peak, from the unprofiled run; "" if it is small."""
+    """Return a lower bound of the kernels' fraction of the peak, from the unprofiled run; "" if the bound is low."""
     ratio = headroom.plain_kernels_ratio
     return (
         f"; its kernels run at {round(100 * ratio)} % or more of {_whose(headroom)} peak"
@@ -109,7 +109,10 @@ def _by_word(parts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _whole(words: Mapping[str, float], settings: float) -> Iterator[tuple[str, int]]:
-    """Yield words with whole percents that add up to the rounded total, the largest first, without zeros."""
+    """Yield each word with its whole percents, the largest first and without zeros.
+
+    The percents add up to the rounded total of ``settings``.
+    """
     # Shares of 3.6, 3.6 and 2.8 % are first cut to 3, 3 and 2. The two percents missing to 10 go to the
     # largest remainders, which gives 4, 3 and 3.
     whole = {word: int(100 * share) for word, share in words.items()}
@@ -158,7 +161,7 @@ def _kernels(headroom: Headroom) -> str:
 
 
 def _next(headroom: Headroom, ratio: float) -> str:
-    """Return what may make the kernels faster, with the most expensive nodes if they are far from the peak."""
+    """Return a phrase on what may make the kernels faster, with the most expensive nodes if far from the peak."""
     more = "more threads, " if _limited(headroom) else ""
     if ratio < NEAR:
         most = "threads, " if not _limited(headroom) and headroom.threads != 1 else more

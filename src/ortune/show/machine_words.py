@@ -7,7 +7,7 @@ from ortune.show.numbers import memory
 
 
 def machine(host: Host | None) -> str:
-    """Return CPU, number of CPUs, memory and GPUs: "AMD EPYC, 2 CPUs, 24 GiB"."""
+    """Return the CPU model, the number of CPUs, the memory and the GPUs: "AMD EPYC, 2 CPUs, 24 GiB"."""
     if host is None:
         return "machine not recorded"
     n = f"{host.effective_cpus} CPU" + ("s" if host.effective_cpus != 1 else "")

@@ -25,10 +25,10 @@ from ortune.show.escape import shown
 from ortune.show.numbers import shorten
 
 LONGEST = 120
-"""Characters that are shown of a name in a table."""
+"""Maximum number of characters of a name in a table."""
 _SIGNS = "\\`*_{}[]<>|#~$"
 _LINK = re.compile(r"(?<!\w)@(?=\w)|(?<=www)\.|:(?=//)|(?<=\\#)(?=\d)", re.IGNORECASE)
-"""Texts that GitHub makes into a mention, a link or a reference, although they contain no markup."""
+"""Characters from which GitHub makes a mention, a link or a reference although they are no markup."""
 
 
 def render(document: Document) -> str:
@@ -41,7 +41,7 @@ def render(document: Document) -> str:
 
 
 def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
-    """Yield the lines of each block, with its title as a heading of that level."""
+    """Yield the lines of each block, with the block's title as a heading of the given level."""
     for block in blocks:
         if title := title_of(block):
             yield [f"{'#' * level} {_safe(title)}"]
@@ -58,7 +58,7 @@ def _blocks(blocks: Iterable[Block], level: int) -> Iterator[list[str]]:
 
 
 def _safe(text: str) -> str:
-    """Return one line of Markdown that shows the text unchanged, also within a table cell."""
+    """Escape a text as one line of Markdown that shows the text unchanged, also within a table cell."""
     text = shown(text).replace("&", "&amp;")
     for sign in _SIGNS:
         text = text.replace(sign, "\\" + sign)

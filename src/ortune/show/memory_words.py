@@ -1,4 +1,4 @@
-"""Peak memory over several sizes in turn, in words, for all verbs that show a peak."""
+"""Peak memory of a process that is fed several sizes in turn, in words, for all verbs that show a peak."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sizes(peak: PeakInTurn) -> str:
 
 
 def peak_remark(peak: PeakInTurn | None) -> str:
-    """Return the remark that follows a peak memory; "" if the model's sizes are fixed."""
+    """Return a remark on the sizes behind a peak memory; "" if the model's sizes are fixed."""
     if peak is None:
         return ""
     if peak.peak_bytes is None:
@@ -30,7 +30,7 @@ def peak_remark(peak: PeakInTurn | None) -> str:
 
 
 def largest(peak: PeakInTurn) -> str:
-    """Return the peak of a cold start with the largest size; "" if it was not measured."""
+    """Return a phrase on the peak of a cold start with the largest size; "" if it was not measured."""
     if peak.largest_bytes is None:
         return ""
     return f"; {memory(peak.largest_bytes)} for a cold start with {peak.largest}"

@@ -1,4 +1,4 @@
-"""Processes with ONNX Runtime that a recorder could not record, in words."""
+"""Processes that used ONNX Runtime but could not be recorded, in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REASONS = {
 
 
 def missed_points(missed: Sequence[MissedProcess], title: str) -> Iterator[Block]:
-    """Yield the processes with their reasons, and the command that would reach them if there is one."""
+    """Yield the missed processes with their reasons, and the command that would record them if there is one."""
     if not missed:
         return
     items = []

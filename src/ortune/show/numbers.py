@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from ortune.durations import as_option, in_words
 
 NOMINAL = 0.95
-"""Level of intervals without an explicit level; if there are several claims, it holds for all of them together."""
+"""Level of intervals without an explicit level; with several claims, the level holds for all claims together."""
 MOST_DETECTABLE = 1.0
-"""From this share on, a minimum detectable effect is not shown as a number."""
+"""Minimum detectable effect, as a fraction, that is too large to be shown as a number."""
 
 
 def duration(nanoseconds: float, digits: int = 3) -> str:
-    """Return a time with that many digits, in the unit that fits: "9.87 ms", "1.20 s", "92 min"."""
+    """Format a time with ``digits`` significant digits, in a suitable unit: "9.87 ms", "1.20 s", "92 min"."""
     if abs(nanoseconds) >= 1e12:
         return in_words(nanoseconds / 1e9)
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -25,7 +25,7 @@ def duration(nanoseconds: float, digits: int = 3) -> str:
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """Return a number with that many significant digits, without an exponent."""
+    """Format a number with ``digits`` significant digits and without an exponent."""
     whole = 1 if abs(value) < 10 else 2 if abs(value) < 100 else 3
     return f"{value:.{digits - whole}f}"
 
@@ -34,7 +34,10 @@ UNKNOWN = "not known"
 
 
 def memory(size_bytes: float | None, digits: int = 3) -> str:
-    """Return whole MiB, or GiB from one on; with more than three digits, MiB have decimals. None is "not known"."""
+    """Format a memory size as whole MiB, or as GiB with decimals from 1 GiB on; None is "not known".
+
+    With more than three digits, MiB have decimals too.
+    """
     if size_bytes is None:
         return UNKNOWN
     if size_bytes >= 2**30:
@@ -44,22 +47,22 @@ def memory(size_bytes: float | None, digits: int = 3) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share in percent: 0.021 is "2.1 %"; None is "nothing"."""
+    """Format a fraction in percent: 0.021 is "2.1 %"; None is "nothing"."""
     return "nothing" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def whole_percent(share: float) -> str:
-    """Return a share in whole percents: "21 %", "under 1 %"."""
+    """Format a fraction in whole percents: "21 %", "under 1 %"."""
     return f"{100 * share:.0f} %" if share >= 0.01 else "under 1 %"
 
 
 def speed(ratio: float) -> str:
-    """Return a time ratio as a speed: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
+    """Format a time ratio as a speed: 0.90 is "1.11x faster", 1.05 is "1.05x slower"."""
     return f"{factor(1 / ratio)}x faster" if ratio < 1 else f"{factor(ratio)}x slower"
 
 
 def factor(value: float) -> str:
-    """Return a factor with three digits, or up to four decimals if it would round to 1: "1.34", "12.3", "1.004"."""
+    """Format a factor with three digits, or up to four decimals if it would round to 1: "1.34", "12.3", "1.004"."""
     if value >= 10:
         return significant(value)
     digits = next((n for n in (2, 3) if float(f"{value:.{n}f}") != 1), 4)
@@ -83,7 +86,7 @@ def factors(ratio_low: float | None, ratio_high: float | None) -> str:
 
 
 def change(ratio: float) -> str:
-    """Return a ratio as a signed change: 0.981 is "-1.9 %"; with more digits close to -100 %: "-99.98 %"."""
+    """Format a ratio as a signed change: 0.981 is "-1.9 %". Changes close to -100 % have more digits: "-99.98 %"."""
     percents = 100 * (ratio - 1)
     digits = next((n for n in (1, 2, 3) if percents == -100 or f"{percents:.{n}f}" != f"{-100:.{n}f}"), 4)
     return f"{percents:+.{digits}f} %"
@@ -107,7 +110,7 @@ def interval_name(level: float) -> str:
 
 
 def detectable(share: float | None) -> str:
-    """Return a minimum detectable effect: "2.1 %", or that it cannot be told if it is 100 % or more."""
+    """Format a minimum detectable effect: "2.1 %", or "cannot be told (above 100 %)" from 100 % on."""
     if share is None:
         return UNKNOWN
     return (
@@ -124,13 +127,13 @@ def rounding(text: str) -> float:
 
 
 def rate(nanoseconds: float, digits: int = 3) -> str:
-    """Return the throughput for a time per run: "847 runs/s"."""
+    """Format the throughput that corresponds to a time per run: "847 runs/s"."""
     a_second = 1e9 / nanoseconds if nanoseconds else float("inf")
     return f"{a_second:,.0f} runs/s" if a_second >= 1000 else f"{significant(a_second, digits)} runs/s"
 
 
 def difference(relative: float) -> str:
-    """Return how close outputs are: "identical", or "equal within 3e-7"."""
+    """Format a relative difference of outputs: "identical" for 0, or else "equal within 3e-7"."""
     return "identical" if relative == 0 else f"equal within {relative:.0e}".replace("e-0", "e-")
 
 
@@ -147,13 +150,13 @@ def waiting(seconds: float) -> str:
 
 
 def enough(seconds: float) -> str:
-    """Return the budget option that is enough for so many seconds of measuring, with some margin."""
+    """Return the ``--budget`` option that allows ``seconds`` of measuring, with a margin."""
     # Rounded up to tens of seconds: 70 s of measuring are --budget 90s.
     return f"--budget {as_option(math.ceil(ROOM * seconds / 10) * 10)}"
 
 
 def likeness(cosine: float) -> str:
-    """Return a cosine with enough digits that it is not rounded to 1: "0.97", "0.99999"."""
+    """Format a cosine with enough digits that it is not rounded to 1: "0.97", "0.99999"."""
     digits = next((n for n in range(2, 9) if float(f"{cosine:.{n}f}") != 1), 9)
     return "1" if cosine >= 1 else f"{cosine:.{digits}f}"
 
@@ -164,7 +167,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return the text, shortened in the middle if it is longer than that, since paths differ at their ends."""
+    """Shorten a text to ``length`` characters in the middle, because paths differ at their ends."""
     if len(text) <= length:
         return text
     tail = (length - 3) * 2 // 3
@@ -172,12 +175,12 @@ def shorten(text: str, length: int = 40) -> str:
 
 
 def shorten_end(text: str, length: int = 150) -> str:
-    """Return the text, cut at the end if it is longer than that."""
+    """Shorten a text to ``length`` characters at the end."""
     return text if len(text) <= length else text[: length - 3].rstrip() + "..."
 
 
 def shorten_list(text: str, length: int) -> str:
-    """Return a list without its last items if it is longer than that: "a, b, ..."; items are not cut inside a word."""
+    """Shorten a list to ``length`` characters by dropping its last items: "a, b, ..."; no word is cut."""
     items = text.split(", ")
     for n in range(len(items), 0, -1):
         kept = ", ".join(items[:n]) + (", ..." if n < len(items) else "")
@@ -195,7 +198,7 @@ def size(n_bytes: int) -> str:
 
 
 def operations(count: float) -> str:
-    """Return a number of floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
+    """Format a number of floating-point operations: "5.91 GFLOP", "12.3 MFLOP"."""
     for unit, scale in (("TFLOP", 1e12), ("GFLOP", 1e9), ("MFLOP", 1e6), ("kFLOP", 1e3)):
         if count >= scale:
             return f"{significant(count / scale)} {unit}"
@@ -203,5 +206,5 @@ def operations(count: float) -> str:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """Return a number with its noun: "1 call", "1,200 calls"."""
+    """Format a number with its noun, in the singular or plural: "1 call", "1,200 calls"."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -11,17 +11,17 @@ OWN = "com.microsoft."
 
 
 def times(operator: str, count: int) -> str:
-    """Return an operator with its number: "2 FusedConv"."""
+    """Return a count with its operator: "2 FusedConv"."""
     return f"{count} {operator.removeprefix(OWN)}"
 
 
 def counted(operators: Mapping[str, int]) -> str:
-    """Return the operators with their numbers, the most frequent first."""
+    """Return the operators with their counts, the most frequent first."""
     return ", ".join(times(name, count) for name, count in Counter(operators).most_common())
 
 
 def about(file: OrtFile) -> list[tuple[str, str]]:
-    """Return titles and sentences: the file's version, optimisation level, and the builds that reject it."""
+    """Return pairs of a title and a text: the file's version, its optimisation level, and the builds that reject it."""
     read_by = f", read by {file.read_by}" if file.read_by else ""
     saved = counted(file.saved_optimisations)
     later = f"; stores optimisations for load time, which make {saved}" if saved else ""

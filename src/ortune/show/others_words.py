@@ -12,11 +12,11 @@ from ortune.show.numbers import change, interval_name, span, waiting
 WAIT = ("--wait-quiet", "10m")
 """Options with which a command waits for a quiet machine."""
 LEAST_SHOWN = 0.05
-"""CPUs below which their number would be shown as 0.0."""
+"""Number of used CPUs below which the rounded number would be 0.0."""
 
 
 def words(others: OtherPrograms, level: float) -> str:
-    """Return a sentence on what the CPU use of other programs means for a comparison's verdict.
+    """Return a sentence on how the CPU use of other programs limits a comparison's verdict.
 
     Args:
         others: Other programs that used CPUs during the comparison.
@@ -53,12 +53,12 @@ def quiet_after(waited_s: float, used_cpus: float, cpus: int) -> str:
 
 
 def never_quiet(waited_s: float, used_cpus: float, cpus: int) -> str:
-    """Return the progress line after a wait that ended with a busy machine because its time was up."""
+    """Return the progress line after a wait that reached its time limit while the machine was still busy."""
     return f"waited {waiting(waited_s)} and the machine is still busy: {_used(used_cpus, cpus)}"
 
 
 def unknown_load() -> str:
-    """Return the sentence that a wait for a quiet machine is not possible on this system."""
+    """Return a sentence that says that this system cannot tell when the machine is quiet."""
     return "--wait-quiet has no effect: this system does not report how much CPU time other programs use"
 
 
@@ -67,7 +67,7 @@ def _used(used_cpus: float, cpus: int) -> str:
 
 
 def _rounds(quiet: QuietRounds, level: float) -> str:
-    """Return the number of rounds in which no side waited for a CPU, and their change if known."""
+    """Return a phrase on the rounds in which no side waited for a CPU: their number and, if known, their change."""
     which = f"the {quiet.n_rounds} of {quiet.of_rounds} rounds in which no side waited for a CPU"
     if quiet.ratio is None or quiet.ratio_low is None:
         return which
@@ -77,7 +77,7 @@ def _rounds(quiet: QuietRounds, level: float) -> str:
 
 
 def doubts(comparison: Comparison | None) -> str:
-    """Return the remark on other programs that may explain a comparison's difference; "" if they do not."""
+    """Return the remark that other programs may explain a comparison's difference; "" if they cannot."""
     others = comparison.others if comparison is not None else None
     return others.words if others is not None and others.explains else ""
 
@@ -88,15 +88,15 @@ def hidden(comparison: Comparison | None) -> bool:
 
 
 def only_under_load(comparison: Comparison | None) -> bool:
-    """Return whether a difference was only shown on a busy machine, so it is no reason for a new default."""
+    """Return whether a difference was only found on a busy machine, so that it is no reason for a new default."""
     return comparison is not None and comparison.others is not None and comparison.others.only_under_load
 
 
 def lines(comparisons: Iterable[tuple[str, Comparison | None]]) -> list[Line]:
-    """Return a line for each comparison in which other programs' CPU use matters.
+    """Return a line for each comparison that has a remark on other programs.
 
     Args:
-        comparisons: Names and comparisons; the name may be "" if there is only one.
+        comparisons: Pairs of a name and a comparison; the name may be "" if there is only one comparison.
     """
     said: list[Line] = []
     for name, comparison in comparisons:

@@ -1,4 +1,4 @@
-"""The difference of a side's outputs from the base's, in words."""
+"""The difference between a side's outputs and the base's outputs, in words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from ortune.show.document import Column, Table, table
 from ortune.show.numbers import difference, likeness, percent
 
 STANDS_OUT = 3.0
-"""Factor by which a slice's error must exceed that of the whole output to be mentioned."""
+"""Factor by which a slice's error must exceed the whole output's error to be mentioned."""
 
 
 def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
-    """Return the difference of the outputs and how they were compared, with the tolerance that would accept it.
+    """Return a phrase on the difference of the outputs and how they were compared.
+
+    For a rejected difference, the phrase contains the tolerance that would accept it.
 
     Args:
-        distance: Difference of one side's outputs from the other's.
-        wrong: Whether either is known to be wrong, in which case no tolerance is suggested.
+        distance: Difference between the outputs of two sides.
+        wrong: Whether one side's outputs are known to be wrong, so that no tolerance is suggested.
     """
     if distance.empty:
         return distance.what
@@ -41,7 +43,7 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def _at(distance: OutputDifference) -> str:
-    """Return the level of the comparison if it is not the requested one, and the result at that one; "" otherwise."""
+    """Return a phrase on the level of the comparison and the result at the requested level; "" if the two are the same."""
     if not distance.compared_level:
         return ""
     return f" at level {distance.compared_level}{_AT_REQUESTED[distance.at_requested_level]}"
@@ -56,11 +58,11 @@ _AT_REQUESTED = {
 
 
 def outputs_against(distance: OutputDifference, against: str, *, base_wrong: bool, wrong: bool) -> str:
-    """Return the difference of a side's outputs from others, and which of them are known to be wrong.
+    """Return a phrase on how a side's outputs differ from other outputs, and which of the two are known to be wrong.
 
     Args:
         distance: Difference of the outputs.
-        against: Name of the outputs they are compared with.
+        against: Name of the outputs that the side's outputs are compared with.
         base_wrong: Whether A's outputs are known to be wrong.
         wrong: Whether the side's outputs are known to be wrong.
     """
@@ -69,7 +71,7 @@ def outputs_against(distance: OutputDifference, against: str, *, base_wrong: boo
 
 
 def rounded(distance: OutputDifference) -> str:
-    """Return a difference caused by rounding to int8, and the difference with the setting that avoids it."""
+    """Return a phrase on a difference that rounding to int8 causes, and the difference without this rounding."""
     worst = max(filter(None, map(_standing_out, distance.outputs)), key=lambda s: s.relative_l2, default=None)
     where = (
         f", {worst.relative_l2:.1g} in row {worst.first} of axis {worst.axis}" if worst is not None else ""
@@ -81,7 +83,7 @@ def rounded(distance: OutputDifference) -> str:
 
 
 def closeness(distance: OutputDifference) -> str:
-    """Return how close accepted outputs are: "equal within 3e-7 (rows in another order)"."""
+    """Return a phrase on how close accepted outputs are: "equal within 3e-7 (rows in another order)"."""
     if distance.reference_wrong:
         right = msgspec.structs.replace(distance, reference_wrong=False)
         return f"{closeness(right)} to the base's, which are wrong"
@@ -107,7 +109,10 @@ def closeness(distance: OutputDifference) -> str:
 
 
 def _not_compared(names: Sequence[str], one: str, several: str) -> list[str]:
-    """Return the sentence on outputs without comparison, with the name of a single one; [] if there are none."""
+    """Return a phrase on the outputs that were not compared, as a list; empty if there are none.
+
+    ``one`` is the template with an output's name, ``several`` the template with the number of outputs.
+    """
     return [one.format(names[0]) if len(names) == 1 else several.format(len(names))] if names else []
 
 
@@ -129,7 +134,7 @@ def _alike(distance: OutputDifference) -> str:
 
 
 def _accepted(change: AcceptedChange) -> str:
-    """Return the number of elements of an output that differ only because of rounding near a tie or a threshold."""
+    """Return a phrase on an output's elements that differ only because of rounding near a tie or a threshold."""
     one = change.n_differing == 1
     counted = f"{change.n_differing} of {change.n_elements} {change.what} of {change.output}"
     if change.reason == "threshold":
@@ -156,7 +161,7 @@ def _standing_out(output: OutputError) -> SliceError | None:
 
 
 def error(distance: OutputDifference) -> str:
-    """Return how far rejected outputs are apart: "relative L2 0.004, cosine 0.99999"."""
+    """Return a phrase on how far rejected outputs are apart: "relative L2 0.004, cosine 0.99999"."""
     # If no tolerance can accept the difference, as for another label, it is described first.
     parts = [distance.what] if distance.accepting_tolerance is None else []
     if distance.relative_l2:
@@ -179,10 +184,10 @@ def error(distance: OutputDifference) -> str:
 
 
 def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
-    """Return the figure that exceeds its limit: "largest error 2.4 of the largest value, limit 0.1".
+    """Return the error that exceeds its limit: "largest error 2.4 of the largest value, limit 0.1".
 
     Args:
-        distance: Difference beyond a limit.
+        distance: Difference that exceeds a limit.
         named: Whether to name the output if there are several.
     """
     what = re.sub(
@@ -194,14 +199,14 @@ def limit_missed(distance: OutputDifference, *, named: bool = False) -> str:
 
 
 def beyond(distance: OutputDifference) -> str:
-    """Return the limit that a difference exceeds."""
+    """Return the limit that a difference exceeds: "beyond rounding", "beyond --tolerance 0.01"."""
     if distance.asked:
         return f"beyond --tolerance {distance.asked}"
     return "beyond rounding" if distance.tolerance is None else f"beyond --tolerance {distance.tolerance:g}"
 
 
 def by_output(distance: OutputDifference) -> Table:
-    """Return the errors of each output relative to the base's; no rows if all outputs are identical."""
+    """Return a table of each output's errors relative to the base's output; no rows if all outputs are identical."""
     differing = distance.outputs if any(output.relative_l2 for output in distance.outputs) else ()
     ranked = any(output.top1 is not None for output in differing)
     sliced = any(map(_standing_out, differing))
@@ -230,7 +235,10 @@ def _worst_cell(output: OutputError) -> str:
 
 
 def outputs_cell(distance: OutputDifference | None, failures: Sequence[Failed]) -> str:
-    """Return a table's cell on a side's outputs; without outputs, the side's last failure, "" if there is none."""
+    """Return a table cell on a side's outputs.
+
+    Without outputs, the cell contains the side's last failure, or "" if there is none.
+    """
     if distance is None:
         return failures[-1].what if failures else ""
     if distance.ok or distance.empty:

@@ -14,7 +14,7 @@ _MOST_TYPES = 4
 
 
 def placed(placement: Sequence[Placement]) -> list[str]:
-    """Return one sentence on the nodes of the requested provider and of others; none if they are unknown."""
+    """Return a list with one sentence on the nodes of each execution provider; empty if the placement is unknown."""
     if not placement:
         return []
     total = sum(part.n_nodes for part in placement)
@@ -36,12 +36,12 @@ def placed(placement: Sequence[Placement]) -> list[str]:
 
 
 def placed_or_why(placement: Sequence[Placement], plan: Plan, build: str) -> list[str]:
-    """Return ``placed``, or why the nodes of a provider other than the CPU's are unknown.
+    """Return ``placed``, or a note on why the placement is unknown if the plan's provider is not the CPU.
 
     Args:
         placement: Placement reported by the process.
         plan: Plan of the process.
-        build: Build of ONNX Runtime with its version.
+        build: Name and version of the ONNX Runtime build.
     """
     said = placed(placement)
     if said or plan.is_web or plan.is_node or plan.provider_names[0] == CPU.name:
@@ -59,7 +59,7 @@ NAMED = 5
 
 
 def in_browser(name: str, done: TrialDone) -> list[str]:
-    """Return the nodes by provider in a browser, and operators without a kernel; [] for other processes."""
+    """Return a line on a browser's nodes by provider, and on operators without a kernel; empty outside of a browser."""
     page = done.page
     if page is None or not done.placement:
         return []
@@ -70,18 +70,21 @@ def in_browser(name: str, done: TrialDone) -> list[str]:
 
 
 def kernels_there(counts: Mapping[str, int]) -> list[str]:
-    """Return the number of kernels per run on a GPU for each side; [] if there are no counts."""
+    """Return a line with each side's number of GPU kernels per run; empty if there are no counts.
+
+    ``counts`` maps the names of the sides to their numbers.
+    """
     parts = ", ".join(f"{name} {count}" for name, count in counts.items())
     return [f"kernels per run on the GPU: {parts}"] if parts else []
 
 
 def kernels_not_counted(name: str, why: str) -> str:
-    """Return the sentence that a side's kernels were not counted because its profile failed."""
+    """Return a sentence that says why a side's kernels were not counted."""
     return f"kernels of {name} were not counted: {why}"
 
 
 def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
-    """Return the frames per run that a page drops because the main thread is blocked; [] without a page."""
+    """Return a line with each side's dropped frames per run, as the page's main thread is blocked; empty without a page."""
     means = {
         name: sum(page.frames_lost for page in pages) / len(pages)
         for name, trials in sides.items()
@@ -103,7 +106,7 @@ STATES = {
 
 
 def places(browsers: Sequence[BrowserPlace]) -> Table:
-    """Return the browser's targets and the model's result on each, WebAssembly first; no rows without a browser."""
+    """Return a table of the browser's targets with the model's result on each target; no rows without a browser."""
     return table(
         [Column(head, "text") for head in ("in the browser", "", "nodes", "outputs")],
         [

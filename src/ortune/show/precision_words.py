@@ -1,4 +1,4 @@
-"""Error, size and speed of models with lower precision, as a table."""
+"""Error, size and speed of models with reduced precision, in words and as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADS = ("time (exploratory)", "size", "relative L2", "cosine", "top-1")
 
 
 def side_by_side(precision: Sequence[PrecisionRow]) -> Table:
-    """Return the fastest model of each class of error, unless one with a smaller error is as fast."""
+    """Return a table with the fastest model of each error class, unless a model with a smaller error is as fast."""
     best = {row.within_ratio: row for row in precision if row.pareto}
     rows = [_cells(row) for row in best.values()]
     # Columns without any value, such as top-1 without classes, are left out.
@@ -41,7 +41,7 @@ def _cells(row: PrecisionRow) -> list[Cell]:
 
 
 def model(plan: Plan) -> str:
-    """Return a plan's last rewrite with its parameters, those before it, and its settings.
+    """Return a plan's last rewrite with its parameters, then the earlier rewrites, then the settings.
 
     For example "static-int8:range=7 after cross-layer-equalization with intra_op_num_threads=2".
     """
@@ -54,12 +54,12 @@ def model(plan: Plan) -> str:
 
 
 def made_by(tool: str) -> str:
-    """Return the sentence on the other tool that made the winner's file; "" if none did."""
+    """Return a sentence that names the tool that made the winner's file; "" if ortune made the file."""
     return f"the file of the winner was made by {tool}" if tool else ""
 
 
 def error(outputs: OutputDifference) -> str:
-    """Return the error of a quantized model's outputs, relative to those of the original."""
+    """Return a phrase on the error of a quantized model's outputs relative to the original model's outputs."""
     parts = [f"relative L2 error {significant(100 * outputs.relative_l2)} %"]
     if outputs.top1 is not None:
         parts.append(f"top-1 agreement {percent(outputs.top1)}")
@@ -67,7 +67,10 @@ def error(outputs: OutputDifference) -> str:
 
 
 def calibration_basis(calibration: Calibration, row: PrecisionRow) -> str:
-    """Return the inputs for calibration and error, and that the result is not final if they are synthetic or few."""
+    """Return a phrase on the inputs used for calibration and error.
+
+    It begins with "NOT FINAL" if these inputs are synthetic or too few.
+    """
     if not calibration.source:
         what = (
             f"calibrated on {_synthetic(calibration.inputs)}"

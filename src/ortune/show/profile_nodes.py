@@ -1,4 +1,4 @@
-"""The time of a profile by category, operator, node and layer, as rows."""
+"""The time of a profile by category, operator, node and layer, as tables."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ from ortune.show.numbers import duration, percent, significant
 from ortune.show.profile_tables import CATEGORIES, TimeUnit, apportion, category_words, unit_of
 
 NAME = 48
-"""Characters of a node's name that are shown in a sentence."""
+"""Maximum number of characters of a node's name in a sentence."""
 LOWER = ("int8", "float16", "bfloat16")
-"""Number types for which the table of nodes has a column with types."""
+"""Number types whose presence adds a column with types to the table of nodes."""
 TOP_OPERATORS = 10
 TOP_NODES = 10
 TOP_LAYERS = 6
 
 
 def kernels_ns(result: ProfileResult) -> float:
-    """Return the total time of kernels on a device in ns; 0 if the profile has none."""
+    """Return the total time of device kernels in ns; 0 if the profile has no device kernels."""
     return sum(node.device_ns or 0.0 for node in result.nodes)
 
 
 def undisturbed_ns(result: ProfileResult) -> float | None:
-    """Return the time of a run without interference in ns; None if unknown or close to the mean run."""
+    """Return the time in ns of a run without interference; None if unknown or close to the time of the mean run."""
     return result.undisturbed.wall_ns if result.undisturbed is not None else None
 
 
 def run_ns(result: ProfileResult) -> float:
-    """Return the time in ns that all tables divide: without interference if known, else that of the mean run."""
+    """Return the time in ns of the run that all tables show: without interference if known, or else the mean run."""
     return result.wall_ns if result.undisturbed is None else result.undisturbed.wall_ns
 
 
 def run_categories(result: ProfileResult) -> tuple[Category, ...]:
-    """Return the categories of the run of ``run_ns``."""
+    """Return the categories of the run whose time is ``run_ns``."""
     return result.categories if result.undisturbed is None else result.undisturbed.categories
 
 
 def run_operators(result: ProfileResult) -> tuple[OperatorTime, ...]:
-    """Return the operators of the run of ``run_ns``, the most expensive first."""
+    """Return the operators of the run whose time is ``run_ns``, the most expensive first."""
     return result.operators if result.undisturbed is None else result.undisturbed.operators
 
 
 def run_layers(result: ProfileResult) -> tuple[LayerTime, ...]:
-    """Return the layers of the run of ``run_ns``."""
+    """Return the layers of the run whose time is ``run_ns``."""
     return result.layers if result.undisturbed is None else result.undisturbed.layers
 
 
 def node_ns(node: ProfiledNode, result: ProfileResult) -> float:
-    """Return the node's time in ns in the run of ``run_ns``."""
+    """Return the node's time in ns in the run whose time is ``run_ns``."""
     return node.time_ns if result.undisturbed is None else node.least_ns
 
 
 def node_share(node: ProfiledNode, result: ProfileResult) -> str:
-    """Return the node's share of the run of ``run_ns``: "12.3 %"."""
+    """Return the node's percentage of ``run_ns``: "12.3 %"."""
     return share(node_ns(node, result), result)
 
 
 def share(ns: float, result: ProfileResult) -> str:
-    """Return a time's share of the run of ``run_ns``: "12.3 %"; "" if that took no time."""
+    """Return a time as a percentage of ``run_ns``: "12.3 %"; "" if the run took no time."""
     return percent(ns / run_ns(result)) if run_ns(result) else ""
 
 
 def name_of(node: ProfiledNode) -> str:
-    """Return the first original node of an optimised node, or its own name if the original is unknown."""
+    """Return the name of an optimised node's first original node, or its own name if the original is unknown."""
     return node.originals[0] if node.originals else node.name
 
 
 def beneath(node: ProfiledNode) -> str:
-    """Return a node's second line: its operator if not in the name, the nodes fused with it, its optimised name.
+    """Return a node's second line: operator, nodes fused with it, name in the optimised graph, purpose if inserted.
 
-    For an inserted node, also its purpose.
+    Parts that the first line already contains are left out.
     """
     other = node.name if node.originals and node.name != node.originals[0] else ""
     has_operator = node.op_type.lower() in name_of(node).lower()
@@ -92,12 +92,15 @@ def beneath(node: ProfiledNode) -> str:
 
 
 def names(result: ProfileResult) -> dict[str, str]:
-    """Return the names shown to users by the names in the optimised graph."""
+    """Return a mapping from the nodes' names in the optimised graph to the names that users see."""
     return {node.name: name_of(node) for node in result.nodes}
 
 
 def category_name(name: CategoryName, result: ProfileResult) -> str:
-    """Return a category in words; if the device computes asynchronously, time in nodes is not called computing."""
+    """Return a category in words.
+
+    If a device computes asynchronously, the host's time in nodes is not called computing.
+    """
     waits = any(c.name == "device-wait" and c.ns > 0 for c in run_categories(result))
     on_the_cpu = result.providers.get(CPU.name, 0.0)
     if name == "kernels" and waits and 2 * on_the_cpu < sum(result.providers.values()):
@@ -110,7 +113,10 @@ def category_name(name: CategoryName, result: ProfileResult) -> str:
 
 
 def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str, str, str]]:
-    """Return name, words, time and share of all categories with time, largest first; the last row is the sum."""
+    """Return a tuple (name, words, time, percentage) for each category with time, the largest first.
+
+    The last row is the sum.
+    """
     there = [c for c in run_categories(result) if c.ns]
     if not there:
         return []
@@ -127,7 +133,7 @@ def category_rows(result: ProfileResult) -> list[tuple[CategoryName | None, str,
 
 
 def absent_categories(result: ProfileResult) -> str:
-    """Return the categories without time in the run; "" if there are none or the host was not traced."""
+    """Return a phrase on the categories without time in the run; "" if there are none or the host was not traced."""
     if result.trace.device_only:
         return ""
     words = [CATEGORIES[c.name] for c in run_categories(result) if not c.ns and c.name != "device-idle"]
@@ -135,12 +141,12 @@ def absent_categories(result: ProfileResult) -> str:
 
 
 def category_unit(result: ProfileResult) -> TimeUnit:
-    """Return the unit of the categories' times."""
+    """Return the time unit of ``category_rows``."""
     return unit_of(run_ns(result))
 
 
 def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
-    """Return the most expensive operators, and the sum of the others."""
+    """Return a table of the ``most`` most expensive operators, and the sum of the other operators."""
     of_run = run_operators(result)
     several = len({o.provider for o in of_run}) > 1
     rows = []
@@ -157,7 +163,7 @@ def operators(result: ProfileResult, most: int = TOP_OPERATORS) -> Table:
 
 
 def _which_run(result: ProfileResult) -> str:
-    """Return the name of the run that a table shows if it is not the mean run; "" otherwise."""
+    """Return " (without interference)" if the tables show this run; "" if they show the mean run."""
     return "" if result.undisturbed is None else " (without interference)"
 
 
@@ -168,12 +174,15 @@ def _named(title: str, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> 
 
 
 def _part_cells(ns: float, n_nodes: int, result: ProfileResult, tone: Tone = "") -> list[Cell]:
-    """Return the cells of time, share of the run, and number of nodes."""
+    """Return three cells: the time, its percentage of the run, and the number of nodes."""
     return [Cell(text, tone=tone) for text in (duration(ns), share(ns, result), str(n_nodes))]
 
 
 def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table:
-    """Return the most expensive nodes from ``after`` to ``most``, by device time first, without empty columns."""
+    """Return a table of the nodes ranked ``after + 1`` to ``most`` by device time, then by host time.
+
+    Columns without values are left out.
+    """
     top = sorted(result.nodes, key=lambda n: (-(n.device_ns or 0.0), -node_ns(n, result)))[after:most]
     disturbed = undisturbed_ns(result) is not None
     floors, waits = any(n.floor_ns for n in top), any(wait(n) for n in top)
@@ -205,18 +214,21 @@ def nodes(result: ProfileResult, most: int = TOP_NODES, after: int = 0) -> Table
 
 
 def floor_ratio(node: ProfiledNode) -> str:
-    """Return the node's time without interference over this machine's minimum for it: "1.4"; "" if unknown."""
+    """Return the node's time without interference divided by its minimum on this machine: "1.4"; "" if unknown."""
     return significant(node.least_ns / node.floor_ns) if node.floor_ns else ""
 
 
 def wait(node: ProfiledNode) -> str:
-    """Return the share of a node's time that is waiting for threads; "" if it is below 0.5 %."""
+    """Return the percentage of a node's time that is spent waiting for threads; "" if it is below 0.5 %."""
     part = node.wait_ns / node.time_ns if node.time_ns else 0.0
     return percent(part, 0) if part >= 0.005 else ""
 
 
 def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
-    """Return layers by their nearest parent, "" for the outermost; each list starts with the most expensive."""
+    """Group the layers by the name of their nearest parent, "" for the outermost layers.
+
+    Each group begins with its most expensive layer.
+    """
     names = {layer.layer for layer in layers}
     tree: dict[str, list[LayerTime]] = {}
     for layer in layers:
@@ -231,7 +243,7 @@ def layer_tree(layers: Sequence[LayerTime]) -> dict[str, list[LayerTime]]:
 
 
 def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
-    """Return the outermost level of the layers with more than one layer."""
+    """Return a table of the outermost level that has more than one layer."""
     tree = layer_tree(run_layers(result))
     level = tree.get("", [])
     while len(level) == 1 and tree.get(level[0].layer):
@@ -243,12 +255,15 @@ def layers(result: ProfileResult, most: int = TOP_LAYERS) -> Table:
 
 
 def owner_name(name: str, op_type: str, called: Mapping[str, str]) -> str:
-    """Return the name of a node shown to users; a row without operator is a category, in words."""
+    """Return the name that users see for a row, which is a category if it has no operator.
+
+    ``called`` maps node names in the optimised graph to the names that users see.
+    """
     return called.get(name, name) if op_type else category_words(name)
 
 
 def categories(result: ProfileResult) -> Table:
-    """Return the categories with a bar each; the last row is the sum."""
+    """Return a table of the categories with one bar each; the last row is the sum."""
     rows = category_rows(result)
     absent = absent_categories(result)
     tones: list[Tone] = [

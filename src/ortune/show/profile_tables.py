@@ -1,4 +1,4 @@
-"""Parts of a profile's tables: categories in words, and times in one unit that add up as shown."""
+"""Parts of a profile's tables: category names in words, and times that have one unit and add up as shown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def category_words(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeUnit:
-    """A unit of time, with the number of digits that gives its largest value four significant ones.
+    """A unit of time, with as many decimals as give the largest value of a table four significant digits.
 
     Attributes:
         name: "ms", "us", "s" or "ns".
@@ -43,17 +43,17 @@ class TimeUnit:
     digits: int
 
     def show(self, ns: float) -> str:
-        """Return a time in this unit, without its name."""
+        """Format a time in this unit, without the unit's name."""
         return f"{ns / self.scale:.{self.digits}f}"
 
     def signed(self, ns: float) -> str:
-        """Return a difference in this unit with its sign, without the unit's name."""
+        """Format a difference of times in this unit with its sign, without the unit's name."""
         # A difference that rounds to zero has the sign "+", not "-".
         return f"{round(ns / self.scale, self.digits) or 0.0:+.{self.digits}f}"
 
 
 def unit_of(largest_ns: float) -> TimeUnit:
-    """Return the unit for a column of times with this largest time in ns."""
+    """Return the unit for a column of times whose largest time is ``largest_ns``."""
     size = abs(largest_ns)
     name, scale = next(((n, s) for n, s in (("s", 1e10), ("ms", 1e6), ("us", 1e3)) if size >= s), ("ns", 1.0))
     scale = 1e9 if name == "s" else scale  # milliseconds are used up to ten seconds
@@ -62,7 +62,10 @@ def unit_of(largest_ns: float) -> TimeUnit:
 
 
 def apportion(parts: Sequence[float], digits: int) -> list[float]:
-    """Return the parts rounded so that they add up to their rounded sum; the largest remainders are rounded up."""
+    """Round the parts to ``digits`` decimals so that they add up to their rounded sum.
+
+    The parts with the largest remainders are rounded up.
+    """
     steps = 10**digits
     down = [math.floor(part * steps) for part in parts]
     left = round(sum(parts) * steps) - sum(down)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from ortune.step import Step
 
 _BAR = 20
-"""Characters of the bar."""
+"""Width of the bar in characters."""
 _ENDS = " ,;:"
-"""Characters that may follow a whole word."""
+"""Characters that end a word."""
 _LEAST_WHAT = 24
-"""Characters of the step's description; if the bar does not fit next to these, it is left out."""
+"""Minimum number of characters for the step's description; a bar that would leave less is left out."""
 
 
 def drawn(step: Step, elapsed_s: float, since_s: float, width: int, *, plain: bool = False) -> list[str]:
@@ -44,7 +44,7 @@ def html(step: Step, elapsed_s: float) -> str:
 
 
 def fitted(text: str, width: int) -> str:
-    """Return the text, cut at the end of a word with "…" if it is longer than ``width``."""
+    """Shorten a text that is longer than ``width`` at the end of a word, with "…"."""
     if len(text) <= width:
         return text
     kept = text[: max(0, width - 1)]  # one character is left for the ellipsis
@@ -62,7 +62,7 @@ def _figures(step: Step, elapsed_s: float, since_s: float) -> str:
 
 
 def _done(step: Step, since_s: float) -> float:
-    """Return the share of the budget that is used now, estimated from the time since the step began."""
+    """Return the fraction of the budget that is used now, estimated from the time since the step began."""
     done, left_s = step.done_ratio or 0.0, step.left_s or 0.0
     if done >= 1.0 or left_s <= 0.0:
         return 1.0

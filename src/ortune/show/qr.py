@@ -1,4 +1,4 @@
-"""An address as a QR code for a terminal, made by segno, a dependency of ``ortune[web]``."""
+"""A web address as a QR code for a terminal; needs segno, a dependency of ``ortune[web]``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ _HALVES = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
 
 
 def drawn(address: str) -> tuple[str, ...]:
-    """Return the code as lines of half blocks with two rows of modules each; printed characters are dark modules.
+    """Return an address as a QR code of text lines; each line shows two rows of modules with half-block characters.
 
-    Returns:
-        () if segno is not installed: () if segno is not installed.
+    Printed characters are dark modules. Empty if segno is not installed.
     """
     try:
         import segno

@@ -9,7 +9,7 @@ from ortune.show.numbers import size
 
 
 def offers(addable: Sequence[AddableRuntime]) -> list[str]:
-    """Return a sentence for each runtime that could be installed: purpose, packages, size and command."""
+    """Return a sentence for each runtime that could be installed, with its purpose, packages, size and command."""
     return [
         f"{addition.name}: {addition.what} ({' '.join(addition.packages)}; {_cost(addition)}) -> {addition.command}"
         for addition in addable

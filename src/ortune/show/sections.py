@@ -1,7 +1,7 @@
-"""Sections of pages for which a terminal has no room: one folder per verb, one module per section.
+"""Sections that only pages show, because a terminal has no room for them: one folder per verb, one module per section.
 
-A section is a module with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read it, may be "") and a function
-``blocks`` that returns its blocks; a section without blocks is left out.
+A section is a module with a docstring, ``ORDER``, ``TITLE``, ``NOTE`` (how to read the section, may be "") and a
+function ``blocks`` that returns the section's blocks. A section without blocks is left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from ortune.show.document import Section, filled
 
 
 def sections(folder: ModuleType, subject: object) -> list[Section]:
-    """Return the sections of a page that are not empty, in order."""
+    """Return the sections of a page that are not empty, in order.
+
+    Args:
+        folder: Package with the modules of the sections.
+        subject: What the page shows, passed to each section's ``blocks``.
+    """
     return [
         Section(title=module.TITLE, note=module.NOTE, name=module.__name__.rpartition(".")[2], blocks=blocks)
         for module in modules(folder)
@@ -25,7 +30,7 @@ def sections(folder: ModuleType, subject: object) -> list[Section]:
 
 @cache
 def modules(folder: ModuleType) -> tuple[ModuleType, ...]:
-    """Return the modules of a page's sections, in the order of the page."""
+    """Return the modules of a page's sections, sorted by ``ORDER``."""
     names = [m.name for m in pkgutil.iter_modules(folder.__path__) if not m.name.startswith("_")]
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""Rows of comparisons: settings as they were read back, spread, and the shapes of a mix."""
+"""Rows of comparisons: settings that were read back, the spread of the runs, and the shapes of a mix."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ortune.show.document import Column, Table, table
 from ortune.show.numbers import change, duration, shorten, span
 
 VERIFIED = {"effect": "verified", "echo": "accepted", "none": "not verified"}
-"""Words for how a setting was verified: its effect was seen, the library repeats it, or neither."""
+"""Maps how a setting was verified to words: its effect was seen, the library repeats its value, or neither."""
 
 
 def setting(item: ReadBack, plan: Plan) -> str:
-    """Return one setting of B and how it was verified."""
+    """Return a setting of B with its value and how it was verified."""
     text = assignment(item.knob, plan.settings.get(item.knob, "default"))
     if item.level == "none":
         return f"{text} {VERIFIED[item.level]}"
@@ -24,7 +24,10 @@ def setting(item: ReadBack, plan: Plan) -> str:
 
 
 def spread(figures: Figures) -> str:
-    """Return p90 over p10 within a process, with its interval over processes: "1.07 (1.05-1.09)"; "" if unknown."""
+    """Return the ratio of p90 to p10 within a process, with its interval over processes: "1.07 (1.05-1.09)".
+
+    "" if the ratio is unknown.
+    """
     if figures.spread_ratio is None:
         return ""
     text = f"{figures.spread_ratio:.2f}"
@@ -34,7 +37,14 @@ def spread(figures: Figures) -> str:
 
 
 def cases(rows: Sequence[CaseResult], base: str, new: str, change_head: str) -> Table:
-    """Return a table with a row for each shape of a mix."""
+    """Return a table with the weight, times and change of each shape of a mix.
+
+    Args:
+        rows: Results by shape.
+        base: Head of the base's times.
+        new: Head of the new side's times.
+        change_head: Head of the changes.
+    """
     columns = [Column("shape", "text"), *(Column(h) for h in ("weight", base, new, change_head))]
     return table(
         [*columns, Column("95 % interval", "text")],

@@ -1,4 +1,4 @@
-"""The table of two or three sides for all verbs: one row per figure, with its values and its change."""
+"""The table of two or three sides for all verbs: one row per metric, with the sides' values and the change."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from ortune.show.numbers import (
 )
 
 UNPROVEN = 1.05
-"""Factor by which two figures may deviate from a ratio without interval."""
+"""Factor by which the quotient of two values may deviate from a ratio without an interval."""
 _LATENCY = re.compile(r"(p\d+) latency")
 FIRST_LOAD = "first load (writes its cache)"
 DRIFTED = (
     "performance drifted during the measurement: values of {new} are those of {base} times the paired change"
 )
-"""Note of a table whose medians contradict the paired change."""
+"""Note below a table whose medians contradict the paired change."""
 NAME = interval_name(NOMINAL)
-"""Head of the column of intervals; if the level is another one, a note names it."""
+"""Head of the column of intervals; a note names the level if it is a different one."""
 Write = Callable[[float, int], str]
-"""Formats a number with its unit and so many significant digits."""
+"""Formats a number with its unit; the second argument is the number of significant digits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """The paired change of a figure: a ratio with its interval, or the reason why it is unknown."""
+    """The paired change of a metric: a ratio with its interval, or a note on why the change is unknown."""
 
     ratio: float | None = None
     low: float | None = None
@@ -49,7 +49,10 @@ class Changed:
     note: str = ""
 
     def agrees(self, a: float, b: float, texts: Sequence[str]) -> bool:
-        """Return whether b / a is within the interval or close to the ratio, allowing for the rounding of ``texts``."""
+        """Return whether ``b / a`` is within the interval, or close to the ratio if there is no interval.
+
+        The rounding of the numbers in ``texts`` is allowed for. True if the ratio is unknown.
+        """
         if self.ratio is None:
             return True
         low, high = self.low, self.high
@@ -61,24 +64,24 @@ class Changed:
 
 
 MORE_MEMORY = 1.01
-"""Lower interval limit above which a memory figure is reported as an increase."""
+"""Lower limit of a ratio's interval above which more memory is reported."""
 MEMORY: dict[str, Callable[[Figures], float | None]] = {
     "peak memory": lambda figures: figures.peak_bytes,
     "idle memory": lambda figures: figures.idle_bytes,
     "memory after release": lambda figures: figures.released_bytes,
 }
-"""Memory figures by name."""
+"""Maps memory metrics to functions that read them."""
 
 
 def statistic_name(statistic: str) -> str:
-    """Return the short name of the compared figure: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
+    """Return the short name of a statistic: "p50", "p25", "p10", "p95", "throughput", "peak memory", ..."""
     if match := _LATENCY.match(statistic):
         return match[1]
     return statistic.partition(" (")[0].replace("a run", "per run")
 
 
 def kind(statistic: str) -> str:
-    """Return the kind of the compared figure: "latency", "cold", "cpu", "memory" or "other"."""
+    """Return the kind of a statistic: "latency", "cold", "cpu", "memory" or "other"."""
     starts = {**dict.fromkeys(MEMORY, "memory"), "CPU time": "cpu", "cold start": "cold"}
     if statistic_name(statistic) in ("p50", "p25", "p10"):
         return "latency"
@@ -86,17 +89,17 @@ def kind(statistic: str) -> str:
 
 
 def is_rate(statistic: str) -> bool:
-    """Return whether more is better: the figure is shown as runs per second, although times are compared."""
+    """Return whether a statistic is shown as runs per second, although times are compared."""
     return statistic.startswith("throughput")
 
 
 def compared_ns(figures: Figures) -> float:
-    """Return the compared time per run in ns: the objective's own figure, or the latency if there is none."""
+    """Return the compared time per run in ns: the time of the objective, or the latency without an objective."""
     return figures.latency_ns if figures.objective_ns is None else figures.objective_ns
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """Return the figure of the statistic with its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
+    """Return a side's value of the statistic with its unit: "11.0 ms", "260 MiB", "847 runs/s"."""
     assert figures is not None
     return text(number(figures, statistic), statistic)
 
@@ -107,29 +110,29 @@ def text(measured: float | None, statistic: str) -> str:
 
 
 def _writer(statistic: str) -> Write:
-    """Return the function that formats the figure of a statistic."""
+    """Return the function that formats the values of a statistic."""
     if kind(statistic) == "memory":
         return memory
     return rate if is_rate(statistic) else duration
 
 
 def new_value(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """Return the new side's figure as ``values`` shows it; "" if either is unknown."""
+    """Return the new side's value as ``values`` shows it; "" if either side's value is unknown."""
     return values(base, new, comparison).rpartition(" -> ")[2]
 
 
 def values(base: Figures | None, new: Figures | None, comparison: Comparison) -> str:
-    """Return both sides' figures ("11.0 ms -> 9.90 ms"); "" if either is unknown.
+    """Return both sides' values of the compared statistic: "11.0 ms -> 9.90 ms"; "" if either value is unknown.
 
-    The second is the first times the paired ratio. The quotient of the sides' medians would be another, less precise
-    estimate of the same change, because they are of different moments, and could contradict the ratio.
+    The second value is the first value times the paired ratio. The quotient of the sides' medians is a less precise
+    estimate of the change, because the medians are from different moments, and it could contradict the ratio.
     """
     pair = paired(base, new, comparison)
     return " -> ".join(written_pair(*pair, _writer(comparison.statistic))) if pair else ""
 
 
 def paired(base: Figures | None, new: Figures | None, comparison: Comparison) -> tuple[float, float] | None:
-    """Return the base's figure (ns or bytes) and that times the paired ratio; None if either figure is unknown."""
+    """Return the base's value (ns or bytes), and this value times the paired ratio; None if either value is unknown."""
     if base is None or new is None:
         return None
     before = number(base, comparison.statistic)
@@ -137,13 +140,13 @@ def paired(base: Figures | None, new: Figures | None, comparison: Comparison) ->
 
 
 def with_values(comparison: Comparison, base: Figures | None, new: Figures | None) -> Comparison:
-    """Return the comparison with the two values that all formats show."""
+    """Return the comparison with the values of ``paired``, which all formats show, filled in."""
     before, after = paired(base, new, comparison) or (None, None)
     return msgspec.structs.replace(comparison, base_value=before, new_value=after)
 
 
 def written_pair(before: float, after: float, write: Write) -> tuple[str, str]:
-    """Return two values with three to five digits, so that their quotient is the factor shown with them."""
+    """Format two values with as many digits (three to five) as make their quotient the factor shown with them."""
     if not before or not after:
         return write(before, 3), write(after, 3)
     ratio = max(before / after, after / before)
@@ -156,18 +159,18 @@ def written_pair(before: float, after: float, write: Write) -> tuple[str, str]:
 
 
 def _quotient(*texts: str) -> float:
-    """Return the larger of two numbers over the smaller; infinite if their units differ or one is 0."""
+    """Return the larger of two formatted values divided by the smaller; infinite if their units differ or one is 0."""
     (a, a_unit), (b, b_unit) = ((float(n.replace(",", "")), unit) for n, unit in map(str.split, texts))
     return max(a / b, b / a) if a and b and a_unit == b_unit else math.inf
 
 
 def case_value(case: CaseResult) -> str:
-    """Return the new side's time for one shape of a mix: the base's times the paired ratio."""
+    """Return the new side's time for one shape of a mix: the base's time multiplied by the paired ratio."""
     return written_pair(case.base_ns, case.base_ns * case.ratio, duration)[1]
 
 
 def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
-    """Return ratio and interval of the shown figure; inverted for throughput, because times were compared."""
+    """Return the ratio and its interval as shown: inverted for throughput, because times were compared."""
     if not is_rate(comparison.statistic):
         return comparison.ratio, comparison.ratio_low, comparison.ratio_high
     low = 1 / comparison.ratio_high if comparison.ratio_high else 0.0
@@ -177,13 +180,13 @@ def as_shown(comparison: Comparison) -> tuple[float, float, float | None]:
 def sides_table(
     sides: Sequence[tuple[str, Figures]], statistic: str, comparison: Comparison | None, against: str
 ) -> Table:
-    """Return a table with one row per figure, one column per side, and the last side's change against ``against``.
+    """Return a table with one row per metric, one column per side, and the last side's change from ``against``.
 
     Args:
-        sides: Names and figures of the sides.
+        sides: Pairs of a side's name and figures.
         statistic: The compared statistic.
         comparison: Comparison of the last side with ``against``; None if nothing was compared.
-        against: Name of the side that is the reference; the first side if there is none of this name.
+        against: Name of the reference side; the first side is the reference if no side has this name.
     """
     names, figures = [name for name, _ in sides], [column for _, column in sides]
     at = names.index(against) if against in names else 0
@@ -220,7 +223,7 @@ def sides_table(
 
 
 def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Write, list[float | None]]]:
-    """Yield the name of each figure, its formatter, and one number per side."""
+    """Yield the name of each metric, its formatter, and one value per side."""
     first = statistic_name(statistic)
     # The compared figure comes first.
     yield first, _writer(statistic), [number(f, statistic) for f in figures]
@@ -241,7 +244,7 @@ def _rows(figures: Sequence[Figures], statistic: str) -> Iterator[tuple[str, Wri
 
 
 def number(figures: Figures, statistic: str) -> float | None:
-    """Return the figure of the statistic, in nanoseconds or bytes; None if unknown."""
+    """Return a side's value of the statistic, in nanoseconds or bytes; None if unknown."""
     match kind(statistic):
         case "memory":
             return MEMORY[statistic_name(statistic)](figures)
@@ -254,7 +257,7 @@ def number(figures: Figures, statistic: str) -> float | None:
 
 
 def single(comparison: Comparison) -> bool:
-    """Return whether there is only one block, so that the ratio is not shown because it could be any."""
+    """Return whether there is only one block, whose ratio is not shown because it proves nothing."""
     return comparison.n_blocks < 2 and no_interval(comparison)
 
 
@@ -279,7 +282,7 @@ def _changed(comparison: Comparison) -> Changed:
 
 
 def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
-    """Yield each row's name with its change."""
+    """Yield the name of each row whose change is known, and the change."""
     rows = {
         "p95": "p95",
         "memory": "peak memory",
@@ -298,7 +301,7 @@ def _changes(comparison: Comparison) -> Iterator[tuple[str, Changed]]:
 
 
 def more_memory(comparison: Comparison) -> list[str]:
-    """Return the other memory figures that a side with less of the compared one increases, with their intervals."""
+    """Return a phrase for each other memory metric that increased although the compared memory metric decreased."""
     if kind(comparison.statistic) != "memory" or comparison.verdict != "faster":
         return []
     rows = dict(_changes(comparison))
@@ -320,7 +323,7 @@ def _guarded(guard: Guard) -> Changed:
 
 
 def _cells(changed: Changed | None, *, inverse: bool) -> list[Cell]:
-    """Return the cells of the change and its interval; inverted for throughput, because times were compared."""
+    """Return the cells for a change and its interval; ``inverse`` for throughput, because times were compared."""
     if changed is None:
         return [Cell(""), Cell("single observations", tone="faint")]
     if changed.ratio is None:

@@ -1,4 +1,4 @@
-"""A chart of a run's categories as boxes next to each other."""
+"""A bar chart of a run's categories as adjacent boxes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ HEIGHT_PX = 30
 
 
 def stack(title: str, parts: Sequence[tuple[str, str, float]], whole: float, alt: str) -> Chart:
-    """Return the chart with one box per category; a negative one has no width.
+    """Return a chart with one box per category; a negative category has no width.
 
     Args:
         title: Title above the bar.
         parts: Name, description and size of each category.
-        whole: Size of the full width; what exceeds it is cut off.
+        whole: Size that corresponds to the full width; boxes beyond the full width are cut off.
         alt: The chart in words.
     """
     marks, at = [], 0.0

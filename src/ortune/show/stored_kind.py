@@ -1,4 +1,4 @@
-"""Functions with which ``ortune report`` shows a verb's stored results, from ``STORED`` in the verb's words."""
+"""Functions with which ``ortune report`` shows a verb's stored results; the verb's ``words`` has them as ``STORED``."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ R = TypeVar("R", bound=Record)
 
 
 def _build_of_side(result: Any) -> str:
-    """Return the build of the result's only side."""
+    """Return the ONNX Runtime build of the result's only side."""
     build: str = result.side.runtime.build
     return build
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredKind(Generic[R]):
-    """Functions that show a verb's stored documents; their schema has number 1.
+    """Functions that show a verb's stored documents, whose schema number is 1.
 
     Attributes:
         result: Type of the envelope's ``result``.
-        document: Returns the document of an envelope.
-        headline: Returns the answer in words.
-        build: Returns the build that ran the model, with its version.
+        document: Makes the document of an envelope.
+        headline: Returns the result in one sentence.
+        build: Returns the name and version of the ONNX Runtime build that ran the model.
     """
 
     result: type[R]
@@ -37,15 +37,15 @@ class StoredKind(Generic[R]):
 
 
 def stored_kind(verb: str) -> StoredKind[Any] | None:
-    """Return ``STORED`` of ``verbs/VERB/words.py``; None for a verb whose results are only available as JSON.
+    """Return ``STORED`` of ``verbs/VERB/words.py``; None for verbs whose results are only available as JSON.
 
     Args:
-        verb: Verb as named by a document's schema, in letters and hyphens.
+        verb: Name of the verb in a document's schema, in letters and hyphens.
     """
     words = module_of(verb, "words")
     return vars(words).get("STORED") if words else None
 
 
 def both_builds(a: str, b: str) -> str:
-    """Return two builds in words, or one if they are equal."""
+    """Return two builds as text: "A and B", or "A" if they are equal."""
     return a if a == b else f"{a} and {b}"

@@ -41,7 +41,7 @@ STYLES: dict[Tone, str] = {
     "faint": "dim",
 }
 BAR = 24
-"""Characters of a full bar."""
+"""Width of a full bar in characters."""
 NARROWEST = 20
 """Minimum width of a name in characters."""
 PLAIN_WIDTH = 100
@@ -49,10 +49,10 @@ PLAIN_WIDTH = 100
 
 
 def render(document: Document, *, whole: bool = False) -> RenderableType:
-    """Return the document for printing, with its supporting blocks if ``whole``.
+    """Return the document as a rich renderable, with its supporting blocks if ``whole``.
 
-    It is laid out for the width at which it is printed, except for code, which the terminal wraps itself (print with
-    ``crop=False``), because a line wrapped here could not be pasted.
+    The renderable adapts to the width of its console, except for lines of code: the terminal wraps these itself (print
+    with ``crop=False``), because lines wrapped by rich could not be pasted.
     """
     parts: list[RenderableType] = [_text(line.text, line.tone) for line in document.before]
     if parts:
@@ -62,7 +62,10 @@ def render(document: Document, *, whole: bool = False) -> RenderableType:
 
 
 def _blocks(blocks: Iterable[Block], *, dense: bool = False) -> Iterator[RenderableType]:
-    """Yield the parts of the blocks, with an empty line between them unless both are sentences or ``dense``."""
+    """Yield the renderables of the blocks, with an empty line between two blocks.
+
+    There is no empty line between two sentences, and none at all if ``dense``.
+    """
     last: Block | None = None
     for block in blocks:
         together = isinstance(last, Line) and isinstance(block, Line)
@@ -110,7 +113,7 @@ class _Whole:
 
 
 def _block(block: Block) -> Iterator[RenderableType]:
-    """Yield the parts of a block; those below a title are indented."""
+    """Yield the renderables of a block; the content below a title is indented."""
     match block:
         case Line():
             yield _Whole(block) if block.whole else _text(block.text, block.tone)
@@ -156,7 +159,7 @@ def _stacked(block: Pairs) -> Iterator[RenderableType]:
 
 
 def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
-    """Return two columns, so that a wrapped sentence is aligned with its first line."""
+    """Return rows of a name and a text in two columns, so that the lines of a wrapped text are aligned."""
     grid = Grid.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -166,7 +169,7 @@ def _grid(rows: Iterable[tuple[str, Text]]) -> Grid:
 
 
 class _Fitting:
-    """A table whose names get the width that the other columns leave."""
+    """A table whose name columns get the width that the other columns leave."""
 
     def __init__(self, block: Table) -> None:
         self.block = block
@@ -197,7 +200,7 @@ class _Fitting:
         yield grid
 
     def _room(self, heads: list[str], gap: int, width: int) -> int:
-        """Return the width for name columns; other columns are never cut."""
+        """Return the width for name columns, the only columns (apart from lists) that are cut."""
         others = [i for i, column in enumerate(self.block.columns) if column.kind not in ("name", "list")]
         return max(self._least(), width - sum(gap + self._width(i, heads[i]) for i in others))
 
@@ -213,14 +216,14 @@ class _Fitting:
         return min(most, max(map(cell_len, words), default=0))
 
     def _squeezed(self, heads: list[str], gap: int, width: int) -> bool:
-        """Return whether columns that are never wrapped leave too little width for those with texts."""
+        """Return whether the columns that are never wrapped leave too little width for the columns with texts."""
         columns = [(self._width(i, heads[i]), column.kind) for i, column in enumerate(self.block.columns)]
         texts = [longest for longest, kind in columns if kind == "text"]
         left = width - sum(gap + longest for longest, kind in columns if kind not in ("text", "name", "list"))
         return left < sum(min(NARROWEST, longest) for longest in texts)
 
     def _folded(self, column: int, head: str) -> list[str]:
-        """Return the lines of a head, wrapped to the width of its column's cells."""
+        """Return a column's head as lines, wrapped to the width of the column's cells."""
         lines: list[str] = []
         for word in head.replace(" %", "\N{NO-BREAK SPACE}%").split(" "):
             if lines and cell_len(f"{lines[-1]} {word}") <= self._width(column, ""):
@@ -246,7 +249,7 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
 
 
 def _fitted(text: str, room: int, cut: Callable[[str, int], str] = shorten) -> str:
-    """Return the text, cut to ``room`` terminal cells; wide characters take two."""
+    """Shorten a text to ``room`` terminal cells; wide characters take two cells."""
     text = shown(text)
     length = room
     while cell_len(fitted := cut(text, length)) > room and length > 4:

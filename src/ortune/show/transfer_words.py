@@ -1,4 +1,4 @@
-"""The share of a run for transfer between host and device, and which times include it, in words."""
+"""The time of a run that is transfer between host and device, and which times include the transfer, in words."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ortune.show.memory_words import size
 from ortune.show.numbers import duration, percent
 
 _WAYS = {"to-device": "to the device", "to-host": "to the host", "on-device": "on the device"}
-"""Directions of copies, in words."""
+"""Maps the directions of copies to words."""
 _VALUES = ("input", "output")
 
 
 def rows(result: ProfileResult) -> list[tuple[str, str]]:
-    """Return name and text of the transfer's share of a run and of the copies; only those that are known."""
+    """Return pairs of a name and a text on the transfer's share of a run and on the copies, as far as known."""
     named = [("transfer", split(result.gpu_run) if result.gpu_run else ""), ("copies", copies(result))]
     return [(name, text) for name, text in named if text]
 
 
 def split(run: GpuRun) -> str:
-    """Return the transfer's share of a run, from runs with and without it."""
+    """Return a phrase on the transfer's share of a run, determined from runs with and without the transfer."""
 
     def part(name: str, ns: float, n_bytes: int) -> str:
         time = duration(ns) if ns > 0 else "too small to measure"
@@ -39,7 +39,7 @@ def split(run: GpuRun) -> str:
 
 
 def copies(result: ProfileResult) -> str:
-    """Return the copies to and from the device with bytes and time, from the trace; "" if there are none."""
+    """Return a phrase on the traced copies to and from the device, with bytes and time; "" if there are none."""
 
     def told(row: Transfer) -> str:
         by = " by Memcpy nodes" if row.of_nodes else ""
@@ -49,11 +49,11 @@ def copies(result: ProfileResult) -> str:
 
 
 def included(plans: Iterable[Plan], splits: Mapping[str, GpuRun] | None = None) -> list[tuple[str, str]]:
-    """Return, for each device with its own memory, whether times include the transfer of inputs and outputs.
+    """Return a row for each device with its own memory on whether times include the transfer of inputs and outputs.
 
     Args:
         plans: Plans whose times are shown.
-        splits: Transfer with a provider's defaults, by the provider's name.
+        splits: Maps provider names to the transfer with the provider's default settings.
     """
     texts = (_included(plan, (splits or {}).get(plan.provider_names[0])) for plan in plans)
     return [("transfer", text) for text in dict.fromkeys(texts) if text]

@@ -7,17 +7,17 @@ import importlib.util
 from typing import Any
 
 MANY = "many"
-"""Name in the schema of a document about several models, which is no command; its modules are in ``verbs/_many``."""
+"""Name in the schema of documents about several models, which is not a command; its modules are in ``verbs/_many``."""
 
 HIDDEN = {MANY: "_many", "app-bench": "_app_bench", "app-tune": "_app_tune", "app-lock": "_app_lock"}
-"""Folders for schemas that are not named after a command: answers about several models or a recording."""
+"""Maps schema names that are not commands, for results on several models or a recording, to folders."""
 
 
 def module_of(verb: str, part: str) -> Any:
     """Return the module ``verbs/VERB/PART.py``; None if it does not exist.
 
     Args:
-        verb: Verb as named by a document's schema.
+        verb: Name of the verb in a document's schema.
         part: "words", "options", "page", ...
     """
     name = f"ortune.verbs.{HIDDEN.get(verb, verb)}.{part}"

@@ -19,16 +19,16 @@ PRODUCTS = {
     "lock": "snapshot",
     "tune": "tuning report",
 }
-"""Name of a verb's page, if it is not the verb's."""
+"""Maps verbs to the names of their pages; the pages of other verbs have the verb's name."""
 ANSWERS = ("strong", "good", "bad", "unsure")
 BASIS = (
     "Intervals are confidence intervals over fresh processes, at 95 % unless a level is named; values without one are "
     "single observations."
 )
 UNTIMED = frozenset({"bisect", "check", "explain", "lock", "partition", "rewrite", "runtime"})
-"""Verbs without timings, so that none of their figures has an interval."""
+"""Verbs without timings, so that none of their values has an interval."""
 FIRST = 10
-"""Rows of a sortable table that are shown at first; the style sheet contains the same number."""
+"""Number of rows of a sortable table that are shown at first; the style sheet contains the same number."""
 
 
 def render(document: Document, verb: str, envelope: Envelope[Any] | None = None, *, stored: str = "") -> str:
@@ -36,8 +36,8 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
 
     Args:
         document: The document.
-        verb: The verb that made it.
-        envelope: The envelope that the document was made from, if any.
+        verb: The verb that made the document.
+        envelope: The envelope that the document was made from; None if there is none.
         stored: Line that introduces a stored session; "" for a new one.
     """
     head = document.head or Head()
@@ -79,7 +79,10 @@ def render(document: Document, verb: str, envelope: Envelope[Any] | None = None,
 
 
 def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) -> str:
-    """Return the sentence used as the page's heading, else the stored kind's headline; "" if there is neither."""
+    """Return the page's heading: the first line with an answer's tone, or else the headline of the stored result.
+
+    "" if there is neither.
+    """
     spoken = next((line.text for line in answers if line.tone in ANSWERS), "")
     kind = stored_kind(verb)
     if spoken or kind is None or envelope is None or not isinstance(envelope.result, kind.result):
@@ -88,13 +91,13 @@ def _answer(answers: Sequence[Line], verb: str, envelope: Envelope[Any] | None) 
 
 
 def _model(envelope: Envelope[Any] | None) -> str:
-    """Return the model's file name; for a file of a git revision, the whole path with its "@"."""
+    """Return the model's file name; for a file of a git revision, the whole path with the revision after "@"."""
     path = envelope.model.path if envelope is not None and envelope.model is not None else ""
     return path if "@" in path else PurePath(path).name
 
 
 def _answers(blocks: Sequence[Block]) -> list[Line]:
-    """Return the lines before the document's first other block."""
+    """Return the lines with which the document begins."""
     lines = []
     for block in blocks:
         if not isinstance(block, Line):
@@ -104,7 +107,10 @@ def _answers(blocks: Sequence[Block]) -> list[Line]:
 
 
 def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
-    """Return the blocks by title; one without a title, or titled as the model, joins the previous section."""
+    """Group the blocks into sections by title.
+
+    A block without a title, or with the model's path as title, joins the previous section.
+    """
     parts: list[Section] = []
     for block in blocks:
         if isinstance(block, Section):
@@ -120,7 +126,7 @@ def _sections(blocks: Sequence[Block], model: str) -> list[Section]:
 
 
 def _table_class(block: Table) -> str:
-    """Return the table's classes for the style sheet and the script."""
+    """Return the table's CSS classes, which the style sheet and the script use."""
     kinds = [column.kind for column in block.columns]
     # On a phone, a table with sentences has no room for columns.
     sentences = ["texts"] if "text" in kinds[1:] else []
@@ -135,7 +141,7 @@ def _table_class(block: Table) -> str:
 
 
 def _orders(block: Table) -> list[str]:
-    """Return the style of each row of a table with links: its place if a column sorts the table up, and down.
+    """Return the inline style of each row of a linked table: its position by each column, ascending and descending.
 
     Rows without a value are last in both directions.
     """

@@ -32,16 +32,16 @@ def page(
     """Return a page as one HTML document that loads no other file.
 
     Args:
-        template: Name of the template for the content.
+        template: File name of the template for the content.
         product: Kind of page, such as "comparison".
         subject: The page's subject, such as the model's name.
-        title: The answer in very few words, for the window's title.
-        basis: Basis of the figures, shown at the end of the page.
+        title: The result in very few words, for the window's title.
+        basis: How the page's numbers were obtained, shown at its end.
         ortune: Version of ortune that measured.
         styles: Style sheets in addition to the frame's.
         session: Id of the stored session; "" if it is not stored.
         origin: What was measured, and on which machine.
-        scripts: Script files; the page's policy lets browsers run only these, identified by digest.
+        scripts: Script files; the page's security policy allows only these scripts, by their digests.
         content: Variables of the template.
     """
     code = "".join(map(_file, scripts))
@@ -80,7 +80,7 @@ def environment() -> Environment:
 
 
 _WHOLE = re.compile(r"-&gt;|(?<![\w-])--[a-z][\w-]*|(?<![\w-])\d[\d.]*-\d[\d.]*x?(?![\w-])")
-"""Texts that browsers break at a hyphen and should not: arrows, options, and ranges of numbers."""
+"""Texts in which browsers should not break a line at a hyphen: arrows, options, and ranges of numbers."""
 
 
 def _prose(text: str) -> Markup:

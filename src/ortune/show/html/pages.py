@@ -1,4 +1,4 @@
-"""Any verb's answer as a page: the page of its document, or of a longer one made for pages."""
+"""Any verb's result as a page, made from its document or from a longer document that the verb makes for pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.show.verb_modules import module_of
 
 
 def render(envelope: Envelope[Any], *, stored: str = "") -> str:
-    """Return the answer as one HTML document that loads no other file.
+    """Return a verb's result as one HTML document that loads no other file.
 
     Args:
         envelope: Envelope of a verb.

@@ -1,4 +1,4 @@
-"""Charts as inline SVG drawings of a page.
+"""Charts as inline SVG drawings on a page.
 
 A drawing has no viewBox: horizontal positions are percentages and sizes are pixels, so it stretches with its column
 while text, strokes and marks keep their size on phones and in print. Colours come from the style sheet's classes.
@@ -16,11 +16,11 @@ from ortune.show.document import Cell, Column
 
 WHOLE = Axis()
 LEAST_TEXT = 0.02
-"""Share of the width from which on a box shows its text."""
+"""Minimum width of a box that shows its text, as a fraction of the chart's width."""
 
 
 def _tag(name: str, *children: Markup | str, **attributes: str | float) -> Markup:
-    """Return an element; underscores in attribute names become hyphens, values are escaped."""
+    """Return an SVG element; underscores in attribute names become hyphens, and values are escaped."""
     pairs = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_safe(_number(value))}"' for key, value in attributes.items()
     )
@@ -33,7 +33,7 @@ def _safe(text: str) -> Markup:
 
 
 def _picture(alt: str, marks: Iterable[Markup], *, height: int | None = None) -> Markup:
-    """Return a drawing with its alternative text; ``height`` is in pixels, None fills its box."""
+    """Return a drawing with its alternative text; ``height`` is in pixels, or None to fill the parent element."""
     size = {} if height is None else {"height": height}
     return _tag("svg", *marks, class_="plot", role="img", aria_label=alt, **size)
 
@@ -43,7 +43,7 @@ def _number(value: str | float) -> str:
 
 
 def _share(value: float) -> str:
-    """Return a share as a percentage: 0.5 is "50%"."""
+    """Return a fraction as a CSS percentage: 0.5 is "50%"."""
     return f"{_number(100 * value)}%"
 
 
@@ -54,12 +54,12 @@ def cell(content: Cell, column: Column) -> Markup:
 
 
 def head(column: Column) -> Markup:
-    """Return the axis labels of a column of charts, hidden from screen readers: each row contains its numbers."""
+    """Return the axis labels of a column of charts; hidden from screen readers, as each row contains its numbers."""
     return _below(column.axis) if column.axis else Markup("")
 
 
 def bar(value: float) -> Markup:
-    """Return a bar for a share, clipped to 0 to 1; adjacent cells contain the same number."""
+    """Return a bar whose length is a fraction, clipped to 0 to 1; adjacent cells contain the same number."""
     mark = _tag(
         "rect", x="0", width=_share(max(0.0, min(1.0, value))), y="3", height="14", class_="box time sure"
     )
@@ -67,7 +67,7 @@ def bar(value: float) -> Markup:
 
 
 def chart(block: Chart) -> Markup:
-    """Return a chart with axis labels at the left and below."""
+    """Return a chart with axis labels on the left and below."""
     marks = [
         *_lines(block.y, across=False),
         *_lines(block.x, across=True),
@@ -158,7 +158,7 @@ def _dot(mark: Dot, x: Axis, y: Axis) -> Iterator[Markup]:
 
 
 def _interval(mark: IntervalMark, x: Axis, y: Axis) -> Iterator[Markup]:
-    """Yield an interval: solid if sure, else dotted; an end outside the axis is an arrow."""
+    """Yield the lines of an interval: solid if the interval is certain, else dotted; arrows for ends off the axis."""
     low, high, at = mark.low, mark.high, _share(1 - y.at(mark.y))
     kind = f"{mark.hue} {'sure' if mark.sure else 'unsure'}"
     start, end = x.low if low is None else low, x.high if high is None else high
