@@ -82,7 +82,7 @@ def estimate(finding: Finding) -> str:
 
 
 def _bound(finding: Finding) -> str:
-    """Return a phrase on the maximum speed-up by the nodes' estimated and by their largest possible share of the run."""
+    """Return a phrase on the maximum speed-up, from the nodes' estimated and largest possible share of the run."""
     assert finding.share_ratio and finding.least_ratio
     share, least = finding.share_ratio, finding.least_ratio
     measured = finding.share_from == "profile"

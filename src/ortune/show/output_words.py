@@ -43,7 +43,7 @@ def outputs(distance: OutputDifference, *, wrong: bool = False) -> str:
 
 
 def _at(distance: OutputDifference) -> str:
-    """Return a phrase on the level of the comparison and the result at the requested level; "" if the two are the same."""
+    """Return a phrase on the optimisation level of the comparison if it is not the requested level; else ""."""
     if not distance.compared_level:
         return ""
     return f" at level {distance.compared_level}{_AT_REQUESTED[distance.at_requested_level]}"

@@ -84,7 +84,7 @@ def kernels_not_counted(name: str, why: str) -> str:
 
 
 def frames_lost(sides: Mapping[str, Sequence[TrialDone]]) -> list[str]:
-    """Return a line with each side's dropped frames per run, as the page's main thread is blocked; empty without a page."""
+    """Return a line with the frames that each side's page drops per run; empty without a page."""
     means = {
         name: sum(page.frames_lost for page in pages) / len(pages)
         for name, trials in sides.items()

@@ -1,4 +1,4 @@
-"""One folder per verb: its options, its steps in order, its result and its words; nothing is printed here."""
+"""One folder per verb with the verb's options, steps, result and words; nothing is printed here."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def run_verb(
     began_s: float | None = None,
     clock: Stopwatch | None = None,
 ) -> Envelope[Any]:
-    """Run a verb, and write its page and its exports; stored measurements write their pages after they are stored.
+    """Run a verb, and write its page and exports; a stored measurement writes its page after it is stored.
 
     Args:
         verb: Module of the verb.
         options: Options of the verb.
         watcher: Progress and cancellation callbacks.
-        began_s: Start of the invocation on the monotonic clock; None for now.
-        clock: Stopwatch of the invocation, if the caller also reads it.
+        began_s: Start of the command on the monotonic clock, in seconds; None for now.
+        clock: Stopwatch of the command, if the caller reads it too; None for a new one.
 
     Raises:
-        UsageError: A file cannot be written; found before the verb runs, if possible.
+        UsageError: A file cannot be written; raised before the verb runs, if possible.
         OrtuneError: Any error of the verb.
     """
     from ortune.errors import OrtuneError
@@ -75,7 +75,7 @@ def export(options: Any, envelope: Envelope[Any]) -> None:
 
 
 def table_of(options: type) -> str:
-    """Return the name of the result's field that contains the rows of the verb's CSV file."""
+    """Return the name of the result's field whose records become the rows of the CSV file."""
     module = importlib.import_module(options.__module__)
     table: str = getattr(module, "EXPORTED", module.TABLE)
     return table

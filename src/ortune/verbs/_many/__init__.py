@@ -1,1 +1,1 @@
-"""One command on several models: the driver, and the answer that lists them."""
+"""One command on several models: the driver, and the document that lists the models."""

@@ -24,16 +24,16 @@ from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.spelling import Argument, Option, OptionField, option_fields, words, written
 
 EACH = "each"
-"""Option that runs the command on each model, of commands that otherwise compare their models."""
+"""Option with which commands that compare models run on each model instead."""
 HOST, ON = "host", "on"
-"""Options that name machines; the command runs on each of them."""
+"""Options that name machines; the command runs on each machine."""
 OF_ALL = ("report", "export", "resume", "budget_each", "price", EACH, HOST)
-"""Options that apply to all models together and are not passed to the run of one."""
+"""Options that apply to all models together and are not passed to the run of a single model."""
 MODEL_SUFFIXES = (".onnx", ".ort", ".ortune")
 Item = tuple[str, str]
-"""One run: a model and the name of its host; "" for this machine."""
+"""One run: a model and the name of the host that runs it; "" for this machine."""
 Configure = Callable[[dict[str, Any]], Configured | None]
-"""Adds the defaults of a project's file to the options of one model and returns the added ones."""
+"""Adds default values from a project's file to the options of one model, and returns the added options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +42,13 @@ class ModelBatch:
 
     Attributes:
         verb: The command.
-        argument: Name of the option for the model of a run.
-        texts: Models, folders and patterns as passed.
+        argument: Name of the options field that receives a run's model.
+        texts: Models, folders and patterns as the user passed them.
         models: The models, in order.
         values: Values by option name, without the models.
-        typed: Names of the options that were passed, even with their default value.
-        hosts: The machines that run each model; () for this one.
-        configure: Adds the defaults of a project's file for a model; None if no file is read.
+        typed: Names of the options that the user passed, even with their default value.
+        hosts: The machines, each of which runs all models; () for this machine.
+        configure: Adds default values from a project's file for a model; None if no file is read.
     """
 
     verb: str
@@ -86,12 +86,14 @@ class ModelBatch:
         return module_of(self.verb, "options").Options
 
     def values_of(self, model: str, host: str = "", **changes: Any) -> dict[str, Any]:
-        """Return the option values of one run, by name; on a host, its script is the runtime, with a named release.
+        """Return the option values of one run, by name.
+
+        On a named host, the runtime is the host's script, combined with the release that the user named.
 
         Args:
             model: The model of the run.
             host: Name of the host; "" for this machine.
-            changes: Values that replace the others.
+            changes: Values that replace the values of the batch.
         """
         kept = {name: value for name, value in self.values.items() if name not in OF_ALL}
         there: dict[str, Any] = {}
@@ -161,7 +163,7 @@ class ModelBatch:
         return seconds(self.values["budget"], "--budget") if "budget" in self.typed else None
 
     def command(self, *more: str) -> str:
-        """Return the command line that repeats the command, with the files that it writes.
+        """Return the command line that repeats this command, including the options for files that it writes.
 
         Args:
             more: Arguments to append.
@@ -193,15 +195,15 @@ def batch(
     *,
     always: bool = False,
 ) -> tuple[ModelBatch | None, dict[str, Any]]:
-    """Return the batch (None for one model on this machine) and the option values, with the model if it is one.
+    """Return the batch and the option values; for a single model on this machine, None and the values with the model.
 
     Args:
         verb: The command.
-        options: Its options class.
+        options: Options class of the command.
         values: Values by option name; a list for several models.
-        typed: Names of the options that were passed.
-        configure: See ``Batch.configure``.
-        always: Whether one model is a batch too, as in a list from Python.
+        typed: Names of the options that the user passed.
+        configure: As in ``ModelBatch``.
+        always: Whether a single model is a batch too, as for a list from Python.
 
     Raises:
         UsageError: Options contradict each other, a folder has no model, or a pattern matches nothing.
@@ -239,7 +241,7 @@ def batch(
 
 
 def _runtimes(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the runtimes that were passed, by option: that of all sides, and those of single sides."""
+    """Return the runtimes that the user passed, keyed by option: ``runtime`` and the options for single sides."""
     found = {name: value for name, value in values.items() if name == "runtime" or name.endswith("_runtime")}
     return {name: str(value) for name, value in found.items() if value is not None}
 
@@ -248,7 +250,7 @@ def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:
     """Return whether the models run on the hosts of a cluster.
 
     Raises:
-        UsageError: Its options are invalid, or machines are named too.
+        UsageError: The options for the cluster are invalid, or machines are named too.
     """
     on = asked.get(ON)
     for text in asked.get("hosts") or ():
@@ -266,7 +268,10 @@ def _cluster(asked: Mapping[str, Any], hosts: Collection[HostOption]) -> bool:
 
 
 def _model_field(options: type) -> OptionField | None:
-    """Return the argument for the model (of a comparison, the baseline); None if the command takes only one model."""
+    """Return the argument that receives the model (the baseline of a comparison).
+
+    None if the command cannot run on several models.
+    """
     fields = list(option_fields(options))
     sides = any(option.name == EACH for option in fields)
     for option in fields:
@@ -276,7 +281,10 @@ def _model_field(options: type) -> OptionField | None:
 
 
 def _texts(options: type, asked: dict[str, Any]) -> list[str]:
-    """Remove the models from the option values and return them; a last file that is not a model stays."""
+    """Remove the models from the option values and return them.
+
+    A last file that is not a model becomes the value of the next argument.
+    """
     texts: list[str] = []
     arguments = [option for option in option_fields(options) if isinstance(option.spelling, Argument)]
     several = arguments if EACH in asked else arguments[:1]

@@ -1,4 +1,4 @@
-"""Selection of the best machine for each model: by cost if prices are known, else by latency."""
+"""Selection of the best machine for each model: by cost if prices are known, or else by latency."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     """Prices of machines.
 
     Attributes:
-        per_h: Price per hour by host; "" for all other hosts.
-        currency: Currency as passed; "" for none.
+        per_h: Maps hosts to prices per hour; the key "" is for all other hosts.
+        currency: Currency as the user wrote it; "" for none.
     """
 
     per_h: dict[str, float]
     currency: str = ""
 
     def per_hour(self, host: str) -> float | None:
-        """Return the price per hour; None if unknown."""
+        """Return the price of a host per hour; None if unknown."""
         return self.per_h.get(host, self.per_h.get(""))
 
 
@@ -36,7 +36,7 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
     """Read ``--price [HOST=]AMOUNT/h``.
 
     Raises:
-        UsageError: A price is invalid or 0, names an unknown host or one twice, or currencies differ.
+        UsageError: A price is invalid or 0, a host is unknown or has two prices, or currencies differ.
     """
     found: dict[str, float] = {}
     currencies: set[str] = set()
@@ -59,7 +59,10 @@ def parse(texts: Sequence[str], hosts: Sequence[str]) -> Prices:
 
 
 def with_cost(row: ModelRow, prices: Prices) -> ModelRow:
-    """Return a row with the cost of a million consecutive requests; unchanged without a price, answer or figure."""
+    """Return a row with the cost of a million consecutive requests added.
+
+    The row is unchanged if the host has no price or the row has neither throughput nor latency.
+    """
     price = prices.per_hour(row.host)
     known = {figure.name: figure for figure in row.figures}
     if price is None or row.status not in ("ok", "interrupted"):
@@ -82,11 +85,11 @@ def with_cost(row: ModelRow, prices: Prices) -> ModelRow:
 
 
 def best_hosts(rows: Sequence[ModelRow]) -> tuple[BestHost, ...]:
-    """Return the best host and the second best, for each model with the figure on at least two hosts.
+    """Return the best and the second best host for each model that has the cost or latency of at least two hosts.
 
-    Hosts are not measured in the same blocks, so figures are compared as independent. A difference is claimed only if
-    their intervals do not overlap. The interval of the ratio is that of the ends, which is conservative; None if a
-    figure has no interval.
+    Hosts are not measured in the same blocks, so their values are compared as independent. A difference is claimed only
+    if the two intervals do not overlap. The interval of the ratio is conservative: it is computed from the ends of the
+    two intervals, and None if one of them is unknown.
     """
     found = []
     for model in dict.fromkeys(row.path for row in rows):

@@ -1,4 +1,4 @@
-"""Jobs of a command on several models, and the executor that runs them on this machine one after another."""
+"""Jobs of a command on several models, and the executor that runs the jobs on this machine one after another."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Job:
         label: Number and name of the model, for the progress line.
         verb: The command.
         model: Path of the model.
-        host: Name of the machine that runs it; "" for this one.
+        host: Name of the machine that runs the job; "" for this machine.
         values: Option values by name.
         configured: Options that a project's file added.
         resumes: Whether to resume an interrupted session of this model.
-        spent_s, later_s: Time of the models before and after it; None if the command has no budget.
-        error: Error that is raised instead of running it; None for none.
+        spent_s, later_s: Time of the models before and after this one; None if the command has no budget.
+        error: Error that is raised instead of running the command; None for none.
     """
 
     label: str
@@ -46,7 +46,10 @@ class Job:
     error: OrtuneError | None = None
 
     def of_all(self, step: Step) -> Step:
-        """Return a step of this model as a step of all: labelled, with the progress and remaining time of all."""
+        """Return a progress step of this model as a step of the whole command.
+
+        The step gets the model's label, and the progress and remaining time of all models.
+        """
         step = replace(step, what=f"{self.label}: {step.what}")
         if step.left_s is None or step.done_ratio is None or self.spent_s is None or self.later_s is None:
             return step
@@ -62,8 +65,8 @@ class Done:
     """A job that ended.
 
     Attributes:
-        answer: Its document, or its error.
-        spent_s: Its duration, without waiting for another ortune or preparing an environment.
+        answer: The job's document, or its error.
+        spent_s: Duration of the job, without waiting for another ortune process or preparing an environment.
     """
 
     job: Job
@@ -72,36 +75,36 @@ class Done:
 
 
 class Jobs(Protocol):
-    """Queue of jobs that have not started; a job is taken when it can run, so its share of the time is known."""
+    """Queue of jobs that have not started; a job is taken when it can run, because its budget is determined then."""
 
     @property
     def n_left(self) -> int:
-        """Number of jobs that have not started, without those for which no time is left."""
+        """Number of jobs that have not started and for which time is left."""
         ...
 
     @property
     def kinds(self) -> Collection[str]:
-        """Names of the hosts of the jobs that have not started."""
+        """Names of the hosts that have jobs which have not started."""
         ...
 
     def take(self, host: str | None = None, places: int = 1) -> Job | None:
-        """Take the next job; None if there is none, no time is left, or the user stopped the command.
+        """Take the next job; None if no job or no time is left, or the user stopped the command.
 
         Args:
-            host: Name of its host; None for any.
-            places: Number of these jobs that run at the same time.
+            host: Name of the host that runs the job; None for any host.
+            places: Number of jobs that run on such hosts at the same time.
         """
         ...
 
 
 class JobExecutor(Protocol):
-    """Runs jobs and yields each with its answer, in any order."""
+    """Runs jobs, and yields each job with its document or error, in any order."""
 
     def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Yield each job with its answer or error.
+        """Yield each job with its document or error.
 
         Raises:
-            KeyboardInterrupt: The user stopped the command immediately; the answer of the running job is lost.
+            KeyboardInterrupt: The user stopped the command immediately; the result of the running job is lost.
         """
         ...
 
@@ -113,14 +116,14 @@ def here(jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
 
 
 def run_one(job: Job, watcher: Watcher) -> Done:
-    """Run one job in this thread, on the host that is assigned to the thread; an ``OrtuneError`` becomes its answer."""
+    """Run a job in this thread, on the thread's assigned host; an ``OrtuneError`` becomes the job's answer."""
     clock = Stopwatch()
     answer = result_or_error(partial(_run, job, watcher, clock), watcher.say)
     return Done(job=job, answer=answer, spent_s=clock.spent_s)
 
 
 def _run(job: Job, watcher: Watcher, clock: Stopwatch) -> Envelope[Any]:
-    """Run one job, resuming its newest interrupted session if requested and stored.
+    """Run a job, or resume its newest interrupted session if the job requests this and the session is stored.
 
     Raises:
         OrtuneError: The job failed.

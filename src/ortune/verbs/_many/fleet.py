@@ -1,7 +1,7 @@
-"""Runs a command for each model on the hosts of a cluster: one model at a time on a host, each on its kind of host.
+"""Runs a command for each model on each kind of host in a cluster; a host runs one model at a time.
 
 This module only schedules, without threads or Ray: a ``Cluster`` starts jobs and reports events. If a host is lost, its
-current block is lost too; the model resumes from its journal on another host of the kind.
+current block is lost too, and the model resumes from its journal on another host of the same kind.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ortune.verbs._many.executor import Done, Job, Jobs
 WAIT_S = 0.5
 """Seconds to wait for an event before checking again whether the user stopped the command."""
 NONE_LEFT_S = 120.0
-"""Seconds to wait for a new host of a kind without hosts; autoscalers replace a preempted node within minutes."""
+"""Seconds to wait for a new host if a kind has none left; autoscalers replace a preempted node within minutes."""
 LOSSES = 3
-"""Number of hosts lost while a model ran from which the model is not run again, because it may be the cause."""
+"""Number of lost hosts after which a model is not run again, because the model may be the cause."""
 SLOW_RATIO = 2.0
 SLOW, INVALID = "slow", "invalid"
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostJoined:
-    """Event: a host is available for the first time."""
+    """Event: a host became available."""
 
     host: str
     kind: str
@@ -41,7 +41,7 @@ class HostJoined:
 
 @dataclass(frozen=True, kw_only=True)
 class LostHost:
-    """Event: a host was lost, with its running job."""
+    """Event: a host and its running job were lost."""
 
     host: str
     why: str
@@ -52,10 +52,10 @@ class JobEnded:
     """Event: a job ended.
 
     Attributes:
-        host: Name of its host.
-        number: Number that was passed at its start.
-        answer: Its document, or its error.
-        spent_s: Its duration.
+        host: Name of the job's host.
+        number: Number that was passed to ``Cluster.start``.
+        answer: The job's document, or its error.
+        spent_s: Duration of the job.
         speed_ns: Duration of a fixed computation on the host; 0 if unknown.
     """
 
@@ -73,15 +73,15 @@ class Cluster(Protocol):
     """Hosts that run jobs and report events."""
 
     def start(self, host: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Start a job on a free host; it ends with an ``JobEnded`` event of this number."""
+        """Start a job on a free host; the job ends with a ``JobEnded`` event that has this number."""
         ...
 
     def wait(self, limit_s: float) -> Sequence[Event]:
-        """Return events in order as soon as there are any; empty after `limit_s` seconds."""
+        """Return the next events in order, as soon as there are any; empty after ``limit_s`` seconds."""
         ...
 
     def stop(self) -> None:
-        """Request running jobs to end early."""
+        """Request that running jobs end early."""
         ...
 
 
@@ -90,9 +90,9 @@ class _Waiting:
     """A job with the history of its runs.
 
     Attributes:
-        avoid: Hosts with an invalid answer to it.
-        first: The invalid answer, returned if no other host can run the job.
-        n_lost: Number of hosts lost while it ran.
+        avoid: Hosts on which the job's measurement was invalid.
+        first: The invalid result, which is yielded if no other host can run the job.
+        n_lost: Number of hosts that were lost while they ran the job.
     """
 
     job: Job
@@ -116,7 +116,7 @@ class Fleet:
         cluster: The cluster.
 
     Attributes:
-        aside: Hosts that get no more jobs, with the reason (`SLOW` or `INVALID`).
+        aside: Maps hosts that get no more jobs to the reason, ``SLOW`` or ``INVALID``.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -130,7 +130,7 @@ class Fleet:
         self._n_started = self._n_done = self._n_running = 0
 
     def __call__(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Run the jobs and yield each with its answer, in the order in which they end."""
+        """Run the jobs, and yield each job with its document or error in the order in which they end."""
         began_s, total = monotonic.now_s(), jobs.n_left
         is_stopped = False
         while True:
@@ -155,7 +155,7 @@ class Fleet:
             yield one
 
     def _assign(self, jobs: Jobs, watcher: Watcher) -> Iterator[Done]:
-        """Start jobs on the free hosts; yield jobs that no host can run."""
+        """Start jobs on the free hosts, and yield the jobs that no host can run."""
         kinds = set(jobs.kinds)
         for kind, free in self._free.items():
             if kind not in kinds and not self._again.get(kind):
@@ -175,7 +175,7 @@ class Fleet:
             yield from self._hopeless(kind, jobs)
 
     def _next(self, kind: str, name: str, jobs: Jobs) -> _Waiting | None:
-        """Return the next job of a free host; None if there is none."""
+        """Return the next job for a free host; None if there is no job for it."""
         again = self._again.get(kind, deque())
         for i, waiting in enumerate(again):
             if name not in waiting.avoid:
@@ -185,7 +185,11 @@ class Fleet:
         return None if job is None else _Waiting(job=job)
 
     def _hopeless(self, kind: str, jobs: Jobs) -> Iterator[Done]:
-        """Yield the jobs of a kind that no host can run any more, after `NONE_LEFT_S` without a host."""
+        """Yield the jobs of a kind that no host can run any more.
+
+        These are jobs with an invalid result that no other host can repeat and, after ``NONE_LEFT_S`` without a host
+        of the kind, all jobs of the kind.
+        """
         fit = self._fit.get(kind, {})
         again = self._again.get(kind, deque())
         for _ in range(len(again)):
@@ -246,7 +250,7 @@ class Fleet:
         yield done
 
     def _lose(self, waiting: _Waiting) -> Iterator[Done]:
-        """Put back the job of a lost host, to be resumed; after `LOSSES` lost hosts, yield an error instead."""
+        """Put back the job of a lost host to be resumed; after ``LOSSES`` lost hosts, yield an error instead."""
         waiting.n_lost += 1
         if waiting.n_lost >= LOSSES:
             yield _lost(waiting.job, words.lost_with(waiting.n_lost))
@@ -264,7 +268,7 @@ class Fleet:
             self._free[kind].remove(name)
 
     def _set_aside(self, name: str, reason: str, watcher: Watcher) -> None:
-        """Remove a host from those that get jobs, with a sentence to the user."""
+        """Give a host no more jobs, and report this to the user."""
         if name in self.aside:
             return
         self.aside[name] = reason
@@ -275,13 +279,13 @@ class Fleet:
         watcher.say(words.set_aside(name, reason))
 
     def _is_slow(self, host: _Host) -> bool:
-        """Return whether a fixed computation takes over twice the median of the other hosts of the kind."""
+        """Return whether a fixed computation took more than twice the median time of other hosts of the same kind."""
         fit = self._fit[host.kind].values()
         others = [one.speed_ns for one in fit if one is not host and one.speed_ns]
         return bool(others) and host.speed_ns > SLOW_RATIO * statistics.median(others)
 
     def _step(self, total: int, elapsed_s: float) -> Step:
-        """Return the progress: the number of finished jobs, the running ones, and an estimate of the remaining time."""
+        """Return the progress: the number of finished jobs, the running jobs, and an estimate of the remaining time."""
         running = [(host.runs.job.label, name) for name, host in self._hosts.items() if host.runs is not None]
         what = words.fleet(self._n_done, total, running)
         if not self._n_done:
@@ -291,14 +295,14 @@ class Fleet:
 
 
 def _why_lost(event: LostHost | JobEnded) -> str:
-    """Return why a host was lost; "" if it was not."""
+    """Return why the event's host was lost; "" if it was not lost."""
     if isinstance(event, LostHost):
         return event.why
     return event.answer.what if isinstance(event.answer, HostLost) else ""
 
 
 def _is_invalid(answer: Envelope[Any] | OrtuneError) -> bool:
-    """Return whether an answer is invalid by the checks of its own measurement."""
+    """Return whether the checks of a measurement found its result invalid."""
     return answer.code == "invalid" if isinstance(answer, OrtuneError) else answer.verdict == "invalid"
 
 

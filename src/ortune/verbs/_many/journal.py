@@ -1,4 +1,4 @@
-"""The journal of a command on several models: started models and their answers, for resuming after an interruption."""
+"""The journal of a command on several models: started models and finished documents, to resume after interruptions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     """Event: the run of a model started.
 
     Attributes:
-        host: Name of the machine that runs it; "" for this one.
-        budget: Its budget as on the command line; "" for the default.
-        state: State of the model's files at the start, from ``state``.
+        host: Name of the machine that runs the model; "" for this machine.
+        budget: Budget of the run in command-line notation; "" for the default.
+        state: State of the model's files at the start of the run, from ``state``.
     """
 
     model: str
@@ -42,7 +42,7 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state(model: str) -> str:
-    """Return sizes and modification times of a model's files, external weights included, as text."""
+    """Return the sizes and modification times of a model's files, including external weights, as text."""
     stamps: Sequence[tuple[Path, int, int]] = (stamp(Path(model)),)
     if _may_have_external_data(Path(model)):
         with contextlib.suppress(OrtuneError):  # the answer will contain the error
@@ -51,7 +51,10 @@ def state(model: str) -> str:
 
 
 def _may_have_external_data(path: Path) -> bool:
-    """Return whether a file may refer to external data, without parsing, which takes seconds for a large graph."""
+    """Return whether a file may refer to external data.
+
+    The file is searched, not parsed, because parsing a large graph takes seconds.
+    """
     try:
         if not files.is_file(path) or not path.stat().st_size:
             return False
@@ -62,7 +65,7 @@ def _may_have_external_data(path: Path) -> bool:
 
 
 class Journal:
-    """Stores the answers of the models as they arrive.
+    """Stores the documents of the models as they arrive.
 
     Args:
         batch: The command.
@@ -71,12 +74,12 @@ class Journal:
 
     Attributes:
         log: Log of the session.
-        rows: Rows of finished runs of a resumed session.
-        begun: Started runs of a resumed session.
+        rows: Rows of finished runs of a resumed session, keyed by model and host.
+        begun: Started runs of a resumed session, keyed by model and host.
 
-    Raises:
-        StoreError: The store that the user named cannot be written.
-        UsageError: There is no interrupted session of these models to resume.
+        Raises:
+            StoreError: The store that the user named cannot be written.
+            UsageError: There is no interrupted session with these models to resume.
     """
 
     def __init__(self, batch: ModelBatch, template: Any, watcher: Watcher) -> None:
@@ -103,12 +106,12 @@ class Journal:
         self.log.add(BEGUN, begun)
 
     def add(self, row: ModelRow, envelope: Envelope[Any]) -> None:
-        """Record a model's answer."""
+        """Record the document of a finished run and its row."""
         self.log.add(DOCUMENT, envelope)
         self.log.add(ROW, row)
 
     def finish(self, envelope: Envelope[ManyResult]) -> None:
-        """Record the answer of all models."""
+        """Record the document of all models, which completes the session."""
         self.log.add("result", envelope)
 
     def close(self) -> None:
@@ -117,7 +120,7 @@ class Journal:
             self._store.close()
 
     def documents(self) -> Iterator[tuple[ModelRow, Envelope[Any]]]:
-        """Yield the documents of the finished runs of a resumed session with their rows."""
+        """Yield the row and the document of each finished run of a resumed session."""
         result = get_type_hints(module_of(self._batch.verb, "run").run)["return"]
         for item, row in self.rows.items():
             assert self._store is not None
@@ -126,7 +129,7 @@ class Journal:
             yield row, msgspec.json.decode(body, type=kind)
 
     def _forget_changed(self) -> None:
-        """Drop the answers for models with files that changed since."""
+        """Drop the results of models whose files changed after the run started."""
         for item, begun in list(self.begun.items()):
             if begun.state != state(begun.model):
                 self.begun.pop(item)
@@ -134,10 +137,15 @@ class Journal:
                 self._documents.pop(item, None)
 
     def _go_on(self, store: Store, key: str, session: str) -> None:
-        """Read the interrupted session with an identifier, or the newest one, and resume its log.
+        """Read an interrupted session and resume its log.
+
+        Args:
+            store: The store.
+            key: Key of the session, from ``_key``.
+            session: Id of the session; "newest" for the newest interrupted session.
 
         Raises:
-            UsageError: There is none, or it cannot be read.
+            UsageError: There is no such session, or it cannot be read.
         """
         for head in store.sessions(key):
             if session not in ("newest", head.id):
@@ -170,7 +178,7 @@ class Journal:
 
 
 def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
-    """Return the store; None, with a sentence to the user, if the default folder cannot be written.
+    """Open the store; if the default folder cannot be written, report this to the user and return None.
 
     Raises:
         StoreError: The folder that the user named cannot be written.
@@ -185,7 +193,7 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
 
 
 def _key(batch: ModelBatch, template: Any) -> str:
-    """Return a hash of the models, the options except the budget, and the hosts, which identifies a session."""
+    """Return the key of a session: a hash of the models, the options except the budget, and the hosts."""
     question: tuple[Any, ...] = (
         __version__, batch.verb, batch.models, words(template, without=("model", "a", "budget")),
     )  # fmt: skip

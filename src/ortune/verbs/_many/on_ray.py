@@ -1,4 +1,4 @@
-"""The hosts of a Ray cluster as a fleet: discovery of hosts, their kinds, and a thread for each running model."""
+"""The hosts of a Ray cluster as a fleet: discovery of the hosts and their kinds, and one thread per running model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ortune.verbs._shared.hosts import HostOption, address, labels
 from ortune.verbs._shared.spelling import named
 
 LOOK_S = 5.0
-"""Seconds between two reads of the list of nodes."""
+"""Seconds between two reads of the cluster's list of nodes."""
 LEAVE_S = 10.0
-"""Seconds to wait for the threads of running jobs when the fleet is closed."""
+"""Maximum wait in seconds for the threads of running jobs when the fleet is closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class _Ready:
     """A host that was examined.
 
     Attributes:
-        found: Its runtime, or the error why it is not used.
-        niceness: Niceness of processes on it.
+        found: The host's runtime, or the error that prevents its use.
+        niceness: Niceness of the processes on the host.
     """
 
     host: RayHost
@@ -47,10 +47,10 @@ class _Ready:
 
 @contextlib.contextmanager
 def fleet(batch: ModelBatch, watcher: Watcher) -> Iterator[tuple[ModelBatch, Fleet]]:
-    """Join the cluster and yield the batch with the kinds of hosts as its hosts, and the executor for them.
+    """Join the cluster; yield the batch with the kinds of hosts as its ``hosts``, and an executor for these kinds.
 
     Raises:
-        UsageError: There is no such cluster, it has no usable host, or a selection matches none.
+        UsageError: There is no such cluster, it has no usable host, or a selection matches no host.
     """
     with joined(address(str(batch.values["on"]))) as cluster:
         runtime = named(batch.values.get("runtime"))
@@ -71,7 +71,7 @@ class RayHosts:
     Args:
         cluster: The cluster.
         selections: Values of ``--hosts``; () for all hosts.
-        runtime: Release that is sent to each host; None for the ONNX Runtime that is there.
+        runtime: ONNX Runtime release that is sent to each host; None for the release that is installed on the host.
         watcher: Receives sentences about hosts.
     """
 
@@ -96,10 +96,10 @@ class RayHosts:
         return len(self._used)
 
     def kinds(self) -> tuple[HostOption, ...]:
-        """Examine all hosts and return their kinds; a kind has one selection and equal machines.
+        """Examine all hosts and return their kinds; the hosts of a kind are equal machines with the same selection.
 
         Raises:
-            UsageError: No host can be used, a selection matches none, or two kinds would have the same name.
+            UsageError: No host can be used, a selection matches no host, or two kinds would have the same name.
         """
         self._look()
         if not self._nodes:
@@ -154,7 +154,7 @@ class RayHosts:
         thread.start()
 
     def wait(self, limit_s: float) -> Sequence[Event]:
-        """Return events as soon as there are any; empty after `limit_s` seconds.
+        """Return the next events as soon as there are any; empty after ``limit_s`` seconds.
 
         The messages of job threads are passed to the watcher here, in the caller's thread.
         """
@@ -177,11 +177,11 @@ class RayHosts:
         return events
 
     def stop(self) -> None:
-        """Request running jobs to end early."""
+        """Request that running jobs end early."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Stop running jobs, release all hosts, and wait for the threads for at most `LEAVE_S` seconds."""
+        """Stop running jobs, release all hosts, and wait at most ``LEAVE_S`` seconds for the threads."""
         self._stopping.set()
         for host in self._nodes.values():
             host.release()
@@ -190,7 +190,7 @@ class RayHosts:
             thread.join(max(0.0, deadline_s - monotonic.now_s()))
 
     def _look(self) -> None:
-        """Read the list of nodes: examine new ones in threads, and report those that left."""
+        """Read the list of nodes: examine new nodes in threads, and queue an event for each node that left."""
         self._looked_s = monotonic.now_s()
         try:
             nodes = {node.id: node for node in self._cluster.nodes() if self._selection(node) is not None}
@@ -207,14 +207,14 @@ class RayHosts:
             threading.Thread(target=self._prepare, args=(host,), daemon=True).start()
 
     def _selection(self, node: ClusterNode) -> str | None:
-        """Return the first selection that matches a node's labels; None if none does."""
+        """Return the first selection that matches a node's labels; None if no selection matches."""
         for text, wanted in self._selections.items():
             if wanted.items() <= node.labels.items():
                 return text
         return None
 
     def _kind(self, ready: _Ready) -> tuple[str, str]:
-        """Return the kind of a usable host: its selection, and a text that is equal for equal machines."""
+        """Return the kind of a usable host as its selection and a text that is equal for equal machines."""
         selection, runtime = self._selection(ready.host.node), ready.found
         assert selection is not None and isinstance(runtime, Runtime) and runtime.host is not None
         host = runtime.host
@@ -222,7 +222,7 @@ class RayHosts:
         return selection, " ".join(machine)
 
     def _prepare(self, host: RayHost) -> None:
-        """Examine a host and queue the result; runs in a separate thread."""
+        """Examine a host and queue the result; called in a separate thread."""
         assigned_host.assigned.set(host)
         ready = result_or_error(partial(self._examined, host), self._say_later)
         if isinstance(ready, HostLost):
@@ -230,12 +230,12 @@ class RayHosts:
         self._came.put(_Ready(host=host, found=ready) if isinstance(ready, OrtuneError) else ready)
 
     def _examined(self, host: RayHost) -> _Ready:
-        """Return a host with its runtime, which is sent there if a release is named."""
+        """Find the runtime of a host, or send the named release to the host."""
         niceness = host.niceness()
         return _Ready(host=host, found=find(self._runtime, self._say_later), niceness=niceness)
 
     def _say_later(self, sentence: str) -> None:
-        """Queue a sentence of a thread for the caller's thread."""
+        """Queue a sentence, which ``wait`` passes to the watcher in the caller's thread."""
         self._came.put(partial(self._watcher.say, sentence))
 
     def _next_ready(self) -> _Ready:
@@ -247,7 +247,7 @@ class RayHosts:
                 came()
 
     def _take(self, ready: _Ready) -> None:
-        """Use a host that joined later if its kind was there at the start; otherwise release it."""
+        """Use a host that joined later if its kind existed at the start; otherwise release the host."""
         if isinstance(ready.found, OrtuneError):
             self._refuse(ready.host, ready.found)
         elif self._kind(ready) in self._kinds:
@@ -266,7 +266,10 @@ class RayHosts:
         self._first.append(HostJoined(host=name, kind=self._kinds[self._kind(ready)]))
 
     def _refuse(self, host: RayHost, error: OrtuneError) -> None:
-        """Release a host that cannot be used, with a sentence once; after ``HostLost`` it is examined again later."""
+        """Release a host that cannot be used, and report the reason once.
+
+        After ``HostLost`` the host is examined again when it returns.
+        """
         name = host.node.name
         if name not in self._refused:
             self._refused.add(name)
@@ -277,7 +280,7 @@ class RayHosts:
             self._nodes.pop(host.node.id, None)
 
     def _note(self, event: Event) -> None:
-        """Update the running and used hosts after an event."""
+        """Update the running jobs and used hosts after an event."""
         if isinstance(event, JobEnded):
             self._busy.pop(event.host, None)
             if isinstance(event.answer, HostLost):
@@ -287,7 +290,7 @@ class RayHosts:
                     self._nodes.pop(host.node.id, None)  # a node that is only disconnected may come back
 
     def _run(self, host: RayHost, name: str, number: int, job: Job, watcher: Watcher) -> None:
-        """Run a job and queue its end; runs in a separate thread."""
+        """Run a job and queue its ``JobEnded`` event; called in a separate thread."""
         assigned_host.assigned.set(host)
         host.take_speed_ns()
         told = replace(

@@ -1,4 +1,4 @@
-"""One command on several models: runs it for each, and collects the answers in one document."""
+"""One command on several models: runs the command for each model, and collects the results in one document."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
 
 LEAST_S = 0.001
-"""Minimum budget of a model; the command reports that it is too small."""
+"""Minimum budget of a model in seconds; commands report that this budget is too small."""
 
 
 def run(
@@ -40,11 +40,11 @@ def run(
 ) -> Envelope[ManyResult]:
     """Run a command on each model and return the document of all.
 
-    The row of a model that fails has its error. If the user stops the command, finished answers are kept.
+    The row of a model that fails contains the error. If the user stops the command, finished results are kept.
 
     Raises:
         UsageError: The options cannot be used for any model, or a file cannot be written.
-        StoreError: The store that was named cannot be written.
+        StoreError: The store that the user named cannot be written.
     """
     watch = watcher or Watcher()
     if batch.on_cluster:
@@ -57,7 +57,7 @@ def run(
 
 
 def _answered(batch: ModelBatch, watch: Watcher, execute: JobExecutor) -> Envelope[ManyResult]:
-    """Run a command with known hosts, with its journal and exports."""
+    """Run a command on known hosts, with its journal and exports."""
     template = batch.template()
     page = path(batch.values.get("report"))
     if page is not None:
@@ -73,13 +73,16 @@ def _answered(batch: ModelBatch, watch: Watcher, execute: JobExecutor) -> Envelo
 
 
 def exit_code(envelope: Envelope[ManyResult]) -> int:
-    """Return the largest exit code of all models; models not reached have 130 (stopped) or 3 (budget spent)."""
+    """Return the largest exit code of all models.
+
+    Models that were not reached have the exit code 130 (stopped) or 3 (budget spent).
+    """
     codes = [row.exit_code for row in envelope.result.models]
     return max(codes, default=0)
 
 
 class _Run:
-    """One invocation."""
+    """A running command on several models."""
 
     def __init__(
         self,
@@ -101,7 +104,7 @@ class _Run:
         self._began_s = monotonic.now_s()
 
     def answer(self, execute: JobExecutor) -> Envelope[ManyResult]:
-        """Run the models without a stored answer and return the document of all."""
+        """Run the models that have no stored result, and return the document of all models."""
         self.rows.update(self.journal.rows)
         if self.page is not None or self.batch.values.get("export"):
             for row, envelope in self.journal.documents():
@@ -133,15 +136,15 @@ class _Run:
 
     @property
     def kinds(self) -> Collection[str]:
-        """Names of the hosts of the jobs that have not started."""
+        """Names of the hosts that have jobs which have not started."""
         return [host for host, items in self._missing_by_host.items() if items]
 
     def take(self, host: str | None = None, places: int = 1) -> Job | None:
-        """Take the next job; None if there is none, the user stopped the command, or no time is left.
+        """Take the next job; None if no job or no time is left, or the user stopped the command.
 
         Args:
-            host: Name of its host; None for any.
-            places: Number of these jobs that run at the same time.
+            host: Name of the host that runs the job; None for any host.
+            places: Number of jobs that run on such hosts at the same time.
         """
         hosts = [host] if host is not None else self.kinds
         waiting = [items for name in hosts if (items := self._missing_by_host.get(name))]
@@ -165,12 +168,12 @@ class _Run:
         return self._job(item, budget, left_s, n_left - 1, resumes=known is not None)
 
     def _spend(self, done: Done) -> None:
-        """Add the time of a job to those of all jobs and of its host."""
+        """Add the time of a job to the total time and to the time of its host."""
         for group in (None, done.job.host):
             self._spent_s[group] = self._spent_s.get(group, 0.0) + done.spent_s
 
     def _left_s(self, host: str | None, places: int) -> float | None:
-        """Return the seconds left for all jobs of a host (None: of all hosts); None without a total budget."""
+        """Return the seconds left for the jobs of a host, or of all hosts if None; None without a total budget."""
         total_s = self.batch.total_s
         if total_s is None:
             return None
@@ -179,14 +182,14 @@ class _Run:
         return places * total_s - self._spent_s.get(host, 0.0)
 
     def _budget(self, left_s: float | None, n_left: int) -> str:
-        """Return the budget of the next model as on the command line; "" for the command's default."""
+        """Return the budget of the next model in command-line notation; "" for the command's default."""
         if left_s is None or self.batch.total_s is None:
             each = self.batch.values.get("budget_each")
             return "" if each is None else str(each)
         return f"{max(LEAST_S, min(left_s / n_left, self.batch.total_s)):.3f}s"
 
     def _later_s(self, left_s: float | None, n_later: int) -> float | None:
-        """Return the maximum seconds of the models after this one; None if the command has no budget."""
+        """Return the maximum time in seconds of the models after this one; None if the command has no budget."""
         if left_s is not None:
             return max(0.0, left_s) * n_later / (n_later + 1)
         each_s: float | None = getattr(self.template, "budget_s", None)
@@ -215,7 +218,7 @@ class _Run:
         )  # fmt: skip
 
     def _row(self, job: Job, answered: Envelope[Any] | OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
-        """Return a model's row and its document; for an error, a document that contains it."""
+        """Return a model's row and its document; for an error, the document contains the error."""
         if isinstance(answered, OrtuneError):
             return _failed(job, answered)
         row = result_or_error(partial(_of_document, job, answered), self.watch.say)
@@ -227,7 +230,7 @@ class _Run:
         return with_cost(row, self.batch.prices), answered
 
     def _keep(self, row: ModelRow, envelope: Envelope[Any]) -> ModelRow:
-        """Add an answer to the rows, pages and exports, and return its row with the path of its page."""
+        """Add a result to the rows, pages and exports, and return its row with the path of its page."""
         if self.page is not None and envelope.result is not None:
             place = _page(self.page, Path(row.path).stem, self._pages)
             trouble = result_or_error(partial(_write_page, envelope, place), self.watch.say)
@@ -240,10 +243,10 @@ class _Run:
         return row
 
     def _document(self, aside: dict[str, str]) -> Envelope[ManyResult]:
-        """Journal and return the document of all models, after writing its page and finishing the exports.
+        """Make the document of all models, record it in the journal, and write its page and the exports.
 
         Args:
-            aside: Hosts that were set aside, with the reason.
+            aside: Maps hosts that were set aside to the reason.
         """
         missing = [item for item in self._numbers if item not in self.rows]
         rows = tuple(self.rows.get(item) or self._missing(item) for item in self._numbers)
@@ -293,7 +296,7 @@ def _of_document(job: Job, answered: Envelope[Any]) -> ModelRow:
 
 
 def _placed(row: ModelRow, answered: Envelope[Any]) -> ModelRow:
-    """Return a row with the machine and the ONNX Runtime of its host; "" if the document has none."""
+    """Return a row with the machine and the ONNX Runtime build of its host; "" if the document lacks them."""
     side = getattr(answered.result, "side", None) or getattr(answered.result, "base", None)
     builds = [one.runtime.build for one in (side, getattr(answered.result, "new", None)) if one is not None]
     runtime = many_words.builds(builds)
@@ -305,7 +308,7 @@ def _write_page(envelope: Envelope[Any], place: Path) -> None:
     """Write the page of one model, and create its folder.
 
     Raises:
-        StoreError: It cannot be written.
+        StoreError: The folder cannot be made.
     """
     try:
         place.parent.mkdir(exist_ok=True)
@@ -346,7 +349,7 @@ def _failed(job: Job, error: OrtuneError) -> tuple[ModelRow, Envelope[Any]]:
 
 
 def _page(whole: Path, stem: str, taken: set[str]) -> Path:
-    """Return a path for the page of one model, in a folder next to the page of all, and add its name to `taken`."""
+    """Return the path of one model's page, in a folder next to the page of all models; add its name to ``taken``."""
     name = re.sub(r"[^\w.-]", "_", stem).lstrip(".") or "model"
     unique = next(
         n for i in range(1, len(taken) + 2) if (n := name if i == 1 else f"{name}-{i}") not in taken

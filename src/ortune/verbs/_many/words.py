@@ -1,4 +1,4 @@
-"""Text and document of a command on several models: the counts of answers, a row for each, and the next commands."""
+"""Text and document of a command on several models: counts of results, a row per model, and the next commands."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _MISSING = {"interrupted": "not run", "budget": "no time"}
 SHOWN = 3
 """Maximum number of running models in the progress line."""
 LONGEST = 120
-"""Maximum characters of a remark in the table; the JSON has all."""
+"""Maximum number of characters of a remark in the table; JSON documents have the whole remark."""
 
 
 def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
-    """Return the number of models, and of hosts or kinds of hosts, as text."""
+    """Return the number of models, and of hosts or kinds of host, as text."""
     if not n_hosts:
         return count(n_models, "model")
     hosts = f"{count(n_hosts, 'kind')} of host" if kinds else count(n_hosts, "host")
@@ -37,7 +37,7 @@ def models(n_models: int, n_hosts: int, *, kinds: bool) -> str:
 
 
 def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: float | None) -> str:
-    """Return the sentence on the models to run and their maximum time."""
+    """Return a sentence on the models to run and their maximum time."""
     if n_missing < n_all:
         what = f"{what}, {n_missing} left"
     if total_s is not None:
@@ -50,12 +50,12 @@ def plan(what: str, n_missing: int, n_all: int, total_s: float | None, each_s: f
 
 
 def begun(number: int, n_models: int, model: str, host: str = "") -> str:
-    """Return the line on the model that starts, and its host."""
+    """Return a line on the model that starts, and its host."""
     return f"{'run' if host else 'model'} {number} of {n_models}: {visible(model)}{f' on {host}' if host else ''}"
 
 
 def incomplete(model: str, what: str) -> str:
-    """Return the sentence on a missing part of a model's answer."""
+    """Return a sentence on a missing part of a model's result."""
     return f"{visible(model)}: {what}"
 
 
@@ -70,7 +70,7 @@ def machine(host: Host) -> str:
 
 
 def builds(names: Sequence[str]) -> str:
-    """Return the builds of ONNX Runtime of both sides as text; one name if they are equal, "" for none."""
+    """Return the ONNX Runtime builds of both sides as text; one name if they are equal, "" if there are none."""
     return " against ".join(dict.fromkeys(names))
 
 
@@ -82,7 +82,7 @@ def fleet(done: int, total: int, running: Sequence[tuple[str, str]]) -> str:
 
 
 def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> str:
-    """Return the sentence on the joined cluster, its dashboard and its usage statistics."""
+    """Return a sentence on the joined cluster, its dashboard and its usage statistics."""
     of = f" of {count(len(kinds), 'kind')}: {', '.join(kinds)}" if len(kinds) > 1 else ""
     shown = f"its dashboard is at {visible(dashboard)}" if dashboard else "it has no dashboard"
     return (
@@ -95,17 +95,17 @@ MAY_BE_IN_USE = "if another command uses the host, wait until it ends"
 
 
 def unusable(host: str, why: str) -> str:
-    """Return the sentence that a host is not used."""
+    """Return a sentence that says that a host is not used."""
     return f"host {host} is not used: {visible(why)}"
 
 
 def of_no_kind(host: str, machine_: str) -> str:
-    """Return the sentence that a host that joined later is of no known kind."""
+    """Return a sentence that says that a host is not used because it joined later and is of no known kind."""
     return f"host {host} is not used: it joined later and is another machine ({machine_})"
 
 
 def niced(host: str, niceness: int) -> str:
-    """Return the sentence that processes on a host run with low priority."""
+    """Return a sentence that says that processes on a host run with low priority."""
     return (
         f"host {host} runs processes with niceness {niceness}, so other programs slow them down; "
         "start Ray there with RAY_worker_niceness=0"
@@ -113,22 +113,22 @@ def niced(host: str, niceness: int) -> str:
 
 
 def host_lost(host: str, why: str) -> str:
-    """Return the sentence that a host was lost and its model continues elsewhere."""
+    """Return a sentence that says that a host was lost and its model continues elsewhere."""
     return f"host {host} was lost ({visible(why)}); its model continues on another host of its kind"
 
 
 def no_host_left(kind: str) -> str:
-    """Return the sentence that a kind has no host left."""
+    """Return a sentence that says that a kind has no host left."""
     return f"no host of kind {kind} is left"
 
 
 def lost_with(n_hosts: int) -> str:
-    """Return the sentence that several hosts were lost while a model ran."""
+    """Return a sentence that says that several hosts were lost while a model ran."""
     return f"{count(n_hosts, 'host')} were lost while this model ran"
 
 
 def set_aside(host: str, reason: str) -> str:
-    """Return the sentence that a host was set aside, with the reason."""
+    """Return a sentence that says that a host was set aside, with the reason."""
     return f"host {host} was set aside: {_ASIDE[reason]}"
 
 
@@ -139,7 +139,7 @@ _ASIDE = {
 
 
 def headline(result: ManyResult) -> str:
-    """Return the headline: the number of models for each answer, the most important first."""
+    """Return the headline: the number of models by result, the most important results first."""
     alarms = sum(row.alarm for row in result.models)
     said = [f"{alarms} with wrong or different outputs"] if alarms else []
     counts = Counter(_verdict(row) for row in result.models)
@@ -149,19 +149,19 @@ def headline(result: ManyResult) -> str:
 
 
 def _n_models(result: ManyResult) -> int:
-    """Return the number of models; with hosts, a model has a row for each."""
+    """Return the number of models, which differs from the number of rows if models ran on several hosts."""
     hosts = any(row.host for row in result.models)
     return len({row.path for row in result.models}) if hosts else len(result.models)
 
 
 def _counted_models(result: ManyResult) -> str:
-    """Return the number of models, and of their hosts or kinds of hosts, as text."""
+    """Return the number of models, and of their hosts or kinds of host, as text."""
     hosts = len({row.host for row in result.models if row.host})
     return models(_n_models(result), hosts, kinds=bool(result.on))
 
 
 def document(envelope: Envelope[ManyResult]) -> Document:
-    """Return the document: the counts, a row for each model, the errors, and the next commands."""
+    """Return the document of all models: counts, a row for each model, errors, and the next commands."""
     result = envelope.result
     bad = any(row.alarm or row.verdict in ("slower", "changed") for row in result.models)
     good = any(row.verdict == "faster" for row in result.models)
@@ -205,13 +205,13 @@ def _name(row: ModelRow) -> str:
 
 
 def _machines(result: ManyResult) -> list[tuple[str, str]]:
-    """Return the processor and the ONNX Runtime of each host with an answer."""
+    """Return a row (host, machine and ONNX Runtime build) for each host with a result."""
     described = {row.host: f"{row.machine}; {visible(row.runtime)}" for row in result.models if row.machine}
     return list(described.items())
 
 
 def _best(best: BestHost) -> str:
-    """Return the best machine of a model and its gain with the interval, or that the two best do not differ clearly."""
+    """Return a phrase on a model's best machine and its gain, or on two machines that cannot be told apart."""
     cost = best.figure == COST
     if not best.is_clear:
         return f"{best.host} and {best.other} cannot be told apart{' by cost' if cost else ''}"
@@ -222,7 +222,10 @@ def _best(best: BestHost) -> str:
 
 
 def _table(result: ManyResult, folder: Path) -> Table:
-    """Return the table of models, those with wrong or different outputs first."""
+    """Return the table of models; models with wrong or different outputs come first.
+
+    ``folder`` is the folder of the page, to which links are relative.
+    """
     rows = sorted(result.models, key=lambda row: not row.alarm)
     names = list(dict.fromkeys(figure.name for row in rows for figure in row.figures))
     needs = any(row.needs for row in rows) and not _differ_in_figures(result)
@@ -243,13 +246,13 @@ def _table(result: ManyResult, folder: Path) -> Table:
 
 
 def _needs_below(result: ManyResult) -> list[tuple[str, str]]:
-    """Return the needs of each model if the table has no column for them; otherwise []."""
+    """Return a row with the needs of each model; empty if the table has a column for the needs."""
     rows = [(_name(row), "; ".join(row.needs)) for row in result.models if row.needs]
     return rows if _differ_in_figures(result) else []
 
 
 def _differ_in_figures(result: ManyResult) -> bool:
-    """Return whether models have different figures, so the many columns leave no room for texts."""
+    """Return whether the models have different metrics, so that their columns leave no room for texts."""
     names = {figure.name for row in result.models for figure in row.figures}
     return len(names) > max(len(row.figures) for row in result.models)
 
@@ -276,7 +279,7 @@ def _cells(
 
 
 def _verdict(row: ModelRow) -> str:
-    """Return the answer of a row in one to three words."""
+    """Return the result of a row in one to three words."""
     if row.status == "missing":
         return _MISSING.get(row.error.code if row.error else "", "not run")
     if row.status == "error":
@@ -287,7 +290,7 @@ def _verdict(row: ModelRow) -> str:
 
 
 def _tone(row: ModelRow) -> Tone:
-    """Return the colour of a row's answer; only confirmed answers and failures have one."""
+    """Return the tone of a row's result; "" unless the result is confirmed, bad or an error."""
     if row.status == "error":
         return "stop"
     if row.alarm or row.verdict in ("slower", "changed", "wrong-output", "invalid"):
@@ -296,7 +299,7 @@ def _tone(row: ModelRow) -> Tone:
 
 
 def _figure(figure: RowFigure) -> tuple[str, str]:
-    """Return a figure's value and its interval as text; "" without an interval."""
+    """Return the value and the interval of a row's metric as text; the interval is "" if there is none."""
     value, low, high = figure.value, figure.low, figure.high
     if figure.unit == "ratio":
         return change(value), "" if low is None else span(low, high)
@@ -329,7 +332,7 @@ _UNITS: dict[RowUnit, Callable[[float], str]] = {
 
 
 def _trouble(row: ModelRow) -> str:
-    """Return the text of a row's error, with its remedy."""
+    """Return a row's error as text, with its remedy."""
     error = row.error
     assert error is not None
     # The row is named for the model, so its path is not repeated.
@@ -339,20 +342,20 @@ def _trouble(row: ModelRow) -> str:
 
 
 def _configured(row: ModelRow) -> str:
-    """Return the sentence on the options that a file set for a model; "" for none."""
+    """Return a sentence on the options that a project's file set for a model; "" if it set none."""
     if row.configured is None:
         return ""
     return f"set by {row.configured.file} for {row.path}: {', '.join(row.configured.options)}"
 
 
 def _page_folder(result: ManyResult) -> str:
-    """Return the folder of the page of all models, to which its links are relative; "." without pages."""
+    """Return the folder of the page of all models, to which the page's links are relative; "." without pages."""
     page = next((row.page for row in result.models if row.page), "")
     return str(Path(page).parent.parent) if page else "."
 
 
 def _next(envelope: Envelope[ManyResult]) -> list[str]:
-    """Return the commands that resume the missing models and show the stored answers."""
+    """Return the commands that resume the missing models and show the stored results."""
     result = envelope.result
     return [*([result.resume] if result.resume else []), *lines(report_line(result.session, envelope.store))]
 

@@ -1,1 +1,1 @@
-"""Code shared by the options of several verbs: groups, spelling, and the measurement that they describe."""
+"""Code that several verbs share: groups of options and their spelling, and the experiments that options describe."""

@@ -1,4 +1,4 @@
-"""Sentences about the installation of another build of ONNX Runtime."""
+"""Sentences about the installation of a different ONNX Runtime build."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.show.numbers import size
 
 
 def adopting(adoption: Adoption) -> str:
-    """Return how to install another build: the command, its size, its licence, and the package it replaces."""
+    """Return a phrase on how to install a build: the command, the size, the licence, and the package it replaces."""
     licenses = (
         ", ".join(dict.fromkeys(license for license in adoption.licenses if license)) or "licence unknown"
     )

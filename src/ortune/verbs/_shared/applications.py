@@ -1,4 +1,4 @@
-"""A verb on the recording of an application in the place of a model."""
+"""Verbs that accept the recording of an application instead of a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TAKEN = frozenset({
 
 
 def recording_of(model: object) -> Recording | None:
-    """Return the recording in a file; None for any other file."""
+    """Return the recording in a file; None if the file is not a recording."""
     text = str(model)
     if text.endswith(MODEL_SUFFIXES) or not files.is_file(text):
         return None
@@ -39,7 +39,7 @@ class Replaying(Protocol):
 
     @property
     def model(self) -> AnyPath:
-        """The file of the recording."""
+        """Path of the recording."""
 
     @property
     def models(self) -> Sequence[AnyPath]:
@@ -47,7 +47,7 @@ class Replaying(Protocol):
 
     @property
     def runtime(self) -> AnyPath | None:
-        """The runtime that replays it."""
+        """The runtime that replays the recording; None if the user named none."""
 
 
 def application_of(
@@ -73,10 +73,14 @@ def application_of(
 
 
 def require_applicable(options: Any, more: Collection[str]) -> None:
-    """Check that no option was passed that applies only to a single model.
+    """Check that only options were passed that apply to a recording.
+
+    Args:
+        options: Options of the verb.
+        more: Names of further options that the verb accepts for a recording.
 
     Raises:
-        UsageError: Such an option was passed.
+        UsageError: An option was passed that only applies to a single model.
     """
     for field in option_fields(type(options)):
         if field.name in TAKEN or field.name in more or not isinstance(field.spelling, Option):

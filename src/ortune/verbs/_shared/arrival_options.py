@@ -10,10 +10,17 @@ RECORDED = "recorded"
 
 
 def check(rate: str | float | None, kind: str | None, *, gap: bool, in_page: bool, workload: bool) -> None:
-    """Check the options of an open loop.
+    """Check the values of ``--rate`` and ``--arrival``.
+
+    Args:
+        rate: Value of ``--rate``.
+        kind: Value of ``--arrival``.
+        gap: Whether ``--gap`` was passed too.
+        in_page: Whether the model runs in a browser.
+        workload: Whether a workload file with recorded calls was passed.
 
     Raises:
-        UsageError: They cannot be read, or contradict another option.
+        UsageError: A value cannot be read, or contradicts another option.
     """
     if rate is None and kind is None:
         return

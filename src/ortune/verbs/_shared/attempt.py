@@ -1,4 +1,4 @@
-"""Runs an action on one of several models; an error becomes that model's result, and the others continue."""
+"""Runs an action on one of several models; an error becomes the model's result, so that other models continue."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 def result_or_error(action: Callable[[], T], say: Callable[[str], None]) -> T | OrtuneError:
     """Return the result of an action, or the error that it raised.
 
-    An exception that ortune did not raise on purpose becomes an internal error, and with ``ORTUNE_DEBUG`` the traceback
-    is passed to ``say``.
+    Any exception other than an ``OrtuneError`` becomes an internal error; if ORTUNE_DEBUG is set, its traceback is
+    passed to ``say``.
     """
     try:
         return action()

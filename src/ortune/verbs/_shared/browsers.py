@@ -14,7 +14,7 @@ from ortune.verbs._shared.spelling import RUN, Option, option_fields
 
 OF_THE_ADDRESS = ("address", "port", "cert", "key", "open_within")
 UNKNOWN_THERE = (*OF_MEMORY, "cpu", "cold-start", "first-result")
-"""Objectives that a page cannot measure, or that need a freshly started browser."""
+"""Objectives that a remote browser does not support: a page cannot measure them, or they need a new browser process."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class Listening(BrowserOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteBrowser(Listening):
-    """Options of a verb with trials that may run in a browser on another device."""
+    """Options of a verb whose trials can run in a browser on another device."""
 
     serve: Annotated[
         bool,
@@ -55,7 +55,16 @@ class RemoteBrowser(Listening):
     ] = False
 
     def require_there(self, targets: Sequence[str], objective: Objective, *, pod: bool) -> None:
-        """Raise UsageError for options that need ``--serve``, or that a remote browser does not support."""
+        """Check that the options fit a remote browser or, without ``--serve``, do not need one.
+
+        Args:
+            targets: Targets of all sides.
+            objective: The objective.
+            pod: Whether the options emulate a container.
+
+        Raises:
+            UsageError: An option needs ``--serve``, or a remote browser does not support it.
+        """
         from ortune.catalogue.providers import of_target
 
         if not self.serve:

@@ -1,4 +1,4 @@
-"""The bundle of a tuning that ended; an answer is not lost because that cannot be written."""
+"""Writes the bundle of a finished tuning; the result is kept if the bundle cannot be written."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def with_bundle(
     force: bool,
     again: Sequence[str],
 ) -> Envelope[R]:
-    """Write the bundle while the session's files still exist.
+    """Write the bundle of a tuning, while the session's temporary files still exist.
 
     Args:
         run: The tuning, with its measurements.
         envelope: The document of the tuning; its page is part of the bundle.
         answer: The result to bundle.
         directory: Folder of the bundle.
-        force: Whether an existing bundle is replaced.
-        again: Arguments of the command that resumes the session, if the measurements are stored.
+        force: Whether to replace an existing bundle.
+        again: Command-line arguments for resuming the session, without the id; used if the measurements are stored.
 
     Returns:
         The document with the bundle's path, or with the error if the bundle could not be written.
@@ -109,10 +109,10 @@ def delivery(result: TuneResult) -> Delivery:
 
 
 def _loadable(winner: Plan) -> Plan:
-    """Return the plan that a bundle loads; for Node.js without execution providers, since it runs on the CPU.
+    """Return the plan that a bundle loads; a Node.js plan gets no execution providers, because Node.js uses the CPU.
 
     Raises:
-        UsageError: The session runs on its own thread, which the code of a bundle does not create.
+        UsageError: The plan runs the session on a thread of its own, which a bundle's code does not create.
     """
     if not winner.is_node:
         return winner
@@ -126,12 +126,12 @@ def _loadable(winner: Plan) -> Plan:
 
 
 def _at(envelope: Envelope[R], bundle: str) -> Envelope[R]:
-    """Return the document with the path of the bundle."""
+    """Return the document with the path of its bundle filled in."""
     return msgspec.structs.replace(envelope, result=msgspec.structs.replace(envelope.result, bundle=bundle))
 
 
 def _lacking(envelope: Envelope[R], error: ErrorInfo) -> Envelope[R]:
-    """Return the document with the error that prevented the bundle."""
+    """Return the document with the error that prevented the bundle from being written."""
     status = "interrupted" if envelope.status == "interrupted" else "error"
     return msgspec.structs.replace(envelope, status=status, error=error)
 

@@ -1,6 +1,6 @@
-"""Values of options, for shell completion.
+"""Completion candidates for the values of options.
 
-The metavar of an option determines the kind of its value in every verb.
+An option's metavar determines the kind of its values, in every verb.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 _FLAGS = ("0", "1")
 
 Candidate = tuple[str, str]
-"""A word and its description; "" if the word explains itself."""
+"""A word and its description; the description may be ""."""
 
 
 def completer_of(field: OptionField) -> Callable[[str], list[Candidate]] | None:
-    """Return a function that completes the values of an option or argument; None if the shell completes files."""
+    """Return a function that completes the values of an option or argument; None if the shell completes file names."""
     from ortune.verbs._shared.spelling import Argument, Option
 
     spelling = field.spelling
@@ -44,7 +44,7 @@ def completer_among(words: Iterable[str]) -> Callable[[str], list[Candidate]]:
 
 
 def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str], list[Candidate]]:
-    """Return a completion function for typer, which filters the candidates by the typed prefix."""
+    """Return a completion function whose candidates typer filters by the typed prefix."""
 
     def complete(incomplete: str) -> list[Candidate]:
         with contextlib.suppress(OrtuneError):  # a store that cannot be read has no sessions
@@ -55,7 +55,10 @@ def _listed(candidates: Callable[[str], Iterable[Candidate]]) -> Callable[[str],
 
 
 def _settings(incomplete: str) -> Iterator[Candidate]:
-    """Yield settings that begin with the typed text, by their shortest name; with their values if only one matches."""
+    """Yield settings that begin with the typed text, by their shortest matching name.
+
+    If only one setting matches, its values are yielded too.
+    """
     from ortune.catalogue import knobs
 
     begun, sign, _ = incomplete.partition("=")

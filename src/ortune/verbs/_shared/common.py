@@ -1,4 +1,4 @@
-"""Options that several verbs have, each written once."""
+"""Definitions of options that several verbs share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.objectives import OBJECTIVES, Objective
 from ortune.verbs._shared.spelling import MODEL, OUT, RUN, AnyPath, Option
 
 Pairs = Sequence[str] | Mapping[str, str | int | float | bool]
-"""Settings as on the command line, or by name from Python; options store them in the form of the command line."""
+"""Settings as texts in command-line notation or, from Python, as a mapping; options store the texts."""
 Settings = Annotated[
     Pairs,
     Option("--set", "KNOB=VALUE", "A setting, e.g. intra=4, spin=0, level=basic. Repeatable.", MODEL),
@@ -122,7 +122,7 @@ BundleFolder = Annotated[
 ]
 Seed = Annotated[int, Option("--seed", "N", "Seed of the synthetic inputs.", RUN)]
 WORTH_ADOPTING = 0.1
-"""The usual smallest gain that justifies another package, as a share."""
+"""Default for the minimum gain that justifies the installation of another package, as a fraction."""
 Goal = Annotated[
     Objective,
     Option("--objective", "WHAT", f"{', '.join(OBJECTIVES[:-1])} or {OBJECTIVES[-1]}.", RUN),
@@ -177,7 +177,7 @@ Metric = Annotated[
     ),
 ]  # fmt: skip
 NON_FINITE = "non-finite"
-"""Allows claims on outputs that are NaN or infinite."""
+"""Value of ``--allow`` that permits claims although outputs are NaN or infinite."""
 Budget = Annotated[str | float, Option("--budget", "TIME", "Total time from start to answer, e.g. 2m.", RUN)]
 NoWait = Annotated[
     bool, Option("--no-wait", "", "Fail immediately if another ortune is measuring.", RUN, again=False)
@@ -299,7 +299,7 @@ BudgetEach = Annotated[
 
 
 def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
-    """Raise UsageError for a name that ``--allow`` does not accept; ``do`` lists the accepted ones."""
+    """Raise UsageError for a name that ``--allow`` does not accept; ``do`` is the error's remedy."""
     for name in names:
         if name not in allowed:
             raise UsageError(f"{name!r} is not a valid value for --allow", where="--allow", do=do)

@@ -1,8 +1,8 @@
 """Default values of options from a project's ``ortune.toml`` or ``[tool.ortune]`` of ``pyproject.toml``.
 
-The file has a table per command and a table per model. The command line has precedence, then the model's table, then
-the command's. The file comes with a checkout and may be untrusted: it can set only a closed list of options, and its
-paths must stay in its own folder.
+The file has a table per command and a table per model. The command line takes precedence over the model's table, and
+this over the command's table. The file comes with a checkout and may be untrusted: it can only set the options listed
+here, and its paths must stay in its folder.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 MODELS = "models"
 """Name of the table that contains one table per model."""
 OF_MODELS = frozenset({"dim", "shape", "inputs", "image", "data", "tolerance", "metric", "target", "budget"})
-"""Options that the table of a model can set."""
+"""Options that a model's table can set."""
 OF_COMMANDS = OF_MODELS | {
     "arrival", "callers", "cpus", "fail_on", "gap", "ignore", "max_blocks", "max_memory", "memory", "objective",
     "preview", "processes", "providers", "rate", "runs", "seed", "select", "sessions", "targets", "threshold",
     "undecided", "wait_quiet", "worth", "worth_adopting",
 }  # fmt: skip
-"""Options that the table of a command can set."""
+"""Options that a command's table can set."""
 PATHS = frozenset({"inputs", "data"})
 LOOSENING = frozenset({"tolerance", "metric", "threshold", "undecided", "fail_on", "ignore", "select"})
-"""Options that change which outputs are correct or which result passes."""
+"""Options that change which outputs count as correct or which results pass."""
 NAMES = ("ortune.toml", "pyproject.toml")
 NO_CONFIG = "Ignore ortune.toml and [tool.ortune] of pyproject.toml."
 
@@ -46,9 +46,9 @@ class Defaults:
     """Default values from a project's file for one command.
 
     Attributes:
-        file: The file; "" without one.
-        values: Values by field name, in the form of the command line.
-        said: The values, each as a command-line option.
+        file: Path of the file; "" if there is no file.
+        values: Values keyed by field name, in the form that the command line produces.
+        said: The values as command-line options.
     """
 
     file: str = ""
@@ -57,13 +57,13 @@ class Defaults:
 
 
 def configurable(options: type) -> bool:
-    """Return whether a file can set any option of a command; False for a command that reads the file itself."""
+    """Return whether a project's file can set options of a command; False if the command reads the file itself."""
     names = {field.name for field in option_fields(options) if isinstance(field.spelling, Option)}
     return bool(names & OF_COMMANDS) and "no_config" not in names
 
 
 def found_from(folder: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
-    """Yield the tables of each file from a folder upwards, the nearest first, with the file.
+    """Yield the tables and the path of each configuration file in a folder and its parents, the nearest file first.
 
     Raises:
         UsageError: A file cannot be read.
@@ -76,10 +76,10 @@ def found_from(folder: Path) -> Iterator[tuple[Mapping[str, Any], Path]]:
 
 
 def tables_of(path: Path) -> Mapping[str, Any] | None:
-    """Return the tables of a file that configure ortune; None if it has none.
+    """Return the tables of a file that configure ortune; None if the file has no such tables.
 
     Raises:
-        UsageError: The file cannot be read, or its part for ortune is not a table.
+        UsageError: The file cannot be read, or ``tool.ortune`` is not a table.
     """
     try:
         tables: Any = tomllib.loads(files.read(path).decode())
@@ -105,8 +105,8 @@ def defaults(
     Args:
         verb: The command.
         options: Options class of the command.
-        typed: Fields that the command line sets.
-        given: The values of the command line, by field.
+        typed: Names of the fields that the command line sets.
+        given: Values of the command line, keyed by field name.
         folder: The working directory.
 
     Raises:
@@ -136,7 +136,7 @@ def defaults(
 
 
 def unmatched(folder: Path) -> list[str]:
-    """Return a sentence for each table of a model that names no file; a file that cannot be read has none.
+    """Return a sentence for each model table whose name matches no file; empty if the configuration cannot be read.
 
     Args:
         folder: The working directory.
@@ -153,11 +153,11 @@ def unmatched(folder: Path) -> list[str]:
 
 
 def name_file(error: OrtuneError, configured: Configured | None) -> None:
-    """Add the project's file to an error about an option that only the file has set.
+    """Extend an error about an option that the project's file set by the name of this file.
 
     Args:
         error: The command's error, extended in place.
-        configured: Options set by the file; None without a file.
+        configured: Options that the file set; None if it set none.
     """
     flags = (
         {} if configured is None else {said.partition(" ")[0]: configured.file for said in configured.options}
@@ -190,7 +190,7 @@ def _key(field: OptionField) -> str:
 
 
 def _table(value: Any, where: str, path: Path, settable: Collection[str] | None = None) -> Mapping[str, Any]:
-    """Return a table after checking its keys; ``settable=None`` allows any key."""
+    """Return ``value`` after checking that it is a table and sets only options in ``settable``; None allows any key."""
     if not isinstance(value, dict):
         raise UsageError(
             f"{where} is not a table", where=str(path), do=f"write {where} and a line for each option"
@@ -206,7 +206,7 @@ def _table(value: Any, where: str, path: Path, settable: Collection[str] | None 
 
 
 def _model(options: type, given: Mapping[str, Any]) -> str:
-    """Return the first model of a command line, without its revision; "" without one."""
+    """Return the first model of a command line, without its git revision; "" if there is no model."""
     for field in option_fields(options):
         value = given.get(field.name)
         if isinstance(field.spelling, Argument) and value:
@@ -220,10 +220,10 @@ def _same_file(ours: Path, theirs: str) -> bool:
 
 
 def _value(field: OptionField, value: Any, path: Path) -> Any:
-    """Return a value in the form of the command line.
+    """Convert a value from the file to the form that the command line produces.
 
     Raises:
-        UsageError: The value has a type that options do not accept, or a path leaves the file's folder.
+        UsageError: The value has a type that options do not accept, or its path is outside of the file's folder.
     """
     name = _key(field)
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
@@ -248,7 +248,7 @@ def _value(field: OptionField, value: Any, path: Path) -> Any:
 
 
 def _inside(value: str, name: str, path: Path) -> str:
-    """Return the resolved path if it is inside the file's folder.
+    """Resolve a path relative to the configuration file, and check that it is inside the file's folder.
 
     Raises:
         UsageError: The path is outside of the folder, possibly through a link.

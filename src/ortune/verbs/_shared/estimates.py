@@ -1,4 +1,4 @@
-"""Figures with their intervals over processes."""
+"""Estimates with their intervals over processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.stats.processes import typical_interval
 
 
 def typical(values: Sequence[float]) -> Estimate:
-    """Return the median of one figure per process, with its interval if there are enough processes."""
+    """Return the median of one value per process, with an interval if there are enough processes."""
     interval = typical_interval(values)
     if interval is None:
         return Estimate(value=float(np.median(values)), single=True)
@@ -21,7 +21,7 @@ def typical(values: Sequence[float]) -> Estimate:
 
 
 def estimate(interval: Interval) -> Estimate:
-    """Return an interval as a figure; an infinite end is open."""
+    """Convert an interval to an estimate; an infinite end becomes None."""
     return Estimate(
         value=interval.centre,
         low=interval.low if math.isfinite(interval.low) else None,

@@ -1,4 +1,4 @@
-"""Answers as files for other programs (``--export KIND=FILE``): rows as CSV, or whole documents as JSON lines."""
+"""Results as files for other programs (``--export KIND=FILE``): rows as CSV, or whole documents as JSON lines."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from ortune.records import Envelope, Record
 from ortune.trace.export import require_places
 
 KINDS = ("csv", "jsonl")
-"""``csv`` has a line for each row of the command's main table, ``jsonl`` one for each model's document."""
+"""A ``csv`` file has a line for each row of the command's main table, a ``jsonl`` file for each model's document."""
 LEADING = ("model", "status", "error")
-"""The first columns of every CSV file."""
+"""First columns of every CSV file."""
 Wanted = tuple[tuple[str, Path], ...]
 DEEPEST = 3
-"""Depth to which nested records become columns; a deeper record is one cell of JSON."""
+"""Depth down to which nested records become columns; a deeper record becomes a cell with JSON."""
 
 
 def parse(texts: Sequence[str]) -> Wanted:
-    """Read ``--export``.
+    """Parse the values of ``--export`` as pairs of a kind and a file.
 
     Raises:
         UsageError: A text is malformed, two exports name the same file, or a file is not writable.
@@ -50,12 +50,12 @@ def parse(texts: Sequence[str]) -> Wanted:
 
 
 class Exports:
-    """The files of ``--export``: documents are collected, and the files are written at the end.
+    """Writer of the ``--export`` files: collects documents, and writes the files at the end.
 
     Args:
-        wanted: Kinds and files.
-        table: The result's field with the rows of the CSV file.
-        result: The record type of the documents' results.
+        wanted: Pairs of a kind and a file.
+        table: Name of the result's field whose records become the rows of a CSV file.
+        result: Record type of the documents' results.
     """
 
     def __init__(self, wanted: Wanted, table: str, result: type[Record]) -> None:
@@ -85,10 +85,13 @@ class Exports:
                 spool.write(_csv(rows(model, envelope, self._table, self._result), head=head))
 
     def finish(self) -> dict[str, str]:
-        """Write the files, and return them by kind.
+        """Write the files.
+
+        Returns:
+            The paths of the files, keyed by kind.
 
         Raises:
-            UsageError: One cannot be written.
+            UsageError: A file cannot be written.
         """
         for kind, path, spool in self._open:
             spool.seek(0)
@@ -107,10 +110,10 @@ def _copied(spool: IO[bytes]) -> Callable[[IO[bytes]], object]:
 
 
 def export(wanted: Wanted, model: str, envelope: Envelope[Any], table: str) -> None:
-    """Write one document to the files of ``--export``.
+    """Write a single document to the files of ``--export``.
 
     Raises:
-        UsageError: One cannot be written.
+        UsageError: A file cannot be written.
     """
     with Exports(wanted, table, type(envelope.result)) as exports:
         exports.add(model, envelope)
@@ -119,7 +122,7 @@ def export(wanted: Wanted, model: str, envelope: Envelope[Any], table: str) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
-    """A column of a table: its name, and the path of its value in a row's record."""
+    """A column of the CSV file: its name, and the field names that lead to its value in a row's record."""
 
     name: str
     path: tuple[str, ...]
@@ -128,13 +131,15 @@ class _Column:
 def rows(
     model: str, envelope: Envelope[Any], table: str, result: type[Record]
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the rows of a document's main table, flattened; a document without rows yields one row with its status.
+    """Yield the rows of a document's main table as mappings from column to value.
+
+    A document without records yields one row with its status.
 
     Args:
-        model: Path of the model, for rows that do not name one.
+        model: Path of the model, for records that do not name a model.
         envelope: The document.
-        table: The result's field with the records; dots separate nested fields.
-        result: The record type of the document's result.
+        table: Name of the result's field with the records; dots separate nested fields.
+        result: Record type of the document's result.
     """
     columns = _columns(_record_of(result, table.split(".")))
     error = envelope.error.what if envelope.error else ""
@@ -147,7 +152,7 @@ def rows(
 def _found(
     value: Any, path: Sequence[str], model: str, error: str
 ) -> Iterator[tuple[str, str, Record | None]]:
-    """Yield the records at a path with their model and its error; each model of a list has at least one row."""
+    """Yield (model, error, record) for each record at a path; a model without records is yielded once with None."""
     if value is None:
         return
     inner = getattr(value, path[0])
@@ -162,7 +167,7 @@ def _found(
 
 
 def _record_of(record: type[Record], path: Sequence[str]) -> type[Record]:
-    """Return the type of the records at a path."""
+    """Return the type of the records at a path of field names."""
     for name in path:
         record = next(_records(get_type_hints(record)[name]))
     return record
@@ -177,7 +182,7 @@ def _records(hint: Any) -> Iterator[type[Record]]:
 
 
 def _columns(record: type[Record], before: tuple[str, ...] = ()) -> list[_Column]:
-    """Return a column for each field; a nested record gets a column for each of its fields."""
+    """Return a column for each field of a record, and instead of a nested record the columns of its fields."""
     columns = []
     for name, hint in get_type_hints(record).items():
         if name.startswith("__"):
@@ -196,7 +201,7 @@ def _columns(record: type[Record], before: tuple[str, ...] = ()) -> list[_Column
 
 
 def _value(record: Any, path: Sequence[str]) -> object:
-    """Return a cell: text or a number, JSON for lists, "" if it is unknown."""
+    """Return the cell for the value at a path: text or a number, JSON for lists, "" for an unknown value."""
     for name in path:
         record = getattr(record, name, None)
     if record is None:

@@ -11,12 +11,12 @@ from ortune.rules import Facts
 
 
 def facts_of(model: OpenModel, plan: Plan, host: Host | None, fed: Sequence[str] = ()) -> Facts:
-    """Return the facts of a model file; guessed input sizes are left out, since no finding should depend on them.
+    """Return the facts of a model file, without guessed input sizes, because no finding should depend on guesses.
 
     Args:
         model: The opened model, after its rewrites.
-        plan: The plan that it would run with.
-        host: The machine on which it would run.
-        fed: The user's input options, for the commands of fixes.
+        plan: The plan with which the model would run.
+        host: The machine on which the model would run; None if unknown.
+        fed: The user's input options, which the commands of fixes repeat.
     """
     return Facts(model=model, plan=plan, fed=fed, target=targets.target_of(plan).name, host=host)

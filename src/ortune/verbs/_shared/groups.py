@@ -1,7 +1,7 @@
 """Groups of options that several verbs share.
 
-Fields contain the user's text, and properties parse it. All properties are read when the options are created, so
-invalid options fail before any work starts. Parsers are imported at that point, which keeps a verb's help fast.
+Fields contain the user's text, and cached properties parse it. All cached properties are read when the options are
+created, so that invalid options fail before any work starts. Parsers are only imported then, which keeps help fast.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def _each(values: Any) -> tuple[Any, ...]:
-    """Return the values of a repeatable option, which Python callers may also pass as a single value or by name."""
+    """Return the values of a repeatable option as a tuple; Python callers may also pass a single value or a mapping."""
     if isinstance(values, str | Path):
         return (values,)
     if isinstance(values, Mapping):
@@ -72,7 +72,7 @@ def with_tolerance(
     """Return inputs with the parsed ``--tolerance`` and ``--metric``.
 
     Raises:
-        UsageError: One of them cannot be read, or only one of a metric and its limit was passed.
+        UsageError: A value cannot be read, or a metric was passed without its limit or a limit without its metric.
     """
     # Most commands have neither, and what reads them imports all that compares outputs.
     if tolerance is not None:
@@ -104,9 +104,9 @@ def with_pod(feeds: InputOptions, cpus: float | None, memory: str | float | None
 
 @dataclass(frozen=True, kw_only=True)
 class FeedOptions:
-    """Inputs of a model, and the root of all groups.
+    """Inputs of a model; the base class of all groups.
 
-    A group that adds to the inputs or to the terms of a measurement extends ``read_feeds`` or ``terms``.
+    A group that contributes to the inputs or to the terms of a measurement extends ``read_feeds`` or ``terms``.
     """
 
     shape: Shapes = ()
@@ -125,14 +125,14 @@ class FeedOptions:
 
     @cached_property
     def feeds(self) -> InputOptions:
-        """Parsed inputs and load."""
+        """The parsed options for inputs and load."""
         return self.read_feeds()
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and load.
+        """Parse the options for inputs and load.
 
         Raises:
-            UsageError: An option cannot be read, or contradicts another one.
+            UsageError: An option cannot be read, or contradicts another option.
         """
         from ortune.inputs.images import check
         from ortune.inputs.written_sizes import parse_dim, parse_shape
@@ -148,20 +148,20 @@ class FeedOptions:
 
     @property
     def terms(self) -> Terms:
-        """Terms of the measurement."""
+        """Terms of the measurement that the options describe."""
         from ortune.measuring.terms import Terms
 
         return Terms(feeds=self.feeds)
 
     @property
     def answer(self) -> Path | None:
-        """File for the result, in verbs that use ``--output`` for another file; None for stdout."""
+        """File for the result in verbs whose ``--output`` names a different file; None for stdout."""
         return None
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(FeedOptions):
-    """Settings, plan and target of a model."""
+    """Settings, plan file and target of a model."""
 
     set: Settings = ()
     plan: PlanFile = None
@@ -169,12 +169,12 @@ class PlanOptions(FeedOptions):
 
     @property
     def first_target(self) -> str:
-        """Target of the plan."""
+        """Name of the plan's target."""
         return self.target
 
     @cached_property
     def common(self) -> Plan:
-        """The plan of the plan file, overridden by the settings and the target."""
+        """The plan from the settings and the target, which take precedence over the plan file."""
         from ortune import targets
         from ortune.catalogue import knobs
         from ortune.records import Plan
@@ -191,7 +191,7 @@ class PlanOptions(FeedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class BrowserOptions(FeedOptions):
-    """The browser, and the onnxruntime-web in it."""
+    """The browser, and its version of onnxruntime-web."""
 
     ort_web: OrtWeb = ""
     browser: Browser = ""
@@ -199,7 +199,7 @@ class BrowserOptions(FeedOptions):
 
     @property
     def in_browser(self) -> BrowserSetup:
-        """Package, browser and window mode."""
+        """The onnxruntime-web package, the browser and its window mode."""
         from ortune.targets.browser.setup import BrowserSetup
 
         return BrowserSetup(ort_web=self.ort_web, browser=self.browser, headful=self.headful)
@@ -212,19 +212,19 @@ class BrowserOptions(FeedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DownloadOptions(BrowserOptions):
-    """Network speed at which a page's users download its files."""
+    """Network speed at which users download a page's files."""
 
     network: Network = "10mbit"
 
     @property
     def in_browser(self) -> BrowserSetup:
-        """Package, browser, window mode and network speed."""
+        """The onnxruntime-web package, the browser, its window mode and the network speed."""
         return replace(super().in_browser, network_bps=bits_a_second(self.network, "--network"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnePlanOptions(BrowserOptions, PlanOptions):
-    """One plan, and the onnxruntime that runs it."""
+    """A single plan, and the runtime that runs it."""
 
     runtime: RuntimeOption = None
 
@@ -244,7 +244,7 @@ class StoreOptions(FeedOptions):
 
     @cached_property
     def wait_quiet_s(self) -> float:
-        """Longest wait for a quiet machine in seconds; 0 if there is no wait."""
+        """Maximum wait for a quiet machine in seconds; 0 to not wait."""
         return 0.0 if self.wait_quiet is None else seconds(self.wait_quiet, "--wait-quiet")
 
     @property
@@ -260,13 +260,13 @@ class StoreOptions(FeedOptions):
 
     @property
     def folder(self) -> Path | None:
-        """Folder of the store; None for the default one."""
+        """Folder of the store; None for the default folder."""
         return path(self.store)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetOptions(StoreOptions):
-    """Options of a measurement of a workload within a budget."""
+    """Options of a measurement that has a workload and a time budget."""
 
     workload: WorkloadFile = None
     save_workload: SaveWorkload = None
@@ -275,10 +275,10 @@ class BudgetOptions(StoreOptions):
     report: Page = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, the workload file and the seed.
+        """Parse the options for inputs, workload file and seed.
 
         Raises:
-            UsageError: An input option is invalid, or sets something that the workload file also sets.
+            UsageError: An input option is invalid, or conflicts with the workload file.
         """
         fixed = [
             f"--{name}"
@@ -305,7 +305,7 @@ class BudgetOptions(StoreOptions):
 
     @cached_property
     def budget_s(self) -> float:
-        """Budget of the whole invocation in seconds."""
+        """Budget of the whole command in seconds."""
         time_s = seconds(self.budget, "--budget")
         if not time_s:
             raise UsageError(
@@ -332,7 +332,7 @@ class ExportOptions(FeedOptions):
 
     @cached_property
     def exports(self) -> Wanted:
-        """Kind and file of each export."""
+        """Pairs of the kind and the file of each export."""
         from ortune.verbs._shared.exports import parse
 
         return parse(self.export)
@@ -340,14 +340,14 @@ class ExportOptions(FeedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EachModelOptions(ExportOptions):
-    """Options of a measurement of each of several models."""
+    """Options of a command that measures several models separately."""
 
     budget_each: BudgetEach = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions(FeedOptions):
-    """Load of a model (callers, sessions, pauses), and its limits of CPU and memory."""
+    """Load on a model (callers, sessions, pauses), and limits for CPUs and memory."""
 
     gap: Gap = "0"
     sessions: Sessions = 1
@@ -356,7 +356,7 @@ class LoadOptions(FeedOptions):
     memory: Memory = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and load."""
+        """Parse the options for inputs and load."""
         feeds = replace(
             super().read_feeds(),
             gap_ns=int(seconds(self.gap, "--gap") * 1e9),
@@ -368,7 +368,7 @@ class LoadOptions(FeedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OneBenchOptions(ResumeOptions, OnePlanOptions):
-    """Options of a bench of one plan."""
+    """Options of a benchmark of a single plan."""
 
     model: Annotated[
         AnyPath, Argument("MODEL", "model.onnx, model.ort, NAME.ortune or model.onnx@git-revision.")

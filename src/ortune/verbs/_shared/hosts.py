@@ -1,4 +1,4 @@
-"""Machines on which a command runs in turn; each has a name and a script that starts Python there."""
+"""Machines on which a command runs one after another; each has a name and a script that starts Python on it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MOST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class HostOption:
-    """One ``--host``, or one kind of hosts of a cluster.
+    """A machine named by ``--host``, or a kind of cluster hosts.
 
     Attributes:
         name: Name in the result.
-        script: Script, as for ``--runtime``; "" for hosts of a cluster.
-        labels: Value of ``--hosts``; "" for all hosts of a cluster.
+        script: Script that starts Python, as for ``--runtime``; "" for cluster hosts.
+        labels: Value of ``--hosts``; "" for all cluster hosts.
     """
 
     name: str
@@ -30,7 +30,7 @@ class HostOption:
 
 
 def parse(texts: Sequence[str], flag: str = "--host") -> tuple[HostOption, ...]:
-    """Read ``--host NAME=SCRIPT``.
+    """Parse the values of ``--host NAME=SCRIPT``.
 
     Raises:
         UsageError: A text is malformed, or two hosts have the same name.
@@ -53,10 +53,10 @@ def parse(texts: Sequence[str], flag: str = "--host") -> tuple[HostOption, ...]:
 
 
 def address(text: str) -> str:
-    """Read ``--on ray[:HOST:PORT]``; "" if no address is given.
+    """Return the address in ``--on ray[:HOST:PORT]``; "" if it contains no address.
 
     Raises:
-        UsageError: The text has another form.
+        UsageError: The text has a different form.
     """
     engine, _, place = text.partition(":")
     if engine != "ray" or text == "ray:" or place.startswith("ray:"):
@@ -65,10 +65,10 @@ def address(text: str) -> str:
 
 
 def labels(text: str) -> dict[str, str]:
-    """Read ``--hosts KEY=VALUE[,KEY=VALUE]``.
+    """Parse ``--hosts KEY=VALUE[,KEY=VALUE]``.
 
     Raises:
-        UsageError: The text has another form.
+        UsageError: The text has a different form.
     """
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(key and value and _NAME.fullmatch(value) for key, _, value in pairs):
@@ -82,7 +82,7 @@ def labels(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class HostSelection(EachModelOptions):
-    """Options of a command that may run on several machines."""
+    """Options of a command that can run on several machines."""
 
     host: Hosts = ()
     on: On = None
@@ -91,6 +91,6 @@ class HostSelection(EachModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class HostOptions(HostSelection):
-    """Options of a measurement that may run on several machines with a price."""
+    """Options of a measurement that can run on several machines and compare their prices."""
 
     price: Prices = ()

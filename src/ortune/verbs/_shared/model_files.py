@@ -11,7 +11,7 @@ from ortune import files
 from ortune.errors import UsageError
 
 SUFFIXES = (".onnx", ".ort")
-"""The models that are looked for in a folder."""
+"""Suffixes of the files that are models in a folder."""
 BUNDLE = ".ortune"
 _PATTERN = "*?["
 
@@ -22,9 +22,10 @@ def names_several(text: str) -> bool:
 
 
 def found(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the models in the order given, without duplicates; those of a folder or pattern are sorted by name.
+    """Return the models that the texts select, in the same order and without duplicates.
 
-    A file that does not exist is included; the command reports its error.
+    The models of a folder or pattern are sorted by name. A file that does not exist is included, so that the command
+    reports its error.
 
     Raises:
         UsageError: A folder contains no model, or a pattern matches no file.
@@ -49,13 +50,13 @@ def found(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _is_folder(text: str) -> bool:
-    """Return whether a path is a folder of models; bundles and SavedModels are models themselves."""
+    """Return whether a path is a folder of models; bundles and SavedModel folders are models themselves."""
     path = Path(text)
     return files.is_folder(path) and path.suffix != BUNDLE and not files.is_file(path / "saved_model.pb")
 
 
 def _is_pattern(text: str) -> bool:
-    """Return whether the text is a glob pattern; an existing file with such a name is not."""
+    """Return whether a text is a glob pattern and not the name of an existing file."""
     return any(sign in text for sign in _PATTERN) and not os.path.lexists(text) and "@" not in text
 
 

@@ -1,4 +1,4 @@
-"""Parts of a model's row in a table of several models, which each verb's ``row.py`` builds from its document."""
+"""Parts of a model's row in a table of several models; each verb's ``row.py`` makes rows from its documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WORDS: dict[str, str] = {str(verdict): word for verdict, word in headline.WORDS
 
 
 def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
-    """Return the changes of the compared figure, the load time and the memory; () without a comparison."""
+    """Return the changes of the compared statistic, the load time and the memory; () without a comparison."""
     if comparison is None:
         return ()
     ratio, low, high = sides.as_shown(comparison)
@@ -29,17 +29,17 @@ def changed(comparison: Comparison | None) -> tuple[RowFigure, ...]:
 
 
 def change(name: str, ratio: float, low: float | None = None, high: float | None = None) -> RowFigure:
-    """Return the change of a figure, with its interval if it has one."""
+    """Return the change of a metric, a ratio with its interval if known."""
     return RowFigure(name=f"{name} change", unit="ratio", value=ratio, low=low, high=high)
 
 
 def time_of(comparison: Comparison | None) -> tuple[RowFigure, ...]:
-    """Return the new side's value of the compared figure; () if it is unknown."""
+    """Return a tuple with the new side's value of the compared statistic; () if it is unknown."""
     return () if comparison is None else _value(comparison.new_value, comparison.statistic)
 
 
 def value_of(figures: Figures | None, statistic: str) -> tuple[RowFigure, ...]:
-    """Return the value of a statistic; () if it is unknown."""
+    """Return a tuple with the value of a statistic; () if it is unknown."""
     return () if figures is None else _value(sides.number(figures, statistic), statistic)
 
 
@@ -63,15 +63,15 @@ def of_answer(
     needs: tuple[str, ...] = (),
     remarks: tuple[str, ...] = (),
 ) -> ModelRow:
-    """Return the row of a model with a result; the driver sets its path, page and exit code.
+    """Return the row of a model with a result; the caller sets the row's path, page and exit code.
 
     Args:
         envelope: The model's document.
-        sentence: The answer in one sentence.
-        answer: The answer in a few words; "" uses the words of the verdict.
+        sentence: The result in one sentence.
+        answer: The result in a few words; "" for the words of the verdict.
         alarm: Whether outputs are wrong, differ, or changed.
-        figures: The most important first.
-        needs: Requirements of the answer, such as an option or a package.
+        figures: Values of metrics, the most important first.
+        needs: Requirements of the result, such as an option or a package.
         remarks: Further remarks for the reader.
     """
     said = tuple(alert.what for alert in envelope.alerts)

@@ -10,9 +10,9 @@ from ortune.verbs.look import words as look_words
 
 
 def one_caller(work: Workload) -> Workload:
-    """Return the workload with one caller, back to back, and a note if a different load was requested.
+    """Return the workload with a single caller and no pauses, with a note if a different load was requested.
 
-    A profile of several callers mixes the nodes of their runs.
+    A profile of several callers would mix the nodes of their runs.
     """
     if (work.sessions, work.callers, work.gap_ns) == (1, 1, 0):
         return work

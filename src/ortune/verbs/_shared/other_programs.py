@@ -1,4 +1,4 @@
-"""Comparisons judged with the other programs that used the CPUs meanwhile, for every verb that claims a difference."""
+"""Influence of other programs' CPU use on comparisons, for every verb that claims a difference."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def with_others(
     arm: str,
     base: str = BASE,
 ) -> Comparison:
-    """Return a comparison with the other programs that may explain its difference, and a sentence about them.
+    """Return a comparison with facts and a sentence on other programs that used CPUs meanwhile.
 
     Args:
-        comparison: Comparison of an arm with a base.
-        blocks: Its blocks, with latencies.
+        comparison: Comparison of a candidate with a baseline.
+        blocks: Blocks of the comparison, with latencies.
         statistic: The compared statistic.
         host: The machine.
-        again: Computes the same comparison from other blocks.
-        plans: Plans of the arm and of the base.
-        arm: The candidate.
-        base: The baseline.
+        again: Computes the same comparison from different blocks.
+        plans: Plans of the candidate and of the baseline.
+        arm: Name of the candidate in the blocks.
+        base: Name of the baseline in the blocks.
     """
     favours = differ_in_threads(*plans)
     comparison = with_other_programs(
@@ -43,7 +43,7 @@ def with_others(
 
 
 def worded(comparison: Comparison | None) -> Comparison | None:
-    """Return a comparison with a sentence about its other programs, if it has any."""
+    """Return a comparison with the sentence about other programs filled in, if it has facts about them."""
     if comparison is None or comparison.others is None:
         return comparison
     text = others_words.words(comparison.others, comparison.level)

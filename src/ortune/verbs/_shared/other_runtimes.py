@@ -1,4 +1,4 @@
-"""Runtimes for the execution providers of a comparison, other than the side's runtime."""
+"""Additional runtimes for execution providers that the runtime of a side does not have."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
 
 AUTO, ALL = "auto", "all"
-"""Values of ``--targets``: all targets that run here, and with "all" also those that can be installed."""
+"""Values of ``--targets``: all targets that run here; "all" also includes targets that can be installed."""
 
 
 def named(text: str | None) -> tuple[str, ...]:
-    """Return the targets that ``--targets`` names, without the CPU; () for all that run here.
+    """Return the targets that ``--targets`` names, without the CPU; () for all targets that run here.
 
     Raises:
         UsageError: A name is not a target, or bundles do not support it.
@@ -37,11 +37,11 @@ def named(text: str | None) -> tuple[str, ...]:
 def with_targets(
     side: ResolvedSide, names: Sequence[str], say: Callable[[str], None], browser: BrowserSetup | None = None
 ) -> ResolvedSide:
-    """Return the side with a runtime for each target that its own runtime does not support, installing missing ones.
+    """Return the side with a runtime for each named target; missing runtimes are installed.
 
     Raises:
         UsageError: A name is not a target, or the side's runtime is on another machine.
-        RuntimeNotFound: No runtime has the provider, and none can be installed.
+        RuntimeNotFound: No runtime has a target's provider, and none can be installed.
     """
     wanted = [targets.find(name) for name in names]
     if side.runtime.host is not None and any(target.providers for target in wanted):
@@ -59,15 +59,15 @@ def with_targets(
 def usable_here(
     side: ResolvedSide, say: Callable[[str], None], *, alone: bool = False, install: bool = False
 ) -> ResolvedSide:
-    """Return the side with a runtime for each other target that bundles support and that runs here.
+    """Return the side with a runtime for each further target that bundles support and that runs here.
 
-    Emulated devices are skipped, since their times are not real.
+    Emulated devices are skipped, because their times are not real.
 
     Args:
         side: The base of the comparison; no targets are added if its plan names a provider or its runtime is remote.
         say: Callback for progress messages.
-        alone: Use only the side's own runtime, not the runtimes that ortune installed.
-        install: Install missing runtimes that can be installed here.
+        alone: Whether to use only the side's runtime, not the runtimes that ortune installed.
+        install: Whether to install missing runtimes that can be installed here.
     """
     if side.plan.providers or side.runtime.host is not None:
         return side
@@ -106,7 +106,7 @@ def usable_here(
 
 
 def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
-    """Report the targets that are not compared although all were requested, grouped by reason."""
+    """Report the targets that are not compared although all targets were requested, grouped by reason."""
     emulated = {environment.name for environment in made.installed() if environment.emulated}
     names: dict[str, list[str]] = {}
     for target in others:

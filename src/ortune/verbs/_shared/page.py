@@ -1,4 +1,4 @@
-"""The page of ``--report``, which every verb can write."""
+"""Writes the page for ``--report``, which every verb supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_page(
     """Write a result as a page.
 
     Raises:
-        UsageError: The page cannot be written; the error mentions that the result is stored, if it is.
+        UsageError: The page cannot be written. The error mentions the stored result, if there is one.
     """
     from ortune.engines.profiling import deliver
     from ortune.show.html import pages

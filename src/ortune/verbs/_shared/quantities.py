@@ -1,4 +1,4 @@
-"""Times, shares, sizes and pairs, as people write them on a command line."""
+"""Parsers of times, percentages, sizes, rates and pairs in command-line notation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable
 from ortune.errors import UsageError
 
 _NUMBER = r"\s*(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*"
-"""A number as people write it, or with an exponent as Python prints very large and small ones."""
+"""Pattern of a decimal number, optionally with an exponent as in the text of very large and small floats."""
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 MOST_S, MOST_BYTES = 1e9, 1 << 60
-"""Thirty years and an exabyte: more is not meant, and would be no number of nanoseconds or bytes in a record."""
+"""Exclusive upper limits, about thirty years and an exabyte, which keep values within the integers of records."""
 
 
 def seconds(text: str | float, option: str) -> float:
-    """Read 90s, 2m, 30ms or a plain number of seconds."""
+    """Parse 90s, 2m, 30ms or a plain number of seconds."""
     match = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|min|h|)\s*", str(text))
     value = float(match.group(1)) * _UNITS[match.group(2)] if match else MOST_S
     if value >= MOST_S:
@@ -25,7 +25,7 @@ def seconds(text: str | float, option: str) -> float:
 
 
 def share(text: str | float | None, option: str) -> float | None:
-    """Read 5% or 0.05, both as 0.05."""
+    """Parse a fraction, written as 5% or 0.05; both mean 0.05."""
     if text is None:
         return None
     match = re.fullmatch(rf"{_NUMBER}(%?)\s*", str(text))
@@ -38,7 +38,7 @@ def share(text: str | float | None, option: str) -> float | None:
 
 
 def size_bytes(text: str | float, option: str) -> int:
-    """Read 512m, 2g, 2Gi or a plain number of bytes."""
+    """Parse 512m, 2g, 2Gi or a plain number of bytes; units are powers of 1024."""
     match = re.fullmatch(rf"{_NUMBER}([kmgKMG]?)i?[bB]?\s*", str(text))
     value = (
         # The place in the text is the power of 1024: no unit 0, k 1, m 2, g 3.
@@ -50,11 +50,11 @@ def size_bytes(text: str | float, option: str) -> int:
 
 
 NETWORKS = {"3g": 1.6e6, "4g": 10e6, "5g": 100e6}
-"""Typical bits per second of a phone on a moderately loaded network."""
+"""Maps kinds of mobile network to the typical speed in bits per second at moderate load."""
 
 
 def bits_a_second(text: str, option: str) -> float:
-    """Return the bits per second of a text such as 10mbit, 1.5gbit, 800kbit or the name of a network."""
+    """Parse a network speed such as 10mbit, 1.5gbit, 800kbit or a name in ``NETWORKS`` as bits per second."""
     if text.lower() in NETWORKS:
         return NETWORKS[text.lower()]
     match = re.fullmatch(rf"{_NUMBER}([kmg])bit(?:/s|ps)?\s*", text.lower())
@@ -69,7 +69,7 @@ def bits_a_second(text: str, option: str) -> float:
 
 
 def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Return the values of ``a=b`` options by name."""
+    """Parse the values of an option with the form ``a=b`` as a mapping from a to b."""
     by_left = {}
     for text in texts:
         left, sign, right = text.partition("=")
@@ -80,7 +80,7 @@ def pairs(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def per_second(text: str | float, option: str) -> float:
-    """Read 50/s, 3000/min, 0.5/s or a plain number per second."""
+    """Parse 50/s, 3000/min, 0.5/s or a plain number as a rate per second."""
     match = re.fullmatch(rf"{_NUMBER}(?:/\s*(s|min|h))?\s*", str(text))
     value = float(match.group(1)) / _UNITS[match.group(2) or "s"] if match else 0.0
     if not 0 < value < MOST_S:

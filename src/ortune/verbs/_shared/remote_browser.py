@@ -1,4 +1,4 @@
-"""Connection to a browser on another device, which the user opens by hand."""
+"""Connection to a browser on another device, on which the user opens a page by hand."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 def remote_browser(
     options: Listening, targets: Sequence[str], scratch: Path, watch: Watcher
 ) -> Iterator[Machine]:
-    """Provide the machine of the connected browser until the measurement ends.
+    """Wait for a browser to connect, and provide its machine until the measurement ends.
 
     Args:
         options: Address and time limit of the server.
-        targets: Targets to measure there.
-        scratch: Folder of this invocation.
+        targets: Targets that the browser has to run.
+        scratch: Temporary folder of this command.
         watch: Progress and cancellation callbacks.
 
     Raises:
-        UsageError: The address cannot be listened on, or that browser cannot run the targets.
+        UsageError: The server cannot listen on the address, or the browser cannot run the targets.
         MeasurementError: No browser connected in time.
         Interrupted: The user stopped the session before a browser connected.
     """
@@ -57,7 +57,7 @@ def remote_browser(
 
 
 def invitation(url: str, address: str) -> str:
-    """Return the request to open a page; for a loopback address, it also explains how another device can connect."""
+    """Return a request to open a page; for a loopback address, with how another device can connect."""
     if not ipaddress.ip_address(address).is_loopback:
         return f"open this on the other device, and keep it in the foreground: {url}"
     own = own_address() or "ADDRESS"
@@ -66,7 +66,7 @@ def invitation(url: str, address: str) -> str:
 
 
 def own_address() -> str:
-    """Return an IPv4 address by which other devices may reach this machine; "" if it has none."""
+    """Return an IPv4 address at which other devices may reach this machine; "" if none is known."""
     import psutil
 
     found = [
@@ -80,7 +80,7 @@ def own_address() -> str:
 
 
 def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
-    """Report the connected browser and the limits of what can be measured there.
+    """Report the connected browser and what cannot be measured in it.
 
     Raises:
         UsageError: The browser cannot run one of the targets.
@@ -100,7 +100,7 @@ def _require_able(targets: Sequence[str], hello: Hello, watch: Watcher) -> None:
 
 @contextlib.contextmanager
 def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Remote]:
-    """Listen for a single browser; addresses beyond loopback use HTTPS only."""
+    """Serve the page to a single browser, with HTTPS unless the address is a loopback address."""
     from ortune.targets.browser.remote import Remote
     from ortune.targets.browser.site import Site
 
@@ -136,7 +136,7 @@ def _listening(options: Listening, scratch: Path, watch: Watcher) -> Iterator[Re
 
 
 def _context(options: Listening, address: str, scratch: Path, watch: Watcher) -> ssl.SSLContext:
-    """Return a TLS context with the user's certificate, or with a temporary one."""
+    """Return a TLS context with the user's certificate, or with a temporary self-signed certificate."""
     from ortune.targets.browser import certificate
 
     cert, key = Path(options.cert), Path(options.key)

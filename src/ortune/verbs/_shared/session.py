@@ -47,16 +47,16 @@ def begin_or_resume(
     /,
     **names: str,
 ) -> None:
-    """Begin a new journal, or resume the journal of an interrupted session with the same question.
+    """Begin a new journal, or resume the journal of an interrupted session with the same options.
 
-    Another build, machine or input file makes it a different question.
+    A session cannot be resumed with a different build or machine, or with changed input files.
 
     Args:
         opened: The experiment, which has acquired the machine.
         options: Options of the verb.
         sides: The sides that run.
-        resume: ``--resume``: id of a session, "newest" for the newest, None for a new session.
-        files: Further files that the answer depends on.
+        resume: Value of ``--resume``: id of a session, "newest" for the newest session, None for a new session.
+        files: Further files on which the result depends.
         names: Names of the sides for the header of the journal.
 
     Raises:
@@ -90,7 +90,7 @@ def begin_or_resume(
 
 
 def _stamp(inputs: Path | None) -> str:
-    """Return the paths, sizes and modification times of the input files, so a change is noticed; "" without files."""
+    """Return the paths, sizes and modification times of input files, which reveal changes; "" without files."""
     if inputs is None:
         return ""
     files = sorted(inputs.rglob("*")) if inputs.is_dir() else [inputs]
@@ -101,7 +101,7 @@ def store_result(opened: Experiment, options: BudgetOptions, envelope: Envelope[
     """Store the result, and write the page of ``--report``.
 
     Raises:
-        UsageError: The page cannot be written; the result is stored.
+        UsageError: The page cannot be written, although the result was stored.
     """
     envelope = opened.store_answer(envelope)
     page = path(options.report)

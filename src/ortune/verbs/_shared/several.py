@@ -1,4 +1,4 @@
-"""The group of options of a quick answer about several models."""
+"""Options of quick commands on several models."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ortune.verbs._shared.groups import ExportOptions
 
 @dataclass(frozen=True, kw_only=True)
 class KeptRows(ExportOptions):
-    """Options of a command on several models that stores each result until all are complete."""
+    """Options of a command on several models that stores each result until the results of all models are complete."""
 
     resume: ResumeModels = None
     store: StoreFolder = None
 
     @cached_property
     def of_several(self) -> None:
-        """Raise UsageError if ``--resume`` was passed for one model; a run over several removes the option."""
+        """Raise UsageError if ``--resume`` was passed; the driver for several models removes the option before."""
         if self.resume is not None:
             raise UsageError(
                 "only a run over several models can be resumed with this command",

@@ -1,4 +1,4 @@
-"""Decides what a race ships: the winner or the current plan, with the reason for refusing the leader."""
+"""Decides which plan a tuning ships: the winner or the current plan, with the reason for refusing the winner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from ortune.verbs.tune.result import OtherPackage
 
 
 def other_package(search: Search, shipped: Plan) -> OtherPackage | None:
-    """Return the fastest confirmed plan with another package than the shipped one has, or without; None without one."""
+    """Return the fastest confirmed plan that needs another package if the shipped plan does not, or vice versa.
+
+    None if there is no such plan.
+    """
     if not search.packages or search.winner is None:
         return None
     needs = search.needs_package(shipped)
@@ -39,7 +42,13 @@ def other_package(search: Search, shipped: Plan) -> OtherPackage | None:
 def decide(
     search: Search, against_default: Comparison | None, current: Comparison | None
 ) -> tuple[Plan, Refused | None]:
-    """Return the plan to ship, and the race's leader if it was refused."""
+    """Return the plan to ship, and the refusal of the fastest plan; the refusal is None if this plan is shipped.
+
+    Args:
+        search: The search with its confirmation.
+        against_default: Comparison of the fastest plan with the default; None if there is none.
+        current: Comparison of the fastest plan with the current plan; None if there is none.
+    """
     race, stays = search.race, running_plan(search)
     if search.winner is None or against_default is None:
         return stays, None
@@ -77,7 +86,7 @@ def decide(
 
 
 def faster_under_load(search: Search) -> list[str]:
-    """Return a note for each confirmed plan that is faster than the winner only under load."""
+    """Return a note for each confirmed plan that is faster than the winner, but only under load."""
     if search.winner is None:
         return []
     compared = [(entry, search.comparison(entry.arm, search.winner.arm)) for entry in search.others]
@@ -91,7 +100,7 @@ def faster_under_load(search: Search) -> list[str]:
 
 
 def failed_leader(search: Search) -> str:
-    """Return the leader that failed during its confirmation."""
+    """Return a phrase on the leader and why it failed during its confirmation; "" if it did not fail."""
     winner = search.winner
     if winner is None or winner.status != "failed" or not search.confirmation:
         return ""
@@ -100,7 +109,7 @@ def failed_leader(search: Search) -> str:
 
 
 def rejected(search: Search) -> str:
-    """Return a note on the fastest plan rejected because another figure got worse; "" if there is none."""
+    """Return a note on the fastest plan that was rejected because another metric got worse; "" if there is none."""
     least = float(np.log1p(-search.race.worth))
     if search.default_worsens:
         ratios = log_ratios(search.race.all_blocks, BASE, search.judgement.statistic, base=CURRENT)
@@ -130,5 +139,5 @@ def rejected(search: Search) -> str:
 
 
 def running_plan(search: Search) -> Plan:
-    """Return the plan that runs if nothing is changed: the current one, else the default."""
+    """Return the plan that runs if nothing is changed: the current plan, or else the default."""
     return search.current if search.current is not None else search.default

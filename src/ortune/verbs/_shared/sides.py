@@ -1,4 +1,4 @@
-"""Options for the sides of a comparison: A, B and up to six more, each with options for that side only."""
+"""Options for the sides of a comparison: A, B and up to six further sides, each with options that apply to it only."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ LETTERS = "abcdefgh"
 
 
 class _Altering(NamedTuple):
-    """An option that applies to one side only.
+    """Definition of an option that each side has, such as ``--b-set``.
 
     Attributes:
-        type: Type of the field; ``usual`` is its default.
-        metavar: Metavar in the help; ``what`` names the option's subject there.
-        also: An older spelling.
+        type: Type of the field.
+        usual: Default of the field.
+        metavar: Metavar in the help.
+        what: Subject of the option in the help.
+        also: Older name of the option; "" for none.
     """
 
     type: Any
@@ -59,8 +61,8 @@ def _for_sides(
 ) -> Callable[[OptionsType], OptionsType]:
     """Return a decorator that adds the per-side fields (``a_set``, ``a_rewrite``, ...) to an options class.
 
-    The fields follow those of the class and must be added before ``dataclass`` reads it. The help shows only those of A
-    and B.
+    The added fields follow the fields of the class, and must be added before ``dataclass`` reads the class. The help
+    shows only the options of A and B.
     """
 
     def add(options: OptionsType) -> OptionsType:
@@ -84,7 +86,7 @@ def _for_sides(
 @dataclass(frozen=True, kw_only=True)
 @_for_sides("ab")
 class _Named(OnePlanOptions):
-    """The models of a base and of one side, and their rewrites: the fields that ``TwoSides`` and ``Sides`` share."""
+    """Models and rewrites of a base and one side: the fields that ``TwoSides`` and ``Sides`` share."""
 
     a: Annotated[
         AnyPath,
@@ -107,7 +109,7 @@ class TwoSides(_Named):
 
     @cached_property
     def mapped(self) -> dict[str, str]:
-        """Names of A's inputs by the names of B's inputs that receive their values."""
+        """Maps names of B's inputs to the names of the A inputs whose values they receive."""
         return pairs(self.map, "--map")
 
     @property
@@ -117,10 +119,10 @@ class TwoSides(_Named):
 
     @cached_property
     def machines(self) -> dict[str, HostOption]:
-        """Machines of the sides that have one, by letter.
+        """Machines of the sides that name a machine, keyed by letter.
 
         Raises:
-            UsageError: A value is not ``NAME=SCRIPT``, or the side also names an interpreter.
+            UsageError: A value is not ``NAME=SCRIPT``, or the side also names a Python interpreter.
         """
         from ortune.runtimes.packages import sendable
 
@@ -144,12 +146,12 @@ class TwoSides(_Named):
         return str(self.a).rstrip("/").endswith(".ortune")
 
     def alters(self, letter: str) -> str:
-        """Return the name of the first option set for one side only; "" if there is none."""
+        """Return the name of the first option that is set for this side only; "" if there is none."""
         names = (*_ALTERING, *_MACHINE)
         return next((name for name in names if getattr(self, f"{letter}_{name}", None)), "")
 
     def side(self, letter: str) -> SideText:
-        """Return one side as the user wrote it."""
+        """Return the options of a side, as the user wrote them."""
         from ortune.measuring.sides import SideText
         from ortune.runtimes.packages import placed
 
@@ -173,7 +175,7 @@ class TwoSides(_Named):
 @_for_sides(LETTERS, _MACHINE)
 @_for_sides(LETTERS[2:])
 class Sides(TwoSides):
-    """A base and the sides compared with it."""
+    """A base, and up to seven sides that are compared with it."""
 
     more: Annotated[
         Sequence[AnyPath],
@@ -189,12 +191,12 @@ class Sides(TwoSides):
 
     @property
     def positions(self) -> list[AnyPath | None]:
-        """The sides in order, as named by the user."""
+        """The models of the sides in order, as the user named them."""
         return [self.a, self.b, *self.more]
 
     @cached_property
     def new_letters(self) -> str:
-        """Letters of the sides compared with A, in order.
+        """Letters of the sides that are compared with A, in order.
 
         Raises:
             UsageError: There are too many sides, or a side is missing.
@@ -222,18 +224,18 @@ class Sides(TwoSides):
 
     @property
     def proves_bundle(self) -> bool:
-        """Whether a bundle is compared with its original model; False if an option changes side B or A's runtime."""
+        """Whether a bundle is compared with its original model, with no option for B or for A's runtime."""
         alone = self.b is None and len(self.new_letters) == 1 and not self.alters("b")
         return alone and self._is_bundle and not any(getattr(self, f"a_{name}") for name in _OF_A_RUNTIME)
 
     def require_difference(self, *, same: bool = False) -> None:
-        """Check that there is a second side or a difference; a model may be compared with itself by naming it twice.
+        """Check that there is something to compare: a second model, a bundle, or an option that changes one side.
 
         Args:
             same: Whether the same model on both sides is intended.
 
         Raises:
-            UsageError: Only A is given, without options that change one side.
+            UsageError: Only A was named, without an option that changes one side.
         """
         altered = any(self.alters(letter) for letter in LETTERS)
         if self.b is not None or altered or self._is_bundle or same:

@@ -1,6 +1,6 @@
-"""Spelling of the fields of an options dataclass on the command line.
+"""Command-line spelling of the fields of an options dataclass.
 
-The command line, the Python function and the command to repeat a measurement are derived from it.
+The command line, the Python function and the command that repeats a measurement are derived from these fields.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Argument:
     Attributes:
         metavar: Name in the help; in brackets if optional.
         help: One sentence.
-        each: Several may be passed; the command runs once for each.
+        each: Whether several values can be passed; the command runs once per value.
     """
 
     metavar: str
@@ -46,12 +46,12 @@ class Option:
         help: One sentence.
         panel: Section of the help.
         least: The smallest accepted number; None for no limit.
-        short: ``-n``.
-        again: Whether the option affects the measurement, so the command that repeats it includes the option.
-        also: An older accepted spelling.
-        hidden: Whether the help omits it, because the option of another side is shown instead.
-        writes: Whether the option names a file written at the end, "model" for a model; its location is tested before
-            work starts.
+        short: ``-n``; "" for none.
+        again: Whether the option affects the measurement, so that the command that repeats it includes the option.
+        also: Older name that is still accepted; "" for none.
+        hidden: Whether the help omits the option, because it shows the same option of another side.
+        writes: Whether the option names a file that is written at the end ("model" for a model), so that its
+            location is tested before work starts.
     """
 
     flag: str
@@ -68,12 +68,12 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class OptionField:
-    """One field of a verb's options.
+    """A field of a verb's options.
 
     Attributes:
         name: Name of the field and of the Python argument.
-        type: Type, as annotated.
-        default: ``dataclasses.MISSING`` if the option is required.
+        type: Annotated type.
+        default: Default value; ``dataclasses.MISSING`` if the option is required.
         spelling: Spelling on the command line; None if the option is available only from Python.
     """
 
@@ -89,22 +89,22 @@ class OptionField:
 
     @property
     def many(self) -> bool:
-        """Whether the option may be passed several times."""
+        """Whether the option can be passed several times."""
         return any(get_origin(kind) is Sequence for kind in (self.type, *get_args(self.type)))
 
     @property
     def takes_text(self) -> bool:
-        """Whether the command line passes the value as text."""
+        """Whether the field accepts text, so that the command line passes the value unparsed."""
         return str in (get_args(self.type) or (self.type,)) or get_origin(self.type) is Literal
 
     def given(self, options: Any) -> bool:
-        """Return whether the value differs from the default."""
+        """Return whether the value of this field in ``options`` differs from the default."""
         value = getattr(options, self.name)
         return bool(value) if self.many else value != self.default
 
 
 def option_fields(options: type) -> Iterator[OptionField]:
-    """Yield the fields of a verb's options: arguments first, then options in their order."""
+    """Yield the fields of an options class: arguments first, then options in the order of their definition."""
     hints = get_type_hints(options, include_extras=True)
     all_fields = []
     for field in fields(options):
@@ -116,7 +116,7 @@ def option_fields(options: type) -> Iterator[OptionField]:
 
 
 def require_places(options: Any) -> dict[str, Path]:
-    """Return the files that will be written, by option, after checking that each is writable.
+    """Return the files that will be written, keyed by option flag, after checking that they are writable.
 
     Raises:
         UsageError: A file cannot be written.
@@ -131,13 +131,16 @@ def require_places(options: Any) -> dict[str, Path]:
 
 
 def with_timeline(options: Any) -> Any:
-    """Return the options with ``timeline`` set, if the verb has it, since a page shows the timeline."""
+    """Return the options with ``timeline`` switched on if the verb has this option, because pages show the timeline."""
     names = (option.name for option in option_fields(type(options)))
     return replace(options, timeline=True) if "timeline" in names else options
 
 
 def words(options: Any, *, without: Sequence[str] = ()) -> list[str]:
-    """Return the options that differ from their defaults, as arguments of a command line."""
+    """Return the options that differ from their defaults and affect the measurement, as command-line arguments.
+
+    ``without`` contains names of fields to leave out.
+    """
     line: list[str] = []
     for option in option_fields(type(options)):
         value = getattr(options, option.name)
@@ -168,9 +171,9 @@ def written(value: object) -> str:
 
 
 def as_written(field: OptionField, value: Any) -> Any:
-    """Convert a value from Python to the form of the command line.
+    """Convert a value that was passed from Python to the form of the command line.
 
-    A repeatable option also accepts a single text, or a mapping: ``{"intra": 1}``, ``{"x": (1, 3, 224, 224)}`` for a
+    A repeatable option also accepts a single text or a mapping: ``{"intra": 1}``, ``{"x": (1, 3, 224, 224)}`` for a
     shape, ``{"seq": [16, 128]}`` for a dimension.
 
     Raises:
@@ -197,10 +200,10 @@ def as_written(field: OptionField, value: Any) -> Any:
 
 
 def named(runtime: AnyPath | None) -> str | None:
-    """Return the runtime named by the user as text, or None."""
+    """Return a runtime that the user named as text; None stays None."""
     return None if runtime is None else str(runtime)
 
 
 def path(place: AnyPath | None) -> Path | None:
-    """Return a place as a path, or None."""
+    """Return a place as a path; None stays None."""
     return None if place is None else Path(place)

@@ -1,4 +1,4 @@
-"""Facts of a tuning result, before wording: the deciding comparison, what was tried, and the certainty."""
+"""Facts derived from a tuning result, not yet in words: deciding comparison, tried plans, certainty."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from ortune.records import Candidate, Comparison, Finding, Plan, PrecisionRow, V
 from ortune.verbs.tune.result import TuneResult
 
 MOST_UNSEEN = 0.1
-"""The largest minimum detectable effect, as a share, with which the current plan may be called the best."""
+"""Maximum of the minimum detectable effect, as a fraction, at which the current plan can be called the best."""
 
 
 def verdict(result: TuneResult) -> VerdictName:
-    """Return the deciding comparison's verdict; "inconclusive" without one, or if a faster plan is not proposed."""
+    """Return the verdict of the deciding comparison, or "nothing-tested".
+
+    "inconclusive" if nothing was confirmed, or if a faster plan is not proposed.
+    """
     if nothing_tested(result):
         return "nothing-tested"
     claim = deciding_claim(result)
@@ -23,43 +26,43 @@ def verdict(result: TuneResult) -> VerdictName:
 
 
 def deciding_claim(result: TuneResult) -> Comparison | None:
-    """Return the comparison that decides the answer: the winner's, or the leader's if the current plan is kept."""
+    """Return the comparison that decides the result: the winner's, or the refused leader's if no change is proposed."""
     return (
         (result.refused.comparison if result.refused else None) if keeps_current(result) else deciding(result)
     )
 
 
 def keeps_current(result: TuneResult) -> bool:
-    """Return whether the current plan is kept."""
+    """Return whether the plan that runs now (the current plan or the default) is kept."""
     return result.winner == (current_plan(result) or result.default)
 
 
 def stays_best(result: TuneResult) -> bool:
-    """Return whether the current plan is kept and a relevant gain would have been detected."""
+    """Return whether the plan that runs now is kept, and a relevant gain would have been detected."""
     return keeps_current(result) and not result.budget.exploratory and certainty(result) == "best"
 
 
 def winner_precision(result: TuneResult) -> PrecisionRow | None:
-    """Return the measured precision of the winner's quantized model; None if it is not quantized."""
+    """Return the precision row of the winner's quantized model; None if the winner is not quantized."""
     winner = result.winner
     rows = [r for r in result.precision if r.within_ratio != 0 and r.plan.providers == winner.providers]
     return next((r for r in rows if r.plan.rewrites and r.plan.rewrites[-1] in winner.rewrites), None)
 
 
 def current_plan(result: TuneResult) -> Plan | None:
-    """Return the user's current plan; None if it is the untouched default."""
+    """Return the user's current plan; None if it is the default."""
     return result.current if result.current != result.default else None
 
 
 def deciding(result: TuneResult) -> Comparison | None:
-    """Return the comparison of the headline: against the current plan if there is one, else against the default."""
+    """Return the comparison for the headline: with the current plan if there is one, or else with the default."""
     if current_plan(result) is not None:
         return result.against_current
     return result.against_default
 
 
 def nothing_tested(result: TuneResult) -> bool:
-    """Return whether no other configuration ran, which means that there is no answer."""
+    """Return whether no other configuration ran, so that there is no result."""
     compared = (result.against_default, result.against_current, result.refused)
     return (
         not plans_that_ran(result.candidates)
@@ -72,9 +75,9 @@ Standing = Literal["nothing-tested", "no-change", "not-shown", "best"]
 
 
 def certainty(result: TuneResult) -> Standing:
-    """Return how certain it is that nothing beats the plan that is kept.
+    """Return how certain it is that no tested plan is better than the plan that is kept.
 
-    "best" requires that at least one plan ran and that the minimum detectable effect is known and small enough.
+    "best" requires that at least one plan ran, and that the minimum detectable effect is known and small enough.
     """
     verdict = result.refused.comparison.verdict if result.refused else None
     if nothing_tested(result):
@@ -88,29 +91,29 @@ def certainty(result: TuneResult) -> Standing:
 
 
 def untried_plans(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the proposed plans that were not tried for lack of time."""
+    """Return the candidates that were not tried for lack of time."""
     return [c for c in candidates if c.reason == "budget"]
 
 
 def plans_that_ran(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the plans that ran at least once, except the default and the current plan."""
+    """Return the candidates that ran at least once, without the default and the current plan."""
     return [c for c in candidates if c.status not in ("not-tried", "default", "current")]
 
 
 def measured_right(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the plans with a valid time: correct outputs and no failure."""
+    """Return the candidates with a valid time, correct outputs and no failure."""
     ran = (c for c in plans_that_ran(candidates) if c.ratio is not None)
     return [c for c in ran if c.status not in ("failed", "wrong-output")]
 
 
 def detectable_effect(result: TuneResult) -> float | None:
-    """Return the minimum detectable effect, as a share."""
+    """Return the minimum detectable effect as a fraction; None if unknown."""
     comparison = result.refused.comparison if result.refused else deciding(result)
     return comparison.smallest_effect_ratio if comparison else result.smallest_effect_ratio
 
 
 def fixed_findings(result: TuneResult) -> list[Finding]:
-    """Return the findings about the file that a rewrite fixes."""
+    """Return the findings that a rewrite of the model fixes."""
     return [f for f in result.findings if f.plan is not None and f.plan.rewrites]
 
 
@@ -125,7 +128,7 @@ def base_name(result: TuneResult) -> str:
 
 
 def default_name(result: TuneResult) -> str:
-    """Return the name of the baseline, which depends on whether the default runs, is correct and fits in memory."""
+    """Return the name for the default, which depends on whether it runs, is correct and fits in memory."""
     if result.default_broken:
         return "working default"
     if result.wrong_default is not None:
@@ -134,7 +137,7 @@ def default_name(result: TuneResult) -> str:
 
 
 def only_corrects(result: TuneResult) -> bool:
-    """Return whether the default is wrong, does not run or is too large, and setting the base is the only change."""
+    """Return whether the only change is the replacement of a default that is wrong, does not run or is too large."""
     replaced = result.wrong_default is not None or _too_large(result)
     return replaced and current_plan(result) is None and result.winner == result.default
 

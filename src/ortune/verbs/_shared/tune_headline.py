@@ -1,4 +1,4 @@
-"""The answer of a tuning in at most two lines: the verdict, the figure, and what the change requires."""
+"""The result of a tuning in at most two lines: the verdict, the gain, and what the change requires."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from ortune.verbs._shared.tune_facts import (
 from ortune.verbs.tune.result import TuneResult
 
 LONGEST_PLAN, LONGEST_LEADER = 70, 60
-"""Character limits of a plan in a headline: a longer shipped plan is counted, a longer leader is truncated."""
+"""Maximum lengths of a plan in a headline: a longer winner is given as counts, a longer leader is truncated."""
 
 
 def headline(result: TuneResult) -> str:
-    """Return the answer in at most two lines: the verdict, the figure with its interval, and the change."""
+    """Return the result in at most two lines: the verdict, the gain with its interval, and the change."""
     statistic, within = result.statistic, result.worth_ratio
     return heads.headline(verdict(result), *_said(result), statistic=statistic, within=within)
 
@@ -58,7 +58,7 @@ def limits(result: TuneResult) -> list[str]:
 
 
 def _said(result: TuneResult) -> list[str]:
-    """Return the parts of the headline after the verdict: the figure, the change, or why nothing changes."""
+    """Return the parts of the headline after the verdict: the gain and the change, or why nothing changes."""
     if nothing_tested(result):
         why = _untested_words(result)
         return [why, *_rerun(result, why), *_runs_now(result)]
@@ -68,7 +68,10 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """Return that the default is wrong or does not run, the correct baseline, and the time of the wrong default."""
+    """Return a sentence that says that the default is wrong or does not run, with the correct baseline.
+
+    If known, the sentence contains the time of the wrong default.
+    """
     if result.default_broken:
         return f"the default does not run; the baseline is {result.default.describe()}, which does"
     right = f"those of {result.default.describe()} are correct"
@@ -86,7 +89,7 @@ def _wrong_default(result: TuneResult) -> str:
 
 
 def lost_shapes(result: TuneResult) -> list[str]:
-    """Return the shapes of a mix for which the winner is slower, so that an overall gain does not hide them."""
+    """Return a phrase for each shape of a mix at which the winner is slower, because an overall gain would hide it."""
     return [
         f"SLOWER at {case.case} {change(case.ratio)} ({span(case.ratio_low, case.ratio_high)})"
         for case in result.cases
@@ -95,18 +98,18 @@ def lost_shapes(result: TuneResult) -> list[str]:
 
 
 def bounds(comparison: Comparison) -> str:
-    """Return the interval of a comparison as speed-up factors."""
+    """Return the interval of a comparison as speed-up factors: "1.09-1.13"."""
     return factors(comparison.ratio_low, comparison.ratio_high)
 
 
 def _final(result: TuneResult) -> list[str]:
-    """Return the basis of a quantized winner's accuracy, which is not final if the inputs were few or generated."""
+    """Return a list with a phrase on the inputs behind a quantized winner's accuracy; empty for other winners."""
     row = winner_precision(result)
     return [precision_words.calibration_basis(result.calibration, row)] if row and result.calibration else []
 
 
 def gain_unit(ratio: float, statistic: str) -> str:
-    """Return the description of a factor: "faster in p50", "faster to start", "less peak memory"."""
+    """Return the words that follow a factor: "faster in p50", "faster to start", "less peak memory"."""
     kind, name = two_sides.kind(statistic), two_sides.statistic_name(statistic)
     if kind in ("memory", "cpu"):
         return f"{'less' if ratio <= 1 else 'the'} {name}"
@@ -121,14 +124,14 @@ def gain_words(comparison: Comparison) -> str:
 
 
 def blocks_words(comparison: Comparison) -> str:
-    """Return the number of blocks of a claim: "16 fresh blocks"; data of the race is called exploratory."""
+    """Return the number of blocks behind a claim: "16 fresh blocks", "exploratory, 8 search blocks"."""
     if comparison.phase == "race":
         return f"exploratory, {heads.count(comparison.n_blocks, 'search block')}"
     return heads.count(comparison.n_blocks, "fresh block")
 
 
 def _gain(result: TuneResult) -> list[str]:
-    """Return the winner's gain over the current plan or the default, and its description."""
+    """Return the parts of the headline for a winner: its gain over the plan that runs now, and the change."""
     claim = deciding(result)
     if claim is None:
         return [f"{result.winner.describe()} looked fastest, but nothing was confirmed", *_runs_now(result)]
@@ -155,7 +158,7 @@ def _gain(result: TuneResult) -> list[str]:
 
 
 def _runs_now(result: TuneResult, *, keep: bool = False) -> list[str]:
-    """Return the current configuration and the default's figure if they differ; with ``keep``, that it is kept."""
+    """Return phrases on the current configuration and the default if they differ, or on what to keep if ``keep``."""
     if only_corrects(result):
         return [f"set {result.default.describe()}"]
     if current_plan(result) is None:
@@ -175,13 +178,13 @@ def _default_takes(result: TuneResult) -> str:
 
 
 def _rerun(result: TuneResult, said: str) -> list[str]:
-    """Return the sufficient budget as an option, if it is known and ``said`` does not contain it."""
+    """Return a hint to rerun with a sufficient budget; empty if it is unknown or ``said`` already contains a budget."""
     enough_s = result.budget.enough_s
     return [f"rerun with --budget {as_option(enough_s)}"] if enough_s and "--budget" not in said else []
 
 
 def both_values(result: TuneResult) -> str:
-    """Return the values before and after: "11.0 ms -> 9.90 ms"; "" without a comparison."""
+    """Return the compared statistic before and after the change: "11.0 ms -> 9.90 ms"; "" without a comparison."""
     base = result.current_figures if current_plan(result) is not None else result.default_figures
     comparison = deciding(result)
     return (
@@ -192,12 +195,12 @@ def both_values(result: TuneResult) -> str:
 
 
 def interval_of(comparison: Comparison) -> str:
-    """Return the name of a comparison's interval, with its level."""
+    """Return the name of a comparison's interval, with its level: "95 % interval"."""
     return interval_name(comparison.level)
 
 
 def _named(result: TuneResult) -> str:
-    """Return the winner in words: its new runtime, if any, then its changes, which are counted if the list is long."""
+    """Return the winner in words: its new runtime, if any, then its changes, or their number if the list is long."""
     plan, runtime = result.winner, result.runtime
     changes = plan if runtime is None else msgspec.structs.replace(plan, providers=())
     said = changes.describe()
@@ -213,7 +216,10 @@ def _named(result: TuneResult) -> str:
 
 
 def other_package(result: TuneResult) -> str:
-    """Return the gain of the best configuration with another package, or without one; "" if none was confirmed."""
+    """Return a phrase on the gain of the best plan with another package (or without, if the winner needs a package).
+
+    "" if there is no such confirmed plan.
+    """
     other = result.other_package
     if other is None or (result.refused is not None and result.refused.plan == other.plan):
         return ""
@@ -226,13 +232,16 @@ def other_package(result: TuneResult) -> str:
 
 
 def counted(rewrites: int, settings: int) -> str:
-    """Return the numbers of rewrites and settings: "2 rewrites and 1 setting"."""
+    """Return the numbers of rewrites and settings as text: "2 rewrites and 1 setting"."""
     kinds = ((rewrites, "rewrite"), (settings, "setting"))
     return " and ".join(f"{n} {name}{'' if n == 1 else 's'}" for n, name in kinds if n)
 
 
 def leading(result: TuneResult) -> Candidate | None:
-    """Return the plan that looks fastest in an exploratory result; None if no gain is worth a change."""
+    """Return the candidate that looks fastest in an exploratory result.
+
+    None if the result is not exploratory or no gain is worth a change.
+    """
     if not result.budget.exploratory:
         return None
     wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")
@@ -241,7 +250,7 @@ def leading(result: TuneResult) -> Candidate | None:
 
 
 def _exploratory(result: TuneResult) -> list[str]:
-    """Return the plan that looks fastest, why nothing could be confirmed, and the budget that would confirm it."""
+    """Return phrases on the plan that looks fastest, why it was not confirmed, and a sufficient budget."""
     best = leading(result)
     n = len(plans_that_ran(result.candidates))
     which = "the only configuration tried" if n == 1 else f"the {n} configurations tried"
@@ -262,7 +271,7 @@ def _exploratory(result: TuneResult) -> list[str]:
 
 
 def _stays(result: TuneResult) -> list[str]:
-    """Return that no gain was confirmed, the closest plan, and the minimum detectable effect."""
+    """Return phrases that say that no gain was confirmed, with the closest plan and the minimum detectable effect."""
     refused, n = result.refused, _tried_words(result)
     rest = [*_runs_now(result, keep=stays_best(result)), _seen(result)]
     if refused is None or result.failed_leader:
@@ -281,7 +290,7 @@ def _stays(result: TuneResult) -> list[str]:
 
 
 def acceptance(result: TuneResult) -> list[str]:
-    """Return the options that accept the drawbacks of a faster leader; [] if it was not rejected for such drawbacks."""
+    """Return the options that accept the drawbacks of a faster leader; empty if it was not refused for drawbacks."""
     claim = result.refused.comparison if result.refused else None
     if claim is None or claim.verdict != "faster" or claim.ratio > 1 - result.worth_ratio:
         return []
@@ -294,7 +303,7 @@ def acceptance(result: TuneResult) -> list[str]:
 
 
 def not_adopted(result: TuneResult) -> bool:
-    """Return whether the faster leader is rejected because it gains too little to justify another package."""
+    """Return whether a faster leader was refused because it gains too little to justify another package."""
     other, refused = result.other_package, result.refused
     return (
         refused is not None
@@ -306,7 +315,7 @@ def not_adopted(result: TuneResult) -> bool:
 
 
 def _not_proposed(result: TuneResult, claim: Comparison) -> str:
-    """Return the reason that a faster plan is not shipped."""
+    """Return a phrase on why a faster plan is not shipped."""
     gain = f"{_leader(result)} is {gain_words(claim)} ({interval_of(claim)} {bounds(claim)})"
     if claim.ratio > 1 - result.worth_ratio:
         return f"{gain}, less than the {percent(result.worth_ratio)} that justifies a change"
@@ -321,7 +330,7 @@ def _not_proposed(result: TuneResult, claim: Comparison) -> str:
 
 
 def _untested_words(result: TuneResult) -> str:
-    """Return the reason that nothing was tested."""
+    """Return a phrase on why nothing was tested."""
     why = "no other configuration is possible or allowed here"
     if not result.budget.n_trials and result.budget.promise:
         why = result.budget.promise
@@ -333,12 +342,12 @@ def _untested_words(result: TuneResult) -> str:
 
 
 def _leader(result: TuneResult) -> str:
-    """Return the description of the refused leader, truncated if long."""
+    """Return the refused leader's plan in words, truncated to ``LONGEST_LEADER`` characters."""
     return shorten_end(result.refused.plan.describe() if result.refused else "the leader", LONGEST_LEADER)
 
 
 def _tried_words(result: TuneResult) -> str:
-    """Return how many configurations ran, and in which conditions: "7 configurations on an idle machine"."""
+    """Return the number of configurations that ran, and the conditions: "7 configurations on an idle machine"."""
     n = len(plans_that_ran(result.candidates))
     which = ["the only configuration tried" if n == 1 else f"{n} configurations"]
     if n and not any(c.n_blocks for c in plans_that_ran(result.candidates)):
@@ -353,12 +362,12 @@ def _tried_words(result: TuneResult) -> str:
 
 
 def _seen(result: TuneResult) -> str:
-    """Return the smallest effect that could have been detected, or that it is unknown."""
+    """Return a phrase on the minimum detectable effect, or that it is unknown."""
     return _detectable(result) or "the minimum detectable effect is not known"
 
 
 def _detectable(result: TuneResult) -> str:
-    """Return the gain that could have been detected; "" if it is unknown."""
+    """Return a phrase on the effect that could be, or was, detected; "" if it is unknown."""
     share = detectable_effect(result)
     if share is not None:
         return f"minimum detectable effect {detectable(share)}"
@@ -369,7 +378,7 @@ def _detectable(result: TuneResult) -> str:
 
 
 def outputs(result: TuneResult) -> str:
-    """Return how closely the winner's outputs match the default's; "" without a comparison."""
+    """Return a phrase on how close the winner's outputs are to the default's outputs; "" if they were not compared."""
     difference = result.outputs
     if difference is None:
         return ""
@@ -381,11 +390,11 @@ def outputs(result: TuneResult) -> str:
 
 
 HERE = "."
-"""Path of a bundle on its own page."""
+"""Path of a bundle as shown on the page inside the bundle."""
 
 
 def bundled(result: TuneResult) -> str:
-    """Return the path of the bundle, and its content if no change is proposed."""
+    """Return the path of the bundle, with the plan that it contains if no change is proposed."""
     if not keeps_current(result):
         return result.bundle
     which = f"the {'current' if current_plan(result) is not None else 'default'} configuration"

@@ -42,19 +42,20 @@ from ortune.verbs.tune.result import BudgetReport, TuneResult, WithinMemory
 
 NEIGHBOUR = 0.5  # CPUs that others have, or want where that is not told, from which on a machine is not idle
 IDLE_SHARE, BUSY_SHARE = 0.05, 0.25
-"""Share of time in which a task waits for a CPU: below the first a machine is idle, above the second it is busy."""
+"""Fractions of time in which a task waits for a CPU: the machine is idle below the first, busy from the second on."""
 
 LEAST_SEEN, PHASES = 18, 1.25
-"""Least number of blocks for a drift check of the default, and the ratio of the ninth to the first decile that
-counts."""
+"""Minimum number of blocks for a drift check of the default, and the ratio of its ninth to its first decile that counts
+as drift.
+"""
 
 
 def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None = None) -> TuneResult:
-    """Return the whole result, except for the fields that the session sets: its id, its words and its profile.
+    """Return the whole result of a tuning, except for the headline, the profile and other fields that callers set.
 
     Args:
-        run: The race and the confirmation.
-        enough_s: A sufficient budget to report instead of the race's own; 0 for the race's.
+        run: The tuning, with the race and the confirmation.
+        enough_s: Sufficient budget to report, in seconds; 0 for the race's estimate.
         within: Result of the search within a memory limit; None without a limit.
     """
     search, race, statistic = run.search, run.search.race, run.search.judgement.statistic
@@ -180,7 +181,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
 
 
 def _made_by(plan: Plan, side: ResolvedSide) -> str:
-    """Return the package and version of the other tool that made a plan's model; "" if none did."""
+    """Return the packages, with versions, that made a plan's model; "" if ortune made the model alone."""
     needed = {find_rewrite(spec.name).needs for spec in plan.rewrites} - {""}
     if not needed:
         return ""
@@ -190,7 +191,10 @@ def _made_by(plan: Plan, side: ResolvedSide) -> str:
 
 
 def _wrong_default(run: Tuning) -> Figures | None:
-    """Return the figures of a default with wrong outputs, from its blocks or its single trial; None without one."""
+    """Return the figures of a default with wrong outputs, from its blocks or its single trial.
+
+    None if the default is correct or was not measured.
+    """
     race = run.search.race
     if race.timed_only is None:
         return None
@@ -199,7 +203,7 @@ def _wrong_default(run: Tuning) -> Figures | None:
 
 
 def _rewritable(run: Tuning) -> list[Finding]:
-    """Return findings about the file that a rewrite fixes, each with the measured effect of that rewrite."""
+    """Return the findings that a rewrite of the model fixes, with the measured effect of the rewrite."""
     if run.side.model.info.format == "ort":
         return []
     pace = run.answer_pace()
@@ -213,7 +217,7 @@ def _rewritable(run: Tuning) -> list[Finding]:
 
 
 def _raced(search: Search, plan: Plan) -> Comparison | None:
-    """Return the comparison of a plan's rewrites alone with the default in the race's blocks; None if too few."""
+    """Return the race's comparison of the default with a plan's rewrites alone; None if it has too few blocks."""
     names = {spec.name for spec in plan.rewrites}
     entries = search.race.entries.values()
     alone = (e for e in entries if not e.plan.settings and {s.name for s in e.plan.rewrites} == names)
@@ -222,17 +226,17 @@ def _raced(search: Search, plan: Plan) -> Comparison | None:
 
 
 def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Comparison | None) -> Plan | None:
-    """Return the plan for a page on devices without a GPU.
+    """Return the plan that a page uses on devices without a GPU.
 
     Args:
         shipped: First plan of the bundle.
         default: The default, which has correct outputs.
         current: The current plan; None if the user gave none.
-        today: Comparison of the current plan with the default, on fresh blocks.
+        today: Comparison of the current plan with the default, in fresh blocks; None if there is none.
 
     Returns:
-        The current plan if it is faster than the default, else the default, provided that it runs on WebAssembly. None
-        if the shipped plan needs no fallback or neither plan runs on WebAssembly.
+        The current plan if it is faster than the default and runs on WebAssembly, or else the default if it runs on
+        WebAssembly. None if the shipped plan needs no fallback, or neither plan qualifies and is in the bundle.
     """
     if not shipped.is_web or WASM.name in shipped.provider_names:
         return None
@@ -243,7 +247,7 @@ def fallback(shipped: Plan, *, default: Plan, current: Plan | None, today: Compa
 
 
 def with_runtime(result: TuneResult, side: ResolvedSide) -> TuneResult:
-    """Return the result with the winner's runtime and its cost, if it is not the default's runtime."""
+    """Return the result with the winner's runtime and its installation, if this is not the default's runtime."""
     other = result.other_package
     if other is not None:
         priced = msgspec.structs.replace(other, adoption=adoption_of(side, other.plan))
@@ -255,13 +259,13 @@ def with_runtime(result: TuneResult, side: ResolvedSide) -> TuneResult:
 
 
 def adoption_of(side: ResolvedSide, plan: Plan) -> Adoption | None:
-    """Return what a plan's runtime requires to install; None for the user's own runtime and for a browser."""
+    """Return how to install a plan's runtime; None for the user's runtime and for a browser."""
     runtime = side.runtime_of(plan)
     return None if runtime == side.runtime or runtime.ort_web_dist else made.adoption(runtime, side.runtime)
 
 
 def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
-    """Return a note if the default drifted during the session, as on a shared machine; [] if it was stable."""
+    """Return a warning if the default's times drifted during the session, as on a shared machine; empty if stable."""
     values = [p.values["default"] for p in block_points if "default" in p.values and not p.dropped]
     if statistic.startswith("memory") or len(values) < LEAST_SEEN:
         return []
@@ -272,7 +276,7 @@ def _phases(statistic: str, block_points: Sequence[BlockPoint]) -> list[str]:
 
 
 def _caution(run: Tuning) -> str:
-    """Return a caution if the default pool exceeds the CPU quota, which makes it easy to beat; else ""."""
+    """Return a caution if the default's thread pool exceeds the CPU quota, so that it is easy to beat; "" otherwise."""
     host = run.baseline.host
     if host.effective_cpus >= host.cores or run.search.current is not None:
         return ""
@@ -280,7 +284,7 @@ def _caution(run: Tuning) -> str:
 
 
 def _throttled(blocks: Sequence[Block]) -> list[str]:
-    """Return a note on throttling during the measurement, if it exceeds one period in a hundred."""
+    """Return a note if a CPU quota throttled more than one in a hundred periods of the measurement; empty otherwise."""
     sensors = [trial.sensors for trial in _trials(blocks)]
     periods = sum(s.nr_periods or 0 for s in sensors)
     throttled = sum(s.nr_throttled or 0 for s in sensors)
@@ -290,9 +294,10 @@ def _throttled(blocks: Sequence[Block]) -> list[str]:
 
 
 def _conditions(search: Search) -> str:
-    """Return how busy the machine was during calibration, by the share of time in which a task waited for a CPU.
+    """Return "on an idle machine" or its opposite for a busy machine; "" if neither is certain.
 
-    Uses the search blocks if there was no calibration, and returns "" if nothing is known.
+    The decision is based on the fraction of time in which a task waited for a CPU, during the calibration or, without a
+    calibration, during the search.
     """
     blocks = search.calibration or search.blocks
     waits = [ratio for t in _trials(blocks) if (ratio := t.sensors.waited_ratio(t.elapsed_ns)) is not None]
@@ -316,5 +321,5 @@ def _conditions(search: Search) -> str:
 
 
 def _trials(blocks: Sequence[Block]) -> list[Measured]:
-    """Return every completed trial of any arm, including dropped blocks."""
+    """Return the completed trials of all plans, including trials in dropped blocks."""
     return [t.outcome for b in blocks for t in b.trials if isinstance(t.outcome, Measured)]

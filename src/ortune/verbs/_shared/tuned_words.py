@@ -1,4 +1,4 @@
-"""Notes on the answer of a race: why its leader is not shipped, and what disturbed the measurement."""
+"""Notes on the result of a race: why its leader is not shipped, and what disturbed the measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONLY_UNDER_LOAD = "is known to be faster under load alone"
 
 
 def fell_alone(plan: str, kept: str, reason: str) -> str:
-    """Return the sentence that the leader failed with one process at a time."""
+    """Return a sentence that says that the leader failed when it ran without other processes."""
     return f"{plan} failed when run alone ({reason}): {kept} is kept"
 
 
@@ -26,13 +26,13 @@ def not_shipped(
     why: Literal["slower-alone", "not-confirmed", "small-gain", "under-load"],
     worth: float,
 ) -> str:
-    """Return the sentence that the leader is not shipped.
+    """Return a sentence that says why the leader is not shipped.
 
     Args:
-        plan: The plan that is kept.
-        kept: What runs instead.
+        plan: The leader.
+        kept: The plan that is kept instead.
         why: The reason.
-        worth: The smallest gain that justifies a change, as a share.
+        worth: Minimum gain that justifies a change, as a fraction.
     """
     said = {
         "slower-alone": f"{plan} is faster next to other processes and slower alone: {kept} is kept",
@@ -44,7 +44,7 @@ def not_shipped(
 
 
 def not_adopted(plan: str, kept: str, worth_adopting: float) -> str:
-    """Return the sentence that the leader gains too little for another package."""
+    """Return a sentence that says that the leader gains too little to justify another package."""
     least = f"{100 * worth_adopting:g} %"
     return (
         f"{plan} gains less than the {least} that justify another package (--worth-adopting): {kept} is kept"
@@ -52,23 +52,23 @@ def not_adopted(plan: str, kept: str, worth_adopting: float) -> str:
 
 
 def worsens(plan: str, kept: str, figures: Sequence[str]) -> str:
-    """Return the sentence that the leader fails guards, with the options that allow it."""
+    """Return a sentence that says which metrics the leader worsens, with the options that allow this."""
     allow = " ".join(f"--allow {figure}" for figure in figures)
     return f"{plan} is better but worsens {', '.join(figures)}: {kept} is kept ({allow})"
 
 
 def over_memory(plan: str, kept: str, peak: str) -> str:
-    """Return the sentence that the leader exceeds the limit of memory."""
+    """Return a sentence that says that the leader exceeds the memory limit."""
     return f"{plan} is faster but needs too much memory ({peak}): {kept} is kept"
 
 
 def faster_under_load(plan: str) -> str:
-    """Return the note about a plan that is faster than the winner only under load."""
+    """Return a note on a plan that is faster than the winner, but only under load."""
     return f"{plan} {ONLY_UNDER_LOAD}: those settings are left out (--allow busy)"
 
 
 def drifted(low_ns: float, high_ns: float) -> str:
-    """Return the warning that the default's latency changed during the session."""
+    """Return a warning that the default's latency changed during the session."""
     return (
         f"warning: the default's own latency drifted between {duration(low_ns)} and {duration(high_ns)} in this "
         "session; confirm the bundle again with ortune compare"
@@ -76,13 +76,13 @@ def drifted(low_ns: float, high_ns: float) -> str:
 
 
 def rejected(plan: str, base: str, change_percent: float, n_blocks: int, why: str) -> str:
-    """Return the sentence about the fastest plan, which a guard rejected."""
+    """Return a sentence on a faster plan that a guard rejected."""
     ahead = f"{change_percent:+.0f} % in {n_blocks} blocks"
     return f"{plan} was faster than {base} ({ahead}) but was rejected: {why}"
 
 
 def weak_default(cores: int, usable: int) -> str:
-    """Return the caution that the default starts more threads than there are CPUs."""
+    """Return a caution that the default starts more threads than there are CPUs."""
     available = "1 CPU is usable" if usable == 1 else f"{usable} CPUs are usable"
     return (
         f"the default starts {cores} threads but only {available}, so it is a weak baseline "
@@ -91,12 +91,12 @@ def weak_default(cores: int, usable: int) -> str:
 
 
 def throttled(share_ratio: float) -> str:
-    """Return the note that a CPU quota throttled the measurement."""
+    """Return a note that a CPU quota throttled the measurement."""
     return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods during the measurement"
 
 
 def reason(why: Reason) -> str:
-    """Return the reason that a plan is not the winner."""
+    """Return a phrase on why a plan is not the winner."""
     said = {
         "budget": "the budget ran out first",
         "budget-before-it-ran": "not tested: the budget ran out",

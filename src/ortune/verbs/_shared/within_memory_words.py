@@ -8,7 +8,7 @@ from ortune.verbs.tune.result import MemoryTry, TuneResult
 
 
 def sentences(result: TuneResult) -> list[str]:
-    """Return which plans fit in the memory limit; [] without a limit."""
+    """Return sentences on how the plans fit in the memory limit; empty without a limit."""
     within = result.within_memory
     if within is None:
         return []
@@ -39,7 +39,7 @@ def _needs(tried: MemoryTry) -> str:
 
 
 def tried(result: TuneResult) -> Table:
-    """Return the configurations tried because the default needs more memory, the smallest first."""
+    """Return a table of the configurations that were tried because the default needs more memory than the limit."""
     within = result.within_memory
     columns = [
         Column("configuration", "text"),

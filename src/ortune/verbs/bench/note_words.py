@@ -11,7 +11,7 @@ WEIGHTS_IGNORED = "shape weights are ignored: each shape is measured in its own 
 
 
 def pools(sessions: int, threads: int, cpus: int) -> str:
-    """Return the note that the pools of all sessions have more threads than there are CPUs."""
+    """Return a note that the pools of all sessions have more threads than there are CPUs."""
     return (
         f"{sessions} sessions have one thread pool each, {threads} threads on {count(cpus, 'CPU')} "
         "(--shared-pool shares one)"
@@ -19,7 +19,7 @@ def pools(sessions: int, threads: int, cpus: int) -> str:
 
 
 def not_steady(unsteady: int, processes: int) -> str:
-    """Return the note that processes were still warming up."""
+    """Return a note that processes were still warming up."""
     were = "was" if unsteady == 1 else "were"
     return f"{unsteady} of {processes} processes {were} still warming up when timing began"
 

@@ -366,7 +366,7 @@ class _Run:
         return outcome
 
     def _gave_up(self, i: int) -> str:
-        """Return the sentence that a shape has fewer processes than requested, with the reason."""
+        """Return a sentence that says that a shape has fewer processes than requested, with the reason."""
         cases = self.shapes
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""

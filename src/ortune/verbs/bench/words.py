@@ -39,14 +39,14 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 
 
 def functional(row: BenchRow, result: BenchResult) -> str:
-    """Return the sentence that the model ran on an emulated device; no times, since they are not real."""
+    """Return a sentence that says that the model ran on an emulated device; no times, since they are not real."""
     shape = f" at {row.case}" if row.case != "default" else ""
     ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
     return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
-    """Return the sentence that a shape has fewer processes than requested, with the reason."""
+    """Return a sentence that says that a shape has fewer processes than requested, with the reason."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
     return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 

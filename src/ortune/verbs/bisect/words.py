@@ -57,7 +57,7 @@ def _no_numbers(of: OutputDifference) -> bool:
 
 
 def _where(result: BisectResult) -> str:
-    """Return the sentence about the place where values diverge, or that none was found."""
+    """Return a sentence about the place where values diverge, or that none was found."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
     if not result.partings and (result.outputs.ok or result.outputs.empty or _no_numbers(result.outputs)):
@@ -139,7 +139,7 @@ def notes(result: BisectResult) -> list[str]:
 
 
 def saturating(left: float) -> str:
-    """Return the sentence that saturating 8-bit products are the cause, with the difference that remains."""
+    """Return a sentence that says that saturating 8-bit products are the cause, with the difference that remains."""
     return (
         f"sums of 8-bit products saturate on this CPU: outputs are {difference(left)} with "
         "--a-set x64_quant_precision=1 and --b-set x64_quant_precision=1"
@@ -147,7 +147,7 @@ def saturating(left: float) -> str:
 
 
 def not_saved(why: str) -> str:
-    """Return the sentence that the optimised graph could not be saved for inspection."""
+    """Return a sentence that says that the optimised graph could not be saved for inspection."""
     return f"equal with optimisation disabled, but the optimised graph could not be saved: {why}"
 
 

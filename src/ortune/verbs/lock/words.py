@@ -20,7 +20,7 @@ MOST_LINES = 20
 
 
 def written(path: Path) -> str:
-    """Return the sentence with the path of a new lock."""
+    """Return a sentence with the path of a new lock."""
     return f"locked in {path}"
 
 

@@ -52,12 +52,12 @@ def checks(left_out: Sequence[str]) -> str:
 
 
 def no_profile(why: str) -> str:
-    """Return the sentence that there is no profile, for a reason other than time."""
+    """Return a sentence that says that there is no profile, for a reason other than time."""
     return f"{PROFILE}, which {why}"
 
 
 def one_caller(load: str) -> str:
-    """Return the sentence that a first look or a profile is not a load test."""
+    """Return a sentence that says that a first look or a profile is not a load test."""
     return f"{ONE_CALLER}, back to back, but the workload has {load}"
 
 
@@ -93,7 +93,7 @@ def flops_note(cost: ModelCost) -> str:
 
 
 def not_counted(budget_s: float) -> str:
-    """Return the sentence that the operations of a run were not counted for lack of time."""
+    """Return a sentence that says that the operations of a run were not counted for lack of time."""
     return f"counting its operations takes longer than the budget of {in_words(budget_s)} allows"
 
 

@@ -113,7 +113,7 @@ def _counted(n: int, word: str) -> str:
 
 
 def not_asked(provider: str, what: str) -> str:
-    """Return the sentence that the provider could not be queried."""
+    """Return a sentence that says that the provider could not be queried."""
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
@@ -123,7 +123,7 @@ def not_growing(why: str) -> str:
 
 
 def empty_at_first(names: Sequence[str]) -> str:
-    """Return the sentence that CoreML cannot run a step with an empty past."""
+    """Return a sentence that says that CoreML cannot run a step with an empty past."""
     are = "has" if len(names) == 1 else "have"
     shown = ", ".join(names) if len(names) <= MOST_NAMED else f"{names[0]}, ..., {names[-1]}"
     return (
@@ -133,7 +133,7 @@ def empty_at_first(names: Sequence[str]) -> str:
 
 
 def not_fixed(spec: RewriteSpec, what: str) -> str:
-    """Return the sentence that ONNX Runtime does not load the model with fixed sizes."""
+    """Return a sentence that says that ONNX Runtime does not load the model with fixed sizes."""
     return (
         f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
     )

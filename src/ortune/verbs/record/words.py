@@ -18,7 +18,7 @@ SHOWN = 12
 
 
 def installed(changed: Sequence[str], *, removed: bool) -> str:
-    """Return the sentence on the files that were written or removed."""
+    """Return a sentence on the files that were written or removed."""
     if not changed:
         return "the recorder is not installed there; nothing was removed"
     return f"{'removed' if removed else 'written'}: {', '.join(changed)}"

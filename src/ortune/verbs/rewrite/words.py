@@ -20,17 +20,17 @@ MOST_REASONS = 3
 
 
 def not_installed(package: str) -> str:
-    """Return the sentence that a rewrite is not tried because its package is not installed."""
+    """Return a sentence that says that a rewrite is not tried because its package is not installed."""
     return f"{package} is not installed in the measured environment, and ortune does not install it"
 
 
 def unseen_feature(feature: str) -> str:
-    """Return the sentence that a rewrite needs a GPU feature that is unknown before a page runs."""
+    """Return a sentence that says that a rewrite needs a GPU feature that is unknown before a page runs."""
     return f"useful where the browser's GPU has {feature}, known only once a page runs; use ortune tune"
 
 
 def calibrated_on_synthetic(names: Sequence[str]) -> str:
-    """Return the sentence that rewrites were calibrated on synthetic inputs."""
+    """Return a sentence that says that rewrites were calibrated on synthetic inputs."""
     verb = "was" if len(names) == 1 else "were"
     return f"{' and '.join(names)} {verb} calibrated on synthetic inputs; pass real ones with --inputs PATH"
 

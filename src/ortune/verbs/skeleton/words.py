@@ -18,7 +18,7 @@ BUSY = 0.1
 
 
 def runs_too_long(latency_ns: float, most_s: float) -> str:
-    """Return the sentence that original and skeleton were not profiled, because that would take too long."""
+    """Return a sentence that says that original and skeleton were not profiled, because that would take too long."""
     return f"a run takes {duration(latency_ns)}, and profiling both would take more than {in_words(most_s)}"
 
 

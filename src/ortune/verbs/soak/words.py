@@ -103,7 +103,7 @@ def calls(n: int) -> str:
 
 
 def causes(n: int) -> str:
-    """Return the sentence that `n` changes are being tested."""
+    """Return a sentence that says that `n` changes are being tested."""
     return f"memory rises; testing {counted(n, 'change')} next to an unchanged process"
 
 
