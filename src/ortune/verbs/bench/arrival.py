@@ -1,4 +1,4 @@
-"""Open-loop load of a bench: the start times of calls, and the load figures derived from them."""
+"""Open-loop load of a benchmark: the start times of calls, and load metrics that are derived from them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ArrivalProcess:
     recorded: ArrivalSchedule | None = None
 
     def schedule(self, n: int, seed: Sequence[int]) -> ArrivalSchedule:
-        """Return the schedule of one process with n calls, or with all recorded ones if they are fewer."""
+        """Return a schedule of ``n`` calls for one process, or of all recorded calls if there are fewer."""
         if self.recorded is None:
             return ArrivalSchedule(starts_ns=arrivals.schedule(self.kind, self.rate_per_s, n, seed))
         return ArrivalSchedule(starts_ns=self.recorded.starts_ns[:n], cases=self.recorded.cases[:n])
@@ -45,10 +45,10 @@ class ArrivalProcess:
 def arrival_of(
     rate: str | float | None, kind: str | None, side: ResolvedSide, feeds: InputOptions
 ) -> ArrivalProcess | None:
-    """Return the distribution of call starts; None if each caller starts the next call after the last one.
+    """Return the distribution of call start times; None if each caller starts a call when its previous call ends.
 
     Raises:
-        InputError: The recording has no calls one by one.
+        InputError: The recording does not contain the start times of single calls.
     """
     if rate is None and kind is None:
         return None
@@ -65,7 +65,7 @@ def arrival_of(
 
 
 def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> LoadFigures:
-    """Return the load figures of one process."""
+    """Return the load metrics of one process."""
     done = trial.done
     assert done.open_loop is not None
     latencies = _in_order([list(case.latency_ns) for case in done.cases], schedule.cases)
@@ -91,7 +91,7 @@ def load_of(trial: Measured, schedule: ArrivalSchedule, rate_per_s: float) -> Lo
 
 
 def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:
-    """Return the trial with the latencies of all its shapes as one case, in the order of the arrivals."""
+    """Return the trial with the latencies of all its shapes merged into one case, in order of arrival."""
     cases = trial.done.cases
     latencies = _in_order([list(case.latency_ns) for case in cases], schedule.cases)
     name = RECORDED if len(cases) > 1 else cases[0].case
@@ -102,7 +102,12 @@ def in_one(trial: Measured, schedule: ArrivalSchedule) -> Measured:
 
 
 def _in_order(by_case: Sequence[list[int]], cases: Sequence[int]) -> list[int]:
-    """Return the latencies of all cases in the order of the arrivals."""
+    """Merge the latencies of all cases in order of arrival.
+
+    Args:
+        by_case: Latencies of each case.
+        cases: Index of the case of each call, in order of arrival.
+    """
     if len(by_case) == 1:
         return by_case[0]
     each = [iter(latencies) for latencies in by_case]

@@ -1,4 +1,4 @@
-"""Sentences about an open loop: whether the rate could be served, and the parts of the latencies."""
+"""Sentences on an open loop: whether the rate could be served, and the parts of the latency."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ortune.verbs.bench.result import ArrivalRow, BenchResult
 
 
 def load_of(row: BenchRow, result: BenchResult) -> ArrivalRow | None:
-    """Return the load of a row; None for calls made one after another."""
+    """Return the open-loop load of a row; None if calls were made one after another."""
     if not result.arrivals:
         return None
     return result.arrivals[[one.case for one in result.rows].index(row.case)]
 
 
 def no_latency(row: BenchRow, result: BenchResult) -> bool:
-    """Return whether the latencies of a row are not valid for this load."""
+    """Return whether a row has no valid latency, because its rate could not be served or generated."""
     arrival = load_of(row, result)
     return arrival is not None and arrival.verdict != "measured"
 
 
 def instead(row: BenchRow, result: BenchResult) -> str:
-    """Return why a row has no latency, as a sentence without a subject; "" if it has one."""
+    """Return why a row has no valid latency, as a sentence without a subject; "" if its latency is valid."""
     arrival = load_of(row, result)
     if arrival is None or arrival.verdict == "measured":
         return ""
@@ -39,7 +39,7 @@ def instead(row: BenchRow, result: BenchResult) -> str:
 
 
 def rows(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """Return the parts of the mean latency and the generator's CPU time as (name, value, explanation)."""
+    """Return rows (name, value, explanation) on the parts of the mean latency and on the generator's CPU time."""
     arrival = load_of(row, result)
     if arrival is None:
         return []

@@ -1,4 +1,4 @@
-"""From the processes of a bench to its figures, each with an interval over processes."""
+"""Computes the metrics of a benchmark from its processes, each with an interval over processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TICK_S = 0.01  # of the counters in /proc/stat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseTrial:
-    """One process: its position, its shape, its measurement, and its load in an open loop."""
+    """A measured process: its index in order of execution, the index of its shape, its trial and its open-loop load."""
 
     index: int
     case: int
@@ -53,7 +53,19 @@ def make_result(
     names: Sequence[str],
     arrival: ArrivalProcess | None = None,
 ) -> BenchResult:
-    """Return the result of a bench; ``names`` are the names of the shapes, by index."""
+    """Return the result of a benchmark.
+
+    Args:
+        baseline: Measurement of the model.
+        trials: The measured processes.
+        failed: Pairs of a shape's name and a failed process.
+        given_up: Sentences on shapes that were given up.
+        session: Id of the session.
+        elapsed_s: Duration of the command in seconds.
+        reproduce: Command that repeats the benchmark.
+        names: Names of the shapes, by index.
+        arrival: Distribution of call start times; None if calls were made one after another.
+    """
     side, work = baseline.side, baseline.work
     rows, loads = [], []
     for i, case in enumerate(names):
@@ -91,7 +103,7 @@ def make_result(
 
 
 def _load(processes: Sequence[LoadFigures | None]) -> ArrivalRow:
-    """Return the load of a row: the median of each figure over processes, and its verdict."""
+    """Return the load of a row: the median of each metric over processes, and the verdict on the load."""
     known = [load for load in processes if load is not None]
     names = LoadFigures.__struct_fields__
     load = LoadFigures(**{name: float(np.median([getattr(one, name) for one in known])) for name in names})
@@ -132,7 +144,7 @@ def _row(
 
 
 def _of_all(sizes: Sequence[int | None]) -> Estimate | None:
-    """Return the typical size; None if it is unknown for any process, since the rest would be a different sample."""
+    """Return the typical size; None if it is unknown for a process, because the others would be a biased sample."""
     known = [float(size) for size in sizes if size]
     return typical(known) if len(known) == len(sizes) else None
 
@@ -167,7 +179,7 @@ def _process(t: CaseTrial, name: str) -> BenchProcess:
 
 
 def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
-    """Return each output's name and shape, and how it would be compared unless by value."""
+    """Return a text for each output: its name and shape, and the kind of comparison if it is not by value."""
     shapes = trial.done.cases[0].output_shapes
     kinds = {"values": "", "labels": ", labels", "indices": ", indices", "set": ", a set"}
     return tuple(
@@ -177,7 +189,7 @@ def _outputs(baseline: Measuring, trial: Measured) -> tuple[str, ...]:
 
 
 def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> list[str]:
-    """Return notes on too many threads of all sessions, and on processes that never became steady."""
+    """Return notes on ignored weights, on too many threads, and on processes that were still warming up."""
     notes = []
     if len({case.weight for case in work.cases}) > 1:
         notes.append(note_words.WEIGHTS_IGNORED)
@@ -192,7 +204,7 @@ def _notes(work: Workload, trials: Sequence[CaseTrial], baseline: Measuring) -> 
 
 
 def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
-    """Return the threads of one process that may need a CPU at the same time: its callers and its sessions' pools."""
+    """Return the number of threads of one process that may need a CPU at the same time: callers and thread pools."""
     added = next((t.trial.done.threads for t in trials if t.trial.done.threads is not None), 0)
     pool = plan.settings.get(POOL.name)
     # The size of a pool counts the caller, who works along.
@@ -201,12 +213,13 @@ def own_threads(work: Workload, plan: Plan, trials: Sequence[CaseTrial]) -> int:
 
 
 def remarks(trials: Sequence[Measured], cpus: int, own: int = 1) -> list[str]:
-    """Return the sensors' remarks about the machine during the measurement; [] for a quiet machine.
+    """Return remarks on the machine's state during the measurement, from its sensors; empty for a quiet machine.
 
     Args:
         trials: All measured processes.
-        cpus: CPUs available to a process.
-        own: Threads of the process itself that may need a CPU; if they exceed the CPUs, they wait for each other.
+        cpus: Number of CPUs available to a process.
+        own: Number of threads of the process that may need a CPU at the same time; above ``cpus``, they wait for each
+            other.
     """
     crowd = own > cpus
     notes = []

@@ -1,4 +1,4 @@
-"""Notes of a bench about the machine and the processes."""
+"""Notes of a benchmark on the machine and the processes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def pools(sessions: int, threads: int, cpus: int) -> str:
 
 
 def not_steady(unsteady: int, processes: int) -> str:
-    """Return a note that processes were still warming up."""
+    """Return a note that processes were still warming up when timing began."""
     were = "was" if unsteady == 1 else "were"
     return f"{unsteady} of {processes} processes {were} still warming up when timing began"
 
 
 def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
-    """Return that tasks waited for a CPU, including the process's own if it has more threads than CPUs."""
+    """Return a remark that tasks waited for a CPU, possibly because the process has more threads than CPUs."""
     said = f"tasks waited for a CPU {100 * share_ratio:.0f} % of the time"
     if own_threads > cpus:
         return f"{said}, including the process's own {own_threads} threads on {count(cpus, 'CPU')}"
@@ -33,22 +33,22 @@ def waited(share_ratio: float, own_threads: int, cpus: int) -> str:
 
 
 def other_tasks(tasks: float, cpus: int) -> str:
-    """Return the number of other programs' tasks that were ready to run."""
+    """Return a remark on the number of other programs' tasks that were ready to run."""
     return f"busy machine: about {tasks:.1f} other tasks on {count(cpus, 'CPU')}"
 
 
 def throttled(share_ratio: float) -> str:
-    """Return that a CPU quota throttled the processes."""
+    """Return a remark that a CPU quota throttled the processes."""
     return f"CPU quota throttled in {100 * share_ratio:.0f} % of its periods"
 
 
 def stolen(share_ratio: float) -> str:
-    """Return that the hypervisor took CPU time."""
+    """Return a remark that the hypervisor took CPU time."""
     return f"CPU steal by the hypervisor {100 * share_ratio:.0f} %"
 
 
 def conditions(sensors: Sequence[Sensors]) -> str:
-    """Return the range of load and temperature over the processes; "" if neither is known."""
+    """Return a text with the range of load and temperature over the processes; "" if neither is known."""
     loads = [one.load1 for one in sensors if one.load1 is not None]
     degrees = [one.temperature_c for one in sensors if one.temperature_c is not None]
     said = [f"load {min(loads):.1f} to {max(loads):.1f}"] if loads else []
@@ -57,5 +57,5 @@ def conditions(sensors: Sequence[Sensors]) -> str:
 
 
 def heat(events: int) -> str:
-    """Return that the processor slowed down because of its temperature."""
+    """Return a remark that the processor slowed down because of its temperature."""
     return f"thermal throttling: {events} event{'' if events == 1 else 's'}"

@@ -55,7 +55,7 @@ class Options(HostOptions, LoadOptions, OneBenchOptions):
     ] = None
 
     def __post_init__(self) -> None:
-        """Read all options."""
+        """Parse the options, so that invalid options fail before any work starts."""
         super().__post_init__()
         if self.rate is None and self.arrival is None:
             return

@@ -26,7 +26,7 @@ class LoadFigures(Record, frozen=True, kw_only=True):
         offered_share: Time in calls that the rate requires, as a share of the callers' time; above 1, they
             cannot keep up.
         own_cpu_share: CPU time of the generator, as a share of one CPU.
-        served_per_s: Largest number of calls per second that the callers can make.
+        served_per_s: Maximum number of calls per second that the callers can make.
     """
 
     waited_ns: float

@@ -10,7 +10,7 @@ from ortune.verbs.bench.words import headlines
 
 
 def row(envelope: Envelope[BenchResult]) -> ModelRow:
-    """Return the row of a bench: the figures of the first shape, and a headline with the latencies of all."""
+    """Return the row of a benchmark: the metrics of the first shape, and a headline on all shapes."""
     result = envelope.result
     figures: tuple[RowFigure, ...] = ()
     if result.rows:

@@ -1,7 +1,7 @@
 """``ortune bench``: the latency of one plan on this machine, from several fresh processes per shape.
 
-A bench does not compare, so it has no controls. It uses several processes, since two processes of the same plan differ
-more than the requests within one.
+A benchmark does not compare, so it has no controls. It uses several processes, because two processes of the same plan
+differ more than the requests within a process.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ FAILURES = 2  # of a shape one after the other, before it is given up
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
-    """Measure one plan and return the whole document; of a recording, the document of ``verbs/_app_bench``.
+    """Measure one plan and return the whole document; for a recording, the document of ``verbs/_app_bench``.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -82,7 +82,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
 
 
 def check(verb: str, options: OneBenchOptions) -> None:
-    """Raise UsageError for a model or options that cannot be measured."""
+    """Raise UsageError for a model or an option that cannot be measured."""
     model = str(options.model)
     if model.endswith(".json"):
         raise UsageError(
@@ -119,7 +119,7 @@ def measured(
         machine: The machine; None for this one.
         pool: Whether all sessions share one thread pool.
         arena: Whether all sessions share one memory arena.
-        starts: ``--rate`` and ``--arrival``.
+        starts: Values of ``--rate`` and ``--arrival``.
 
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
@@ -144,10 +144,12 @@ def measured(
 
 
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
-    """Return the plan with a shared pool or arena; a thread count of the sessions becomes that of the pool.
+    """Return the plan with a thread pool or an arena that all sessions share.
+
+    A shared pool gets the plan's thread count of a session, or ``cpus`` threads.
 
     Raises:
-        UsageError: A setting of the sessions' own pools or arenas conflicts with the shared one.
+        UsageError: A setting of per-session pools or arenas conflicts with the shared pool or arena.
     """
     settings = dict(plan.settings)
     if pool and POOL.name not in settings:
@@ -161,7 +163,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
 
 
 def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
-    """Set the setting of a flag, or raise UsageError that names the flag and the conflicting setting."""
+    """Add the setting for which ``flag`` stands; raise UsageError if it conflicts with another setting."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
@@ -171,14 +173,14 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A row of the result: the name of a shape and its input files; several files for recorded calls."""
+    """A shape that gets a row in the result: its name and its input files, which are several for recorded calls."""
 
     name: str
     refs: tuple[FeedRef, ...]
 
 
 class _Run:
-    """A running bench."""
+    """A running benchmark."""
 
     def __init__(
         self, o: OneBenchOptions, opened: Experiment, side: ResolvedSide, arrival: ArrivalProcess | None
@@ -193,7 +195,7 @@ class _Run:
         self.shapes: list[Shape] = []
 
     def go(self) -> Envelope[BenchResult]:
-        """Run the pilot and the processes, and return the result."""
+        """Run the pilot and the processes, and return the document."""
         find_checked_inputs(self.baseline, self.budget, self.watch.line)
         limit_s = evaluation_limit_s(self.budget)
         check_against_float64(self.baseline, limit_s, self.watch.line)
@@ -226,11 +228,14 @@ class _Run:
         return self.experiment.document(result, status="interrupted" if stopped else "ok")
 
     def _left_ns(self) -> float:
-        """Return the nanoseconds of the budget that remain after reserving time for the answer."""
+        """Return the nanoseconds of the budget that remain after reserving time for the result."""
         return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
-        """Return the slowdown of another device while it warmed up; its temperature is not available."""
+        """Return a note on how another device slowed down while it warmed up, as its temperature is not available.
+
+        Empty on this machine.
+        """
         remote = self.experiment.machine.remote
         if remote is None:
             return []
@@ -238,7 +243,11 @@ class _Run:
         return [bench_words.warmed(browser_name(name), heat(remote.ran))]
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
-        """Run one process per shape; return the timing of its processes, and the cost of one in nanoseconds."""
+        """Run one process with all shapes, and plan the processes of each shape.
+
+        Returns:
+            The timing of the processes by shape, and the expected duration of a process by shape in nanoseconds.
+        """
         baseline = self.baseline
         base = baseline.arm(BASE)
         runs = first_trial_runs(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
@@ -305,7 +314,10 @@ class _Run:
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
-        """Run one process per shape, in random order so that drift affects all alike; return True when stopped."""
+        """Run rounds of one process per shape until the budget is spent; return whether the user stopped the command.
+
+        The order within a round is random, so that drift affects all shapes equally.
+        """
         order = random.Random(self.options.feeds.seed)
         cases = self.shapes
         live = list(range(len(cases)))
@@ -337,7 +349,7 @@ class _Run:
         return False
 
     def _shapes(self) -> list[Shape]:
-        """Return the shapes to measure, each in its own processes: one per case, or one for all recorded calls."""
+        """Return the shapes to measure, each in its own processes: one per case, or a single one for recorded calls."""
         cases, refs = self.baseline.work.cases, self.baseline.refs
         if self.arrival is not None and self.arrival.recorded is not None:
             return [Shape(name=RECORDED, refs=refs)]
@@ -366,7 +378,7 @@ class _Run:
         return outcome
 
     def _gave_up(self, i: int) -> str:
-        """Return a sentence that says that a shape has fewer processes than requested, with the reason."""
+        """Return a sentence that says that a shape was given up after several failures in a row."""
         cases = self.shapes
         good = sum(t.case == i for t in self.trials)
         name = cases[i].name if len(cases) > 1 else ""
@@ -374,7 +386,7 @@ class _Run:
 
 
 def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
-    """Return the trial of several shapes as a trial of only one of them, with one caller."""
+    """Reduce a trial of several shapes to a trial of the shape with index ``i`` and one caller."""
     done = trial.done
     times = done.cases[i]
     wall_ns = int(np.sum(times.latency_ns)) + gap_ns * len(times.latency_ns)
@@ -384,14 +396,16 @@ def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
 
 
 def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
-    """Return the requests per process and caller; more than ``least`` if eight processes can then estimate a p99.
+    """Return the number of requests per process and caller.
+
+    This is more than ``least`` if the budget then still allows eight processes, with enough requests for a p99.
 
     Args:
         least: Optimal number, given the variance between processes and between requests.
         left_ns: Time for this shape.
         process_ns: Time of a process before its first timed request.
         request_ns: Time of a request, including the pause.
-        callers: Callers of all sessions together.
+        callers: Number of callers of all sessions together.
     """
     # In 60 s of a shape each of 8 processes has 7.5 s: 5.5 s for requests after 2 s of its own. 1,000
     # requests of the shape are 125 a process.

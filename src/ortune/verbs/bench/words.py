@@ -1,4 +1,4 @@
-"""A bench in words: every number with its interval, and with no more digits than that supports."""
+"""A benchmark in words: every number has its interval, and no more digits than the interval supports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZES = ((2**30, "GiB"), (2**20, "MiB"), (1.0, "bytes"))
 
 
 def headline(row: BenchRow, result: BenchResult) -> str:
-    """Return the answer for one shape in one sentence."""
+    """Return the result for one shape in one sentence."""
     if finding_words.functional_only(result.findings):
         return functional(row, result)
     shape = f" at {row.case}" if row.case != "default" else ""
@@ -39,20 +39,23 @@ def headline(row: BenchRow, result: BenchResult) -> str:
 
 
 def functional(row: BenchRow, result: BenchResult) -> str:
-    """Return a sentence that says that the model ran on an emulated device; no times, since they are not real."""
+    """Return a sentence that says that the model ran on an emulated device, without times, which would not be real."""
     shape = f" at {row.case}" if row.case != "default" else ""
     ran = f"{row.n_requests:,} {'request' if row.n_requests == 1 else 'requests'} ran"
     return f"{result.side.label}{shape}: functional only; {ran} on an emulated device, so no speed is shown"
 
 
 def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
-    """Return a sentence that says that a shape has fewer processes than requested, with the reason."""
+    """Return a sentence that says that a shape was given up after ``failures`` failed processes in a row."""
     name, of = f"{case}: " if case else "", f" of {wanted}" if wanted else ""
     return f"{name}stopped after {good}{of} processes: {failures} in a row failed"
 
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """Return (name, value, interval) of each figure of one shape; the interval explains if there is none."""
+    """Return a row (name, value, interval) for each metric of one shape.
+
+    Without an interval, the third text says why there is none.
+    """
     # A gap shorter than the request itself is not what keeps the throughput down.
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
@@ -75,7 +78,7 @@ def _latency(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
 
 
 def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Return (name, value, interval) of the mean, fastest and slowest request; [] if the document has none."""
+    """Return rows (name, value, interval) of the mean, the fastest and the slowest request, as far as known."""
     rows = [("mean", *time(row.mean_ns))] if row.mean_ns is not None else []
     for name, ns in (("min", row.min_ns), ("max", row.max_ns)):
         if ns is not None:
@@ -86,13 +89,13 @@ def extremes(row: BenchRow) -> list[tuple[str, str, str]]:
 
 
 def shown_tails(rows: list[BenchRow]) -> list[tuple[TailEstimate, ...]]:
-    """Return the tails of each row; p99.9 only if some row has it, since few benches have enough requests."""
+    """Return the tail quantiles of each row; p99.9 only if a row has enough requests for it."""
     rare = any(t.latency_ns is not None for row in rows for t in row.tails if t.quantile > 0.99)
     return [tuple(t for t in row.tails if rare or t.quantile <= 0.99) for row in rows]
 
 
 def tail(item: TailEstimate, result: BenchResult) -> tuple[str, str, str]:
-    """Return (name, value, interval) of one quantile."""
+    """Return the row (name, value, interval) of a tail quantile."""
     name = tail_name(item)
     if item.latency_ns is None:
         return (
@@ -111,7 +114,7 @@ def tail_name(item: TailEstimate) -> str:
 
 
 def no_slo(result: BenchResult) -> str:
-    """Return why a tail is not valid for an SLO, since no request waited in a queue; "" for an open loop."""
+    """Return a note that a tail is not valid for an SLO, because no request waited in a queue; "" for an open loop."""
     if result.arrival:
         return ""
     load = "no load" if result.load.startswith("one caller") else "closed loop"
@@ -119,22 +122,22 @@ def no_slo(result: BenchResult) -> str:
 
 
 def time(item: Estimate) -> tuple[str, str]:
-    """Return a duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
+    """Format a duration and its interval: ("9.87 ms", "9.81 to 9.93 ms")."""
     return _scaled(item, TIMES)
 
 
 def cpu_time(item: Estimate) -> tuple[str, str]:
-    """Return the CPU time of a run and its interval in words; a remote browser does not report it."""
+    """Format the CPU time of a run and its interval; a remote browser does not report CPU time."""
     return time(item) if item.value else ("not known", "not reported by the browser")
 
 
 def memory(item: Estimate | None) -> tuple[str, str]:
-    """Return a size and its interval."""
+    """Format a memory size and its interval; None is "not known"."""
     return ("not known", "not available on this system") if item is None else _scaled(item, SIZES)
 
 
 def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """Return the peak of the timed processes, then that over several sizes in turn; or that one size was fed."""
+    """Return rows on memory: the peak of the timed processes, the peak over several sizes, and memory in use."""
     value, interval = memory(row.peak_bytes)
     peak = result.peak_in_turn
     if peak is None:
@@ -147,7 +150,7 @@ def peak_memory(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]
 
 
 def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
-    """Return the memory used between requests and after the session, if known."""
+    """Return rows on the memory in use between requests and after the session was released, as far as known."""
     rows = []
     if row.idle_bytes is not None:
         value, interval = memory(row.idle_bytes)
@@ -163,7 +166,7 @@ def _kept(row: BenchRow) -> list[tuple[str, str, str]]:
 
 
 def throughput(item: Estimate) -> tuple[str, str]:
-    """Return the requests per second and their interval."""
+    """Format a number of requests per second and its interval."""
     return _scaled(item, ((1.0, "requests/s"),))
 
 
@@ -190,10 +193,10 @@ def _scaled(item: Estimate, units: tuple[tuple[float, str], ...]) -> tuple[str, 
 
 
 def supported_decimals(value: float, low: float | None, high: float | None) -> int:
-    """Return the number of decimals (negative: places before the point) that the interval supports.
+    """Return the number of decimals that an interval supports; negative numbers count places before the point.
 
-    The last digit shown is worth no more than half the interval and no less than a tenth of that; four digits at
-    most, and one at least, of the lower end too. A single observation gets two digits.
+    The last digit is worth at most half the width of the interval and at least a tenth of this half. The value has at
+    most four digits, and value and ends at least one. A single observation has two digits.
     """
     size = math.floor(math.log10(abs(value))) if value else 0
     ends = [abs(end - value) for end in (low, high) if end is not None]
@@ -207,12 +210,12 @@ def supported_decimals(value: float, low: float | None, high: float | None) -> i
 
 
 def number(value: float, decimals: int) -> str:
-    """Return the number with that many decimals; with negative ones, rounded to tens, hundreds, ..."""
+    """Format a number with ``decimals`` decimals; negative decimals round to tens, hundreds and so on."""
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
 def _outward(value: float, decimals: int, *, up: bool) -> float:
-    """Return a bound rounded outward, so the printed interval still covers; rounding errors do not move it."""
+    """Round a bound up or down, so that the printed interval contains the exact interval, but for rounding errors."""
     step = 10.0**decimals
     near = round(value * step)
     if abs(value * step - near) < 1e-6 * max(1.0, abs(near)):
@@ -221,7 +224,7 @@ def _outward(value: float, decimals: int, *, up: bool) -> float:
 
 
 def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
-    """Return the details that support the figures, as (name, text)."""
+    """Return rows (name, text) with the details behind the metrics."""
     side, runtime = result.side, result.side.runtime
     counts = [f"{row.n_processes} processes, {row.n_requests:,} requests" for row in result.rows]
     processes = counts[0]
@@ -246,7 +249,7 @@ def details(result: BenchResult, host: Host | None) -> list[tuple[str, str]]:
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """Return the document of a bench: the answer, figures with intervals, and with ``--verbose`` the evidence."""
+    """Return the document of a benchmark: the headlines, metrics with intervals, and the evidence for ``--verbose``."""
     result = envelope.result
     n = len(result.failures)
     failed = f"{n} {'process' if n == 1 else 'processes'} failed (-v)" if n else ""
@@ -272,13 +275,13 @@ def document(envelope: Envelope[BenchResult]) -> Document:
 
 
 def _transfer(result: BenchResult) -> list[tuple[str, str]]:
-    """Return whether times include transfers to the device; [] if no times are shown."""
+    """Return rows on whether times include transfers to the device; empty if no times are shown."""
     emulated = finding_words.functional_only(result.findings)
     return [] if emulated else transfer_words.included([result.side.plan])
 
 
 def _given(result: BenchResult) -> str:
-    """Return the plan in words, with the verification of each setting."""
+    """Return the plan in words, with how each setting was verified."""
     read = {item.knob: setting(item, result.side.plan) for item in result.read_back}
     node = [result.side.runtime.build] if result.side.plan.is_node else []
     return "; ".join([*(read.values() or [result.side.plan.describe()]), *node])
@@ -298,7 +301,7 @@ def _next(envelope: Envelope[BenchResult]) -> list[str]:
 
 
 def _measured(result: BenchResult) -> list[Block]:
-    """Return the blocks with all figures; [] for an emulated device."""
+    """Return the blocks with all metrics; empty for an emulated device."""
     if finding_words.functional_only(result.findings):
         return []
     return _figures(result) if len(result.rows) == 1 else _shapes(result)
@@ -315,7 +318,7 @@ def _figures(result: BenchResult) -> list[Block]:
 
 
 def _shapes(result: BenchResult) -> list[Block]:
-    """Return tables with a row per shape: latency and its tails, mean and extremes, further figures."""
+    """Return tables with a row per shape: latency and its tails, mean and extremes, further metrics."""
     rows = list(result.rows)
     loads = [_loads(result)] if result.arrivals else []
     known = [row for row in rows if not arrival_words.no_latency(row, result)]
@@ -347,7 +350,7 @@ def _shapes(result: BenchResult) -> list[Block]:
 
 
 def _loads(result: BenchResult) -> Table:
-    """Return the load of each shape."""
+    """Return a table of the load of each shape."""
     by_row = [(row, arrival_words.rows(row, result)) for row in result.rows]
     heads = [Column("", "text"), *(Column(name, "text") for name, _, _ in by_row[0][1])]
     return table(
@@ -374,7 +377,10 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
 
 
 def warmed(browser: str, ratio: float | None) -> str:
-    """Return how the last minute in a remote browser compares with the first, or that its run was too short."""
+    """Return a note that compares the last minute in a remote browser with the first, or says that it ran too briefly.
+
+    ``ratio`` is the time of the last minute relative to the first; None if the browser ran for less than two minutes.
+    """
     if ratio is None:
         return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
     change = 100 * (ratio - 1)

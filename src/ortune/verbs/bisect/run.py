@@ -37,7 +37,7 @@ from ortune.verbs.bisect.options import Options
 from ortune.verbs.bisect.result import BisectResult
 
 _EXPLAINED = 0.1
-"""Share of a difference that may remain after its cause is removed."""
+"""Maximum fraction of a difference that may remain when its presumed cause is removed."""
 
 Judged = tuple[Literal["", "A", "B", "both"], Literal["", "optimiser-off", "float64"]]
 
@@ -46,7 +46,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
     """Find the first place where the values of two sides diverge.
 
     Returns:
-        The document; ``result`` is a BisectResult, ``verdict`` "same", "found" or "not-found".
+        The document, with a BisectResult as ``result`` and the ``verdict`` "same", "found" or "not-found".
 
     Raises:
         OrtuneError: A side cannot be read or run.
@@ -158,7 +158,7 @@ class _Run:
         return self._envelope(difference, parting, graphs, notes, judged)
 
     def _both_wrong(self, refs_b: tuple[FeedRef, ...]) -> Literal["", "optimiser-off", "float64"]:
-        """Return the evidence that two equal sides are both wrong; "" if there is none."""
+        """Return the kind of evidence that two equal sides are both wrong; "" if there is no such evidence."""
         check = self.baseline.check
         if check.refuted:
             return "float64"
@@ -167,7 +167,7 @@ class _Run:
         return "optimiser-off" if wrong else ""
 
     def _with_exact_products(self, refs_b: tuple[FeedRef, ...], outputs: Mapping[str, str]) -> float | None:
-        """Return the relative L2 distance with exact 8-bit products on both sides; None if it could not be measured."""
+        """Return the relative L2 distance of the outputs with exact 8-bit arithmetic on both sides; None if unknown."""
         baseline, folders = self.baseline, list[Path]()
         for name, side, refs in (("a", self.a, baseline.refs), ("b", self.b, refs_b)):
             plan = msgspec.structs.replace(side.plan, settings={**side.plan.settings, PRECISION.name: True})
@@ -187,7 +187,10 @@ class _Run:
     def _judged(
         self, side: BisectedSide, first: Measured, trial: Measured, refs_b: tuple[FeedRef, ...], place: str
     ) -> Judged:
-        """Return the wrong side and the evidence: A's model in float64, or without ONNX Runtime's optimiser."""
+        """Return the wrong side and the kind of evidence: A's model in float64 or without ONNX Runtime's optimiser.
+
+        Both are "" if no side was shown to be wrong.
+        """
         baseline, a, b = self.baseline, Path(first.outputs_path), Path(trial.outputs_path)
         levels = OutputsByLevel(self.b, refs_b, baseline.executor, baseline.work, self.scratch / "levels-b")
         if wrong := wrong_of_two(baseline, (a, b), levels):
@@ -201,7 +204,7 @@ class _Run:
         return wrong, "optimiser-off" if wrong else ""
 
     def _worst(self, first: Measured, trial: Measured) -> int:
-        """Return the case with the largest difference of outputs."""
+        """Return the index of the case whose outputs differ most."""
         old, new = Path(first.outputs_path), Path(trial.outputs_path)
         outputs = [self.baseline.comparer.difference(old, new, (ref,), None) for ref in self.baseline.refs]
         return max(range(len(outputs)), key=lambda i: (not outputs[i].comparable, outputs[i].relative_l2))

@@ -1,4 +1,4 @@
-"""Sentences about the result of a bisection, for every format."""
+"""Sentences on the result of a bisection, for every format."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ MOST_NODES = 4
 MOST_PARTINGS = 5
 _WAYS: dict[MatchedBy, str] = {"name": "by name", "values": "by value", "structure": "by structure"}
 AROUND = 3
-"""Values shown before and after the first that differs."""
+"""Number of values that are shown before and after the first differing value."""
 
 
 def headline(result: BisectResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the result in one sentence."""
     if result.wrong == "both" and not result.partings:
         right = "model in float64" if result.judged_by == "float64" else "unoptimised model"
         equal = outputs(result.outputs)
@@ -57,7 +57,7 @@ def _no_numbers(of: OutputDifference) -> bool:
 
 
 def _where(result: BisectResult) -> str:
-    """Return a sentence about the place where values diverge, or that none was found."""
+    """Return a sentence on the place where values diverge, or that says that there is none."""
     if not result.partings and result.stepped is not None:
         return f"no finding: {steps(result.stepped.steps)}, from {_short(result.stepped.node)} onwards"
     if not result.partings and (result.outputs.ok or result.outputs.empty or _no_numbers(result.outputs)):
@@ -77,7 +77,7 @@ def _where(result: BisectResult) -> str:
 
 
 def _side(result: BisectResult) -> str:
-    """Return the letter of the wrong side, with its optimisation level if the optimiser is the cause."""
+    """Return the letter of the wrong side, and its optimisation level if the optimiser is the cause."""
     side = result.base if result.wrong == "A" else result.new
     if result.graphs != "optimised":
         return result.wrong
@@ -86,7 +86,7 @@ def _side(result: BisectResult) -> str:
 
 
 def parted(parting: Parting) -> str:
-    """Return the description of a place where values diverge, with the differences found there."""
+    """Return a sentence on a place where values diverge, with the differences between the nodes there."""
     operators = [Counter(node.operator for node in nodes) for nodes in (parting.a, parting.b)]
     missing = [
         f"{', '.join((mine - theirs).elements())} exists only in {side}"
@@ -103,7 +103,7 @@ def parted(parting: Parting) -> str:
 
 
 def _grows(parting: Parting) -> bool:
-    """Return whether the inputs of the place already differ, by far less."""
+    """Return whether the inputs at this place already differ, though less than the outputs."""
     return not all(pair.equal for pair in parting.inputs)
 
 
@@ -119,7 +119,7 @@ def _place(parting: Parting) -> str:
 
 
 def notes(result: BisectResult) -> list[str]:
-    """Return the remarks about how the result was found."""
+    """Return remarks on how the result was found."""
     rows = []
     if result.graphs == "files":
         rows.append("compared with optimisation disabled, so every node of the files runs")
@@ -139,7 +139,7 @@ def notes(result: BisectResult) -> list[str]:
 
 
 def saturating(left: float) -> str:
-    """Return a sentence that says that saturating 8-bit products are the cause, with the difference that remains."""
+    """Return a sentence that says that saturating 8-bit sums are the cause; ``left`` is the remaining difference."""
     return (
         f"sums of 8-bit products saturate on this CPU: outputs are {difference(left)} with "
         "--a-set x64_quant_precision=1 and --b-set x64_quant_precision=1"
@@ -159,7 +159,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _short(node: GraphNode) -> str:
-    """Return a short name of a node: that of the user's first node it replaces, else its own."""
+    """Return a node's short name: the name of the first model node that it replaces, or else its own name."""
     own = next(iter(node.of), node.name) or f"the node that produces {shorten(node.value, 60)}"
     return f"{shorten(own, 80)} ({node.operator})"
 
@@ -190,7 +190,7 @@ def _apart(pair: ValuePair) -> str:
 
 
 def steps(apart: GridSteps) -> str:
-    """Return a difference on a quantization grid in words: "at most 1 step of 0.06 in 23 % of the elements"."""
+    """Return a phrase on a difference on a quantization grid: "at most 1 step of 0.06 in 23 % of the elements"."""
     count = "1 step" if apart.most == 1 else f"{apart.most} steps"
     share = percent(apart.share, 0 if apart.share >= 0.02 else 2)
     return f"at most {count} of {apart.scale:.2g} in {share} of the elements"
@@ -205,7 +205,7 @@ def _error(figure: float | None) -> str:
 
 
 def weight_fault(fault: WeightFault) -> str:
-    """Return the description of stored values that are wrong for their type: not finite, saturated, or badly scaled."""
+    """Return a sentence on a weight whose stored values are faulty: not finite, saturated, or badly scaled."""
     what = f"{fault.side}: weight {shorten(fault.name, 60)} ({fault.onnx_type})"
     are = "is" if fault.n == 1 else "are"
     if fault.kind == "not-finite":
@@ -217,7 +217,7 @@ def weight_fault(fault: WeightFault) -> str:
 
 
 def clipping(of: ClippedActivation) -> str:
-    """Return the description of an activation that quantization clips: the calibrated range and the actual one."""
+    """Return a sentence on an activation that quantization clips, with its calibrated and its actual range."""
     beyond = "above" if of.least >= of.low else "below" if of.most <= of.high else "outside"
     share = percent(of.share, 0 if of.share >= 0.02 else 2)
     return (
@@ -227,7 +227,7 @@ def clipping(of: ClippedActivation) -> str:
 
 
 def change(node: NodeChange) -> str:
-    """Return the difference between two nodes in words."""
+    """Return a phrase on the difference between two nodes."""
     if node.part == "weight":
         how = (
             "has another shape, or non-finite values"
@@ -242,7 +242,7 @@ def change(node: NodeChange) -> str:
 
 
 def not_finite(place: NotFinite) -> str:
-    """Return where NaN or infinities first appear, with the weight or input that causes them."""
+    """Return a sentence on where NaN or infinities first appear, with the weight or input that causes them."""
     what = f"{place.side}: {counted_not_finite(place.n_nan, place.n_inf)} among the {place.size} output values of "
     what += _node(place.node)
     if place.infinity == "overflow":
@@ -261,19 +261,19 @@ def not_finite(place: NotFinite) -> str:
 
 
 def counted_not_finite(n_nan: int, n_inf: int) -> str:
-    """Return the numbers of NaN and infinite values in words."""
+    """Return the numbers of NaN and infinite values as text: "3 NaN and 1 infinite"."""
     return " and ".join(f"{n} {what}" for n, what in ((n_nan, "NaN"), (n_inf, "infinite")) if n)
 
 
 def _matched(values: Sequence[ValuePair]) -> str:
-    """Return how many values were matched, and by which methods."""
+    """Return a phrase on how many values were matched, and by which methods."""
     ways = Counter(pair.matched_by for pair in values)
     parts = [f"{ways[by]} {how}" for by, how in _WAYS.items() if ways[by]]
     return f"{len(values)} matched{': ' if parts else ''}{', '.join(parts)}"
 
 
 def _steps(result: BisectResult) -> Table:
-    """Return a table of the matched values around the first that differs."""
+    """Return a table of the matched values around the first differing value."""
     first = result.partings[0].value.a
     place = next(i for i, pair in enumerate(result.values) if pair.a == first)
     shown = result.values[max(0, place - AROUND) : place + AROUND + 1]
@@ -307,7 +307,7 @@ def _further(partings: Sequence[Parting]) -> list[str]:
 
 
 def document(envelope: Envelope[BisectResult]) -> Document:
-    """Return the document: the first node, the reason, and the values around it."""
+    """Return the document of a bisection: the first wrong node, the reason, and the values around it."""
     result = envelope.result
     tone: Tone = "bad" if result.partings or result.wrong else "good" if result.outputs.ok else "unsure"
     real = envelope.workload is not None and bool(envelope.workload.inputs_path)

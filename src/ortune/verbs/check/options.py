@@ -86,12 +86,12 @@ class Options(ExportOptions, PlanOptions):
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """Paths of the models, including those in folders and of patterns."""
+        """Paths of the models, after folders and patterns were expanded."""
         return found([str(model) for model in self.models])
 
     @cached_property
     def configured(self) -> tuple[Mapping[str, Any], str]:
-        """Settings of the project's configuration, and the path of its file; "" without one."""
+        """Settings from the project's configuration file, and its path; "" if there is no file."""
         return ({}, "") if self.no_config else _configuration(Path.cwd())
 
     @cached_property
@@ -112,7 +112,7 @@ class Options(ExportOptions, PlanOptions):
 
     @cached_property
     def severity(self) -> str:
-        """The lowest severity that fails the check; "never" for none."""
+        """The lowest severity that fails the check; "never" if no severity does."""
         said, file = self.configured
         severity = self.fail_on or said.get("fail-on", "warning")
         if severity not in (*SEVERITIES, "never"):
@@ -124,7 +124,7 @@ class Options(ExportOptions, PlanOptions):
 
     @cached_property
     def destination(self) -> Path | None:
-        """File for the fixed model, if one was passed."""
+        """File for the fixed model; None for the default."""
         if not self.paths:
             raise UsageError("no model was given", do="ortune check MODEL.onnx")
         for option, is_set in (("--output", self.output is not None), ("--in-place", self.in_place)):
@@ -142,12 +142,12 @@ class Options(ExportOptions, PlanOptions):
 
 
 def _codes(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the codes of an option, each text being one code or several separated by commas."""
+    """Split the values of an option into codes; a value can contain several codes separated by commas."""
     return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
-    """Return the nearest ``[check]`` of ortune.toml or ``[tool.ortune.check]`` of pyproject.toml, and its path."""
+    """Return the table for ``check`` in the nearest configuration file that has this table, and the file's path."""
     for tables, path in found_from(folder):
         if "check" in tables:
             return _checked(tables["check"], path), str(path)
@@ -155,7 +155,7 @@ def _configuration(folder: Path) -> tuple[Mapping[str, Any], str]:
 
 
 def _checked(said: Any, path: Path) -> Mapping[str, Any]:
-    """Return the settings of a table; raise UsageError for unknown keys and wrong types."""
+    """Return a table's settings; raise UsageError for unknown keys and wrong types."""
     for key, value in said.items() if isinstance(said, dict) else [("check", said)]:
         kind = CONFIGURED.get(key)
         understood = kind is not None and isinstance(value, kind)

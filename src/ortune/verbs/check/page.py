@@ -11,7 +11,7 @@ from ortune.verbs.check.result import CheckedModel, CheckResult
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
-    """Return the page of a check: the number of findings, then each finding with its share of the work."""
+    """Return the document for a page: the number of findings, then each finding with its share of the work."""
     result = envelope.result
     answer, *more = check_words.end(result)
     blocks: list[Block] = [answer]
@@ -36,7 +36,7 @@ def _head(result: CheckResult) -> Head:
 
 
 def _findings(model: CheckedModel) -> Table:
-    """Return a row for each finding, with its share of the estimated work as a bar."""
+    """Return a table of the findings, with each finding's share of the estimated work as a bar."""
     shares = [finding.share_ratio or 0.0 for finding in model.findings]
     rows = [
         (

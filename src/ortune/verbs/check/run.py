@@ -1,4 +1,4 @@
-"""``ortune check``: applies rules to model files without running them, and fixes that do not change outputs."""
+"""``ortune check``: applies rules to model files without running the models, and writes fixed models."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from ortune.verbs.check.options import SEVERITIES, Options
 from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 
 COUNTED_NODES = 5_000
-"""Up to here the operations of a model are counted for the shares: at 0.1 ms a node, half a second."""
+"""Maximum number of nodes for which operations are counted, which takes about 0.1 ms per node."""
 ROUNDS = 3
-"""Rounds of fixes: one fix may enable another, and two rounds are enough."""
+"""Maximum number of rounds of fixes: a fix can enable another fix, and two rounds are usually enough."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResult]:
-    """Check every model; an unreadable one does not stop the others.
+    """Check every model; an unreadable model does not prevent the check of the others.
 
     Raises:
         UsageError: An option or the project's configuration is invalid.
@@ -60,7 +60,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
 
 
 def exit_code(envelope: Envelope[CheckResult]) -> int:
-    """Return 4 for a bug in ortune, 2 if a file could not be read or written, else 1 if findings fail the check."""
+    """Return 4 for a bug in ortune, 2 for an unreadable or unwritable file, 1 if findings fail the check, else 0."""
     assert envelope.result is not None
     errors = [model.error.code for model in envelope.result.models if model.error]
     if errors:
@@ -69,7 +69,7 @@ def exit_code(envelope: Envelope[CheckResult]) -> int:
 
 
 def _left(model: CheckedModel, severity: str) -> bool:
-    """Return whether findings remain that fail the check; those fixed in a written file do not count."""
+    """Return whether findings that fail the check remain; findings that a written file fixes do not count."""
     if severity == "never":
         return False
     written = model.fixed is not None and model.fixed.path
@@ -135,7 +135,7 @@ class _Check:
         return expected_gains.estimated(findings, opened.ir, run_cost(opened.ir, work)[1])
 
     def _work(self, opened: OpenModel) -> Workload | None:
-        """Return the proposed inputs of a model; None if its shapes cannot be determined without running it."""
+        """Return a workload for a model; None if its shapes cannot be determined without running the model."""
         from ortune.inputs import workload
 
         feeds = self.options.feeds
@@ -191,7 +191,7 @@ class _Check:
         return self._delivered(text, opened, last, fixed) if self.options.fix else fixed
 
     def _delivered(self, text: str, opened: OpenModel, last: OpenModel, fixed: FixedModel) -> FixedModel:
-        """Write the fixed model after running it; external data is written next to it, as in the original."""
+        """Verify the fixed model by running it, then write it, with external data if the original has external data."""
         # A hundred modules that measure, which a look at a file does not wait for.
         from ortune.engines import verification
 

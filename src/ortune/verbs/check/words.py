@@ -20,7 +20,7 @@ NAMED = 3
 
 
 def document(envelope: Envelope[CheckResult]) -> Document:
-    """Return the findings of each model, the applied fixes, and the number of remaining findings."""
+    """Return the document of a check: each model's findings and fixes, then the number of findings."""
     result = envelope.result
     assert result is not None
     blocks: list[Block] = []
@@ -48,7 +48,7 @@ _LEVELS: Mapping[Severity, Level] = {"error": "error", "warning": "warning", "no
 
 
 def finding_text(finding: Finding) -> str:
-    """Return a finding in words: code, whether fixable, what, where, why, share of the work, and the fix."""
+    """Return a finding in one line: code, "[*]" if fixable, what, where, evidence, share of the work, and the fix."""
     evidence = finding.evidence if finding.evidence not in finding.what else ""
     share = f"; {evidence}" if evidence else ""
     if finding.share_ratio is not None:
@@ -76,7 +76,7 @@ def _exact(finding: Finding) -> bool:
 
 
 def _trouble(model: CheckedModel) -> str:
-    """Return why a model could not be checked, with the name of the faulty file if it is another one."""
+    """Return why a model could not be checked, with the name of the faulty file if it is not the model."""
     error = model.error
     assert error is not None
     elsewhere = f"{error.where}: " if error.where not in ("", model.path) else ""
@@ -84,7 +84,7 @@ def _trouble(model: CheckedModel) -> str:
 
 
 def _fixed(path: str, fixed: FixedModel) -> Iterator[Block]:
-    """Yield the changes of a fix, the operators before and after, and the result of running the file."""
+    """Yield a model's fixes, its operators before and after, and the result of running the fixed model."""
     state, verification = "would be fixed", fixed.verification
     if fixed.path:
         proof = verification is not None and _is_proof(verification.outputs)
@@ -116,7 +116,7 @@ def _verification(path: str, new: str, verification: Verification) -> str:
 
 
 def _is_proof(distance: OutputDifference | None) -> bool:
-    """Return whether outputs were compared and large enough for a meaningful difference."""
+    """Return whether outputs were compared and are large enough for a meaningful result."""
     return distance is not None and not (distance.empty or (distance.silent and distance.relative_l2))
 
 
@@ -128,7 +128,7 @@ def _changes(before: Mapping[str, int], after: Mapping[str, int]) -> Iterator[st
 
 
 def end(result: CheckResult) -> Iterator[Line]:
-    """Yield the number of findings, how many are fixable, and how a fix is verified."""
+    """Yield lines on the number of findings, how many are fixable, and how a fix is verified."""
     findings = [finding for model in result.models for finding in model.findings]
     unread = sum(model.error is not None and not model.n_nodes for model in result.models)
     read = len(result.models) - unread
@@ -170,7 +170,7 @@ def _annotations(model: CheckedModel) -> Iterator[Annotation]:
 
 
 def sarif(envelope: Envelope[CheckResult]) -> str:
-    """Return the findings in SARIF 2.1.0, for code scanning."""
+    """Return the findings as SARIF 2.1.0 text, for code scanning."""
     result = envelope.result
     assert result is not None
     names = {finding.code: finding.name for model in result.models for finding in model.findings}
@@ -191,7 +191,7 @@ def sarif(envelope: Envelope[CheckResult]) -> str:
 
 
 def _rule(code: str, name: str, title: str) -> dict[str, object]:
-    """Return a rule with the texts that GitHub requires."""
+    """Return the SARIF object of a rule, with the texts that GitHub requires."""
     return {
         "id": code,
         "name": name,
@@ -220,7 +220,7 @@ def _logical(names: Sequence[str]) -> list[dict[str, str]]:
 
 
 def _uri(path: str) -> str:
-    """Return a path as a URI for SARIF: as typed, with special characters percent-encoded."""
+    """Return a path as a SARIF URI: as the user typed it, with special characters percent-encoded."""
     return "".join(
         chr(byte) if (byte < 128 and chr(byte).isalnum()) or chr(byte) in "/._-~" else f"%{byte:02X}"
         for byte in path.replace("\\", "/").encode()

@@ -1,4 +1,4 @@
-"""The fixes of findings as plans: each made, run, its outputs checked, and all of them raced in the same blocks."""
+"""Measures fixes that are plans: each fix is made and run once, then all fixes are compared in the same blocks."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ortune.verbs.diagnose import words as diagnose_words
 from ortune.verbs.diagnose.result import TriedFix
 
 TOGETHER = "together"
-"""The arm of all fixes at once."""
+"""Name of the arm with all fixes at once."""
 MOST_FIXES = 8
-"""Raced at once; findings of less weight wait for another call."""
+"""Maximum number of fixes that are compared; the least important findings are left out."""
 
 
 @dataclass
@@ -36,11 +36,12 @@ class Fix:
     """A change that fixes findings, and its outcome.
 
     Attributes:
-        arm: Name of its arm.
+        arm: Name of the fix in the blocks.
         plan: The side's plan with the change.
-        codes: Codes of the findings that it fixes.
-        outputs: Difference of its outputs from the model's; None before it ran.
-        failed: Why it cannot be raced; "" if it can.
+        change: The change alone.
+        codes: Codes of the findings that the change fixes.
+        outputs: Difference between the changed and the unchanged model's outputs; None before the fix ran.
+        failed: Why the fix cannot be compared; "" if it can.
     """
 
     arm: str
@@ -52,14 +53,14 @@ class Fix:
 
 
 class Fixes:
-    """The fixes of one diagnosis: ``gather`` them from findings, then ``measure``.
+    """The fixes of a diagnosis: ``gather`` collects them from findings, and ``measure`` runs and compares them.
 
     Attributes:
-        fixes: One fix per plan; all of them together last, after they were tried.
-        not_tried: Codes of fixes in safety classes that were not allowed.
-        blocks, controls, statistic: Data of the race; empty if nothing was raced.
-        enough_s: A budget in seconds that fits the fixes left out; 0 if none was.
-        checks_s: Seconds for the skipped checks, which that budget also includes.
+        fixes: One fix per plan, followed by all fixes together once they were tried.
+        not_tried: Codes of findings whose fix is in a safety class that was not allowed.
+        blocks, controls, statistic: Data of the comparison; empty if nothing was compared.
+        enough_s: Budget in seconds that is enough for the fixes left out; 0 if none was left out.
+        checks_s: Seconds for skipped checks, which ``enough_s`` includes.
     """
 
     def __init__(self, opened: Experiment, baseline: Measuring, objective: Objective, seed: int) -> None:
@@ -79,15 +80,15 @@ class Fixes:
 
     @property
     def sound(self) -> list[Fix]:
-        """Fixes that can be raced: they run, and their outputs match the model's."""
+        """Fixes that can be compared: they run, and their outputs match the unchanged model's."""
         return [fix for fix in self.fixes if not fix.failed]
 
     def gather(self, findings: Sequence[Finding], allowed: Collection[str]) -> None:
         """Collect the plans of findings, without duplicates.
 
         Args:
-            findings: The weightiest first.
-            allowed: Safety classes that are measured.
+            findings: Findings, the most important first.
+            allowed: Safety classes of fixes that are measured.
         """
         side, fixes = self.baseline.side, {fix.plan.id: fix for fix in self.fixes}
         for finding in findings:
@@ -103,7 +104,7 @@ class Fixes:
         self.fixes = list(fixes.values())
 
     def measure(self) -> None:
-        """Try and race the fixes that fit in the budget; fixes without time for a race are not tried."""
+        """Run and compare the fixes that fit in the budget; nothing is run if there is no time for a comparison."""
         if not self.baseline.check.claims:
             self._no_time = finding_words.NO_CLAIMS
         elif self.baseline.functional_only:  # on a GPU that is software outputs tell something, times nothing
@@ -123,7 +124,7 @@ class Fixes:
             self._race([fix.arm for fix in self.sound])
 
     def _together(self, fixes: Sequence[Fix]) -> Fix | None:
-        """Return all fixes as one plan; None if they conflict or there are fewer than two."""
+        """Return a fix that combines all fixes; None if they conflict or there are fewer than two."""
         if len(fixes) < 2:
             return None
         change = combined([fix.change for fix in fixes], Plan())
@@ -134,7 +135,7 @@ class Fixes:
         return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
 
     def _try(self, fix: Fix) -> None:
-        """Create the changed model and run it once, to check that it runs and that its outputs match."""
+        """Make the changed model and run it once, to check that it runs and that its outputs match."""
         baseline = self.baseline
         self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
         try:
@@ -156,7 +157,7 @@ class Fixes:
         baseline.executor.arms = {**baseline.executor.arms, fix.arm: arm}
 
     def _within_budget(self, arms: Sequence[str]) -> AffordableArms:
-        """Return the arms within the budget; the last fixes, with the smallest expected gain, are dropped first."""
+        """Return the arms that fit in the budget; the fixes with the smallest expected gain are dropped first."""
 
         def drop(kept: list[str]) -> None:
             alone = [arm for arm in kept if arm != TOGETHER]
@@ -172,7 +173,7 @@ class Fixes:
         return within
 
     def _needs(self, needed_s: float) -> None:
-        """Set the reason that not all fixes were raced, and a budget that fits them and the skipped checks."""
+        """Set the reason why not all fixes were compared, and a budget that is enough for fixes and skipped checks."""
         needed_s += self.checks_s
         self._no_time = diagnose_words.no_time(needed_s)
         self.enough_s = self.budget.enough_s(needed_s)
@@ -204,7 +205,10 @@ class Fixes:
             self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
-        """Return each fix with its result, without its command; the intervals share one error rate among all fixes."""
+        """Return pairs of a fix and its result, without the result's command.
+
+        The intervals are corrected for the number of fixes, so that one error rate holds for all fixes together.
+        """
         level = 1 - 0.05 / max(1, len(self.sound))
         return [(fix, self._result(fix, level)) for fix in self.fixes]
 

@@ -23,7 +23,7 @@ TABLE = "tried"
 EXAMPLE = 'ortune.diagnose("model.onnx").result.findings'
 SEVERITIES = ("error", "warning", "note")
 OF_A_PAGE = ("page", "watch", "browser", "headful", "fail_on", "report", "store")
-"""Options that apply to a watched page."""
+"""Options that apply when a page is watched."""
 LONGEST_WATCH_S = 3600
 
 
@@ -72,13 +72,13 @@ class Options(ResumeOptions, LoadOptions, OnePlanOptions):
     ] = "never"
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, load and tolerance."""
+        """Parse the options for inputs, load and tolerance."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance)
         return replace(feeds, in_turn=self.objective in OF_MEMORY, allow_nonfinite=NON_FINITE in self.allow)
 
     @cached_property
     def allowed(self) -> frozenset[str]:
-        """Safety classes of fixes that may be measured."""
+        """Safety classes of fixes that can be measured."""
         classes = ("numerics", "behaviour", NON_FINITE)
         require_allowed(self.allow, classes, f"numerics, behaviour or {NON_FINITE}")
         return frozenset({"exact", *self.allow})
@@ -108,7 +108,7 @@ class Options(ResumeOptions, LoadOptions, OnePlanOptions):
 
     @cached_property
     def severity(self) -> str:
-        """The lowest severity that fails the command; "never" for none."""
+        """The lowest severity that fails the command; "never" if no severity does."""
         from ortune.search.figures import require_objective
 
         require_objective(self.objective)

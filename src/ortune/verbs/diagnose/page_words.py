@@ -1,4 +1,4 @@
-"""Sentences about how a page uses onnxruntime-web."""
+"""Sentences on how a page uses onnxruntime-web."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPEN = "not set"
 
 
 def headline(page: WatchedPage) -> str:
-    """Return the numbers of sessions and runs, and their share of the page's main thread."""
+    """Return one sentence with the numbers of sessions and runs, and their share of the page's main thread."""
     watched = f"in {page.watched_ns / 1e9:.1f} s"
     if not page.sessions:
         return f"no session of onnxruntime-web {watched}"
@@ -35,7 +35,7 @@ def headline(page: WatchedPage) -> str:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """Return the answer, findings, each session, the page, and next commands."""
+    """Return the document of a watched page: headline, findings, sessions, the page, and the next commands."""
     result = envelope.result
     assert result is not None and result.page is not None
     page = result.page
@@ -63,7 +63,7 @@ def document(envelope: Envelope[DiagnoseResult]) -> Document:
 
 
 def _told(finding: Finding, page: WatchedPage) -> str:
-    """Return a finding in words, with the numbers of its sessions if not all have it."""
+    """Return a finding in words, with the numbers of its sessions if not all sessions have it."""
     which = [i for i, session in enumerate(page.sessions, 1) if finding in session.findings]
     some = len(which) < len(page.sessions)
     where = f" [session {', '.join(map(str, which))}]" if some and which else ""
@@ -156,7 +156,7 @@ def _from(first: int, last: int) -> str:
 
 
 def _doubt(session: PageSession, page: PageSeen) -> str:
-    """Return the remark that a WebGPU time is not real if the GPU is emulated; else ""."""
+    """Return a remark that a session's WebGPU times are not real because the GPU is emulated; "" otherwise."""
     software = page.software and session.plan.provider_names[0] == WEBGPU.name
     return " (functional only: the GPU is emulated)" if software else ""
 

@@ -1,4 +1,4 @@
-"""``ortune diagnose``: the reasons that a model is slow, each with its fix measured."""
+"""``ortune diagnose``: finds why a model is slow, and measures the fixes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
     """Find why a model is slow, and measure the gain of each fix.
 
     Raises:
-        OrtuneError: The model does not run, or measuring is not possible on this machine now.
+        OrtuneError: The model does not run, or this machine cannot measure now.
     """
     watch = watcher or Watcher()
     if options.page:
@@ -91,18 +91,18 @@ def _watch(options: Options, opened: Experiment, url: str) -> Envelope[DiagnoseR
 
 
 def _fails(findings: Sequence[Finding], severity: str) -> bool:
-    """Return whether any finding is at least as severe as the limit."""
+    """Return whether a finding is at least as severe as ``severity``; False for "never"."""
     worst = SEVERITIES[: SEVERITIES.index(severity) + 1] if severity != "never" else ()
     return any(finding.severity in worst for finding in findings)
 
 
 def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
-    """Return 1 if findings remain that fail the gate, else 0."""
+    """Return 1 if findings remain that ``--fail-on`` does not accept, or else 0."""
     return int(envelope.result is not None and envelope.result.failed)
 
 
 def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Envelope[DiagnoseResult]:
-    """Return the document of a diagnosis after running, profiling and measuring fixes."""
+    """Run and profile the model, measure the fixes, and return the document."""
     watch, budget = opened.watch, opened.budget
     watch.line("running the model for the first time")
     find_checked_inputs(baseline, budget, watch.line)
@@ -129,7 +129,7 @@ def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Enve
 
 
 def _profile(options: Options, opened: Experiment, baseline: Measuring) -> ProfileResult | None:
-    """Profile one process; return None if it does not run under the profiler, or does not fit in the budget."""
+    """Profile one process; return None if it fails under the profiler or does not fit in the budget."""
     opened.watch.line("profiling")
     first = baseline.pilot.first
     # Where no fix can be raced, nothing else needs the time.
@@ -236,7 +236,7 @@ def _document(
 
 
 def _order(finding: Finding) -> tuple[int, float, float]:
-    """Return a finding's sort key: emulation, confirmed gains, unmeasured findings, fixes without gain."""
+    """Return a finding's sort key: first emulation, then confirmed gains, unmeasured fixes, fixes without a gain."""
     comparison = finding.verified
     if finding.code == FUNCTIONAL_ONLY:
         return -1, 0.0, 0.0

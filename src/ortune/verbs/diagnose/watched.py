@@ -1,4 +1,4 @@
-"""Watches a user's page, reads its models and applies the rules to each session."""
+"""Watches a user's page, reads the models that it loads, and applies the rules to each session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ortune.targets.browser.watch import BESIDES_S, watch
 def watched(
     url: str, browser: BrowserSetup, watch_s: float, folder: Path, stop: Callable[[], bool]
 ) -> tuple[WatchedPage, Side]:
-    """Return a page with the findings of its sessions, and its first session as a side.
+    """Watch a page; return it with the findings of its sessions, and its first session as a side.
 
     Raises:
         OrtuneError: No browser was found, or the address cannot be opened.
@@ -49,7 +49,7 @@ def watched(
 
 
 def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageModel, OpenModel | None]:
-    """Return the model that a page loaded; one that cannot be read is reported with the reason."""
+    """Return a model that a page loaded and, if it can be read, the opened model; otherwise the first has an error."""
     if path is None:
         return model, None
     if monotonic.now_s() > until:
@@ -67,7 +67,7 @@ def _unread(model: PageModel) -> ModelInfo:
 
 
 def _judged(session: PageSession, opened: OpenModel | None, page: PageSeen) -> PageSession:
-    """Return a session with the findings of all rules about it."""
+    """Return a session with the findings of the rules filled in."""
     provider = find(session.plan.provider_names[0])
     gpu = provider == WEBGPU
     facts = Facts(

@@ -1,4 +1,4 @@
-"""Sentences about why a model is slow: confirmed gains first, then the fixes that were not measured."""
+"""Sentences on why a model is slow: confirmed gains first, then the fixes that were not measured."""
 
 from __future__ import annotations
 
@@ -43,33 +43,36 @@ MOST_BY_HAND = 3
 
 STOPPED = "stopped before it was measured"
 TOO_SMALL = "not measured: budget too small"
-"""Prefix of the reason that a fix was not measured for lack of time."""
+"""Prefix of the reasons that say that a fix was not measured for lack of time."""
 NOT_TIMED = "runs, outputs correct; not timed"
 NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
 
 
 def no_time(needed_s: float) -> str:
-    """Return that the budget was too small to measure a fix, with a sufficient budget."""
+    """Return a reason that says that the budget was too small to measure a fix, with a sufficient budget."""
     return f"{TOO_SMALL} ({enough(needed_s)} is enough)"
 
 
 def not_made(why: str) -> str:
-    """Return that a fix was not measured because its model could not be created."""
+    """Return a reason that says that the model of a fix could not be made."""
     return f"could not be created: {why}"
 
 
 def does_not_run(why: str) -> str:
-    """Return that a fix was not measured because its model does not run."""
+    """Return a reason that says that the model of a fix does not run."""
     return f"does not run: {why}"
 
 
 def moves_outputs(how: str) -> str:
-    """Return that a fix was not measured because it changes the outputs."""
+    """Return a reason that says that a fix changes the outputs."""
     return f"changes the outputs: {how}"
 
 
 def headline(result: DiagnoseResult) -> str:
-    """Return the largest confirmed gain; without one, the best fix or that none was timed, and the first step."""
+    """Return one sentence with the largest confirmed gain.
+
+    Without a confirmed gain, the sentence contains the best measured fix or the first step to take.
+    """
     if result.page is not None:
         return page_words.headline(result.page)
     best = _best(result)
@@ -96,7 +99,7 @@ def headline(result: DiagnoseResult) -> str:
 
 
 def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: str) -> str:
-    """Return the measured gain of a fix."""
+    """Return the headline for the measured gain of a fix; ``which`` describes the fix."""
     blocks = heads.count(comparison.n_blocks, "block")
     both = sides.values(result.figures, fix.figures, comparison)
     said = ", ".join(filter(None, (heads.measured(comparison, blocks), both)))
@@ -105,7 +108,7 @@ def _said(result: DiagnoseResult, fix: TriedFix, comparison: Comparison, which: 
 
 
 def _nearest(result: DiagnoseResult) -> TriedFix | None:
-    """Return the measured fix with the lowest time ratio."""
+    """Return the measured fix with the lowest time ratio; None if no fix was measured."""
     return min((fix for fix in result.tried if fix.comparison is not None), key=_ratio, default=None)
 
 
@@ -114,7 +117,7 @@ def _ratio(fix: TriedFix) -> float:
 
 
 def _steps(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
-    """Yield the next steps without a confirmed fix, as (short, full) sentences."""
+    """Yield the next steps if no fix was confirmed, as pairs of a short and a full sentence."""
     late = [code for fix in result.tried if _wants_time(fix, result) for code in fix.codes]
     rerun = shlex.join(with_budget(result.reproduce, result.enough_s)) if result.enough_s else ""
     if rerun and late:
@@ -144,7 +147,7 @@ def _wants_time(fix: TriedFix, result: DiagnoseResult) -> bool:
 
 
 def _by_hand(result: DiagnoseResult) -> list[Finding]:
-    """Return the findings with a fix that cannot be measured because it is not a plan, the most severe first."""
+    """Return the findings whose fix has to be made by hand because it is not a plan, the most important first."""
     measured = {code for fix in result.tried if fix.comparison is not None for code in fix.codes}
     others = {*measured, *result.not_tried}
     left = [
@@ -156,7 +159,7 @@ def _by_hand(result: DiagnoseResult) -> list[Finding]:
 
 
 def _best(result: DiagnoseResult) -> TriedFix | None:
-    """Return the confirmed fix with the largest gain, which may be all fixes together; None without one."""
+    """Return the confirmed fix with the largest gain, possibly all fixes together; None if no fix was confirmed."""
     faster = [
         fix
         for fix in (*result.tried, *([result.together] if result.together else []))
@@ -169,7 +172,7 @@ def _best(result: DiagnoseResult) -> TriedFix | None:
 
 
 def document(envelope: Envelope[DiagnoseResult]) -> Document:
-    """Return the answer, one row per fix, further findings, and next commands."""
+    """Return the document of a diagnosis: headline, one row per fix, findings, and the next commands."""
     result = envelope.result
     assert result is not None
     if result.page is not None:
@@ -245,7 +248,10 @@ def _change(fix: TriedFix) -> str:
 
 
 def _told(finding: Finding, result: DiagnoseResult, pays: set[str]) -> str:
-    """Return a finding with its share, and the result of its fix."""
+    """Return a finding in words, with its share of the run and the result of its fix.
+
+    ``pays`` contains the codes of findings whose fix has a confirmed gain.
+    """
     share = f"{whole_percent(finding.share_ratio)} of the run" if finding.share_ratio else ""
     share = f"; {share}" if share and share not in finding.what else ""
     fix = ""
@@ -279,7 +285,10 @@ def _details(result: DiagnoseResult) -> Iterator[tuple[str, str]]:
 
 
 def _transfer(result: DiagnoseResult) -> list[tuple[str, str]]:
-    """Return rows of transfer times if profiled, else whether times include transfers; [] if nothing was timed."""
+    """Return rows with transfer times if profiled, or else on whether times include transfers.
+
+    Empty if nothing was timed.
+    """
     if finding_words.functional_only(result.findings):
         return []
     rows = transfer_words.rows(result.profile) if result.profile is not None else []
@@ -304,7 +313,7 @@ def _next(envelope: Envelope[DiagnoseResult]) -> Iterator[str]:
 
 
 def _named(fix: TriedFix) -> str:
-    """Return a fix in words, counted if long, with the codes of its findings."""
+    """Return a fix in words, or the number of its changes if there are many, with the codes of its findings."""
     codes = list(dict.fromkeys(fix.codes))
     what = _change(fix)
     if len(what) > LONGEST_PLAN:

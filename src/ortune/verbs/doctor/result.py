@@ -15,7 +15,7 @@ from ortune.records.base import Record
 
 
 class EffectRow(Record, frozen=True, kw_only=True):
-    """The precision of a comparison of this length: minimum detectable effect as a share, and number of blocks."""
+    """The precision of a comparison of this length: minimum detectable effect as a fraction, and number of blocks."""
 
     minutes: float
     n_blocks: int

@@ -1,4 +1,4 @@
-"""``ortune doctor``: what this machine can run, and the smallest effect that it can detect."""
+"""``ortune doctor``: finds what this machine can run, and the smallest effect that it can detect."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
-    """Return the inventory, then noise and peaks if they can be measured."""
+    """Examine the machine, measure its noise and peaks if possible, and return the document."""
     watch = opened.watch
     chosen = [named_runtimes.find(named(o.runtime), watch.say)] if o.runtime else None
     with (
@@ -163,7 +163,11 @@ def _result(
 
 
 def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak | None, str]:
-    """Return the machine's measured peaks, or None with the reason that they could not be measured."""
+    """Measure the machine's peaks.
+
+    Returns:
+        The peaks, or None if they could not be measured; and the reason for this, or "".
+    """
     watch = opened.watch
     try:
         with exclusive("doctor", watch, wait=False):
@@ -189,7 +193,7 @@ def _measured(side: ResolvedSide, o: Options, opened: Experiment) -> NoiseReport
 
 
 def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseReport:
-    """Return the results of the controls on this machine, and what longer runs could detect."""
+    """Measure the noise with the controls, and estimate which effects longer comparisons could detect."""
     watch, replay = opened.watch, opened.replay
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
@@ -274,14 +278,23 @@ def _row(
     *,
     busy: bool,
 ) -> EffectRow:
-    """Return the effect that a comparison of this length can detect: nine blocks of four trials, then blocks of two.
+    """Return the minimum effect that a comparison of this length can detect.
 
-    The start and the pilot take as long as here (``before_ns``, without the inventory), and time is reserved for what
-    follows the last block.
+    Such a comparison is assumed to have nine blocks of four trials followed by blocks of two, a start and a pilot as
+    long as here, and time reserved for the work after the last block. The effect is at least the slowdown that a
+    sensitivity check did not detect, scaled to the number of blocks, and the effect that two equal sides leave possible.
+    On a busy machine, the latter does not shrink with more blocks, because the load of other programs varies over
+    longer periods than a block.
 
-    The effect is at least that of an undetected sensitivity check, scaled as noise averages out, and the interval of
-    two equal sides. On a busy machine that interval does not shrink with more blocks, since the load of other programs
-    varies over longer periods than a block.
+    Args:
+        minutes: Length of the comparison.
+        scale: Scale of the noise between blocks.
+        trial_ns: Duration of a trial.
+        before_ns: Duration of the start and the pilot, without the inventory.
+        prior: Scale of the noise in the first blocks, as a prior; None if unknown.
+        checks: Results of the controls.
+        seen: Comparison of two equal sides.
+        busy: Whether other programs use the machine.
     """
     budget = max(0.0, (1 - AFTER_SHARE) * minutes * 60e9 - before_ns)
     # Nine blocks of four trials, the controls among them, are 36 trials. Later blocks are of two, and a tenth
@@ -299,5 +312,5 @@ def _row(
 
 
 def exit_code(envelope: Envelope[DoctorResult]) -> int:
-    """Return 3 if the machine is too noisy to measure anything, else 0."""
+    """Return 3 if the machine is too noisy to measure anything, or else 0."""
     return 3 if envelope.verdict == "invalid" else 0

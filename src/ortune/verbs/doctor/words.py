@@ -1,4 +1,4 @@
-"""Sentences about the results of ``ortune doctor``."""
+"""Sentences on the results of ``ortune doctor``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USUAL_MINUTES = 2.0
 
 
 def document(envelope: Envelope[DoctorResult]) -> Document:
-    """Return the runtimes and the detectable effect, then the problems and the next commands."""
+    """Return the document: the runtimes and the detectable effect, then problems and the next commands."""
     result = envelope.result
     return Document(
         blocks=[
@@ -40,7 +40,7 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
 
 
 def begins(peaks: str) -> str:
-    """Return what is measured next, and for how long.
+    """Return a sentence on what is measured next, and for how long.
 
     Args:
         peaks: Duration of the peak measurement, in words.
@@ -49,12 +49,12 @@ def begins(peaks: str) -> str:
 
 
 def no_peak(why: str, *, postponed: bool) -> str:
-    """Return why the peaks were not measured; if postponed, that they will be measured at a quiet moment."""
+    """Return why the peaks were not measured and, if postponed, when they will be."""
     return f"{why}; they are measured at the next quiet moment" if postponed else why
 
 
 def _checks(result: DoctorResult) -> list[Line]:
-    """Return the checks that passed, and the reason if the peaks were not measured."""
+    """Return lines on the checks, with the reason if the peaks were not measured."""
     failed = (
         f"the peaks of this machine were not measured: {result.peak_failed}" if result.peak_failed else ""
     )
@@ -63,14 +63,14 @@ def _checks(result: DoctorResult) -> list[Line]:
 
 
 def _next(result: DoctorResult) -> list[str]:
-    """Return the next commands: to add runtimes that run models; converters are listed only with -v."""
+    """Return the next commands, which add runtimes that run models; converters are listed only with -v."""
     busy = result.noise is not None and result.noise.busy
     quiet = [f"ortune doctor {' '.join(others_words.WAIT)}"] if busy else []
     return [*quiet, *(addition.command for addition in result.addable if not addition.converts)]
 
 
 def headline(envelope: Envelope[DoctorResult]) -> list[str]:
-    """Return what runs on the machine, and the effect that a comparison of two minutes can detect."""
+    """Return sentences on what runs on the machine, and on the effect that a two-minute comparison can detect."""
     result, host = envelope.result, envelope.host
     usable = dict.fromkeys(
         p.name for r in result.runtimes for p in r.providers if p.usable and not p.emulated
@@ -88,7 +88,7 @@ def headline(envelope: Envelope[DoctorResult]) -> list[str]:
 
 
 def _places(names: Iterable[str]) -> str:
-    """Return the short names of execution providers, with those of a browser listed separately."""
+    """Return the short names of execution providers as text, with the browser's providers listed separately."""
     in_page = {name: find(name).in_page for name in names}
     own, web = (
         [short_name(name) for name, there in in_page.items() if there == page] for page in (False, True)
@@ -166,7 +166,7 @@ def _effects(noise: NoiseReport) -> Table:
 
 
 def _peaks(peak: MachinePeak) -> Table:
-    """Return a table of peaks with a row per number of threads, and notes on the other figures."""
+    """Return a table of peaks with a row per number of threads, and notes on the other measurements."""
     tables = (peak.flops_per_s, peak.int8_ops_per_s, peak.bytes_per_s)
     rows = [
         (

@@ -27,7 +27,7 @@ HEADING = re.compile(
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[ExplainResult]:
-    """Explain one rule, rewrite or setting, or list those that match a search; by default list all rules.
+    """Explain a rule, rewrite or setting, or list the entries that match a search; by default, list all rules.
 
     Raises:
         UsageError: Nothing matches, or a code and a search were combined.
@@ -53,7 +53,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _name(text: str) -> str:
-    """Return a name normalised for comparison: lower case, one spelling of types, hyphens between words."""
+    """Normalise a name for comparison: lower case, hyphens between words, "float16" instead of "fp16"."""
     return re.sub(r"\b(b?)fp(?=\d)", r"\1float", text.lower().replace("_", "-"))
 
 
@@ -67,10 +67,12 @@ def _entries() -> list[Described]:
 
 
 def _hits(text: str, *, names_only: bool = False) -> tuple[Described, ...]:
-    """Return the entries that contain all words of a text: matches in names first, then in titles, then elsewhere.
+    """Return the entries that contain all words of a text.
+
+    Matches in names come first, then matches in titles, then matches in the documentation (unless ``names_only``).
 
     Raises:
-        UsageError: Nothing matches.
+        UsageError: Nothing matches, and ``names_only`` is False.
     """
     words = _name(text).split()
     ranked: list[tuple[int, Described]] = []
@@ -101,7 +103,7 @@ def _rewrite_doc(name: str) -> str:
 
 
 def _doc(entry: Described) -> str:
-    """Return the documentation of an entry."""
+    """Return the documentation of a rule, rewrite or setting as a docstring."""
     if entry.kind == "rewrite":
         return _rewrite_doc(entry.name)
     return all_knobs()[entry.name].documentation if entry.kind == "setting" else all_rules()[entry.code].doc
@@ -113,7 +115,7 @@ def _whole(entry: Described) -> Described:
 
 
 def _sections(doc: str) -> tuple[tuple[str, str], ...]:
-    """Return the headings of a docstring with their texts, each in one paragraph."""
+    """Return pairs of a docstring's headings and their texts, each text as a single paragraph."""
     _, *parts = HEADING.split(inspect.cleandoc(doc))
     return tuple(
         (heading, capitalised(re.sub(r"\s+", " ", text).strip().replace("``", "`")))
@@ -122,7 +124,7 @@ def _sections(doc: str) -> tuple[tuple[str, str], ...]:
 
 
 def capitalised(words: str) -> str:
-    """Return a sentence with a capital first letter, unless the first word is code or a repository name."""
+    """Capitalise the first letter of a sentence, unless its first word is code or a repository name."""
     first = words.partition(" ")[0].rstrip(",.:;")
     is_code = any(sign in first for sign in "_/.") or first[1:] != first[1:].lower()
     return words if is_code or first.startswith("onnxruntime") else f"{words[:1].upper()}{words[1:]}"

@@ -1,4 +1,4 @@
-"""Rules in words: one in full, or all in a table."""
+"""Rules, rewrites and settings in words: one entry in full, or several entries in a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def document(envelope: Envelope[ExplainResult]) -> Document:
 
 
 def _hits(result: ExplainResult) -> Document:
-    """Return the entries that match the search."""
+    """Return the document that lists the entries that match a search."""
     n = len(result.rules)
     entries = "1 entry matches" if n == 1 else f"{n} entries match"
     return Document(

@@ -1,4 +1,4 @@
-"""The release in which memory began to grow: a soak of each release, alive together, with the same calls."""
+"""Finds the release in which memory began to grow: soaks the releases next to each other with the same calls."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
 STATISTIC = "memory-growth"
 FIRST_SHARE = 0.2
-"""Share of the remaining time for the first run of the model."""
+"""Maximum fraction of the remaining time for the first run of the model."""
 
 
 def measure(
     opened: Experiment, baseline: Measuring, runtimes: Mapping[str, Runtime], missing: Mapping[str, str]
 ) -> HistoryResult:
-    """Measure how memory changes with calls in each release, and return the releases with a change.
+    """Measure how memory changes with calls in each release.
 
     Raises:
         OrtuneError: Nothing could be measured.
@@ -79,10 +79,10 @@ def measure(
 
 
 def changed(rows: list[ReleaseRow]) -> tuple[str, ...]:
-    """Return the releases with intervals of growth that do not overlap those of the previous release.
+    """Return the releases whose growth has an interval that does not overlap the previous release's interval.
 
     Args:
-        rows: Newest first.
+        rows: Rows of the releases, newest first.
     """
     known = [row for row in rows if row.growth is not None]
     return tuple(new.release for new, old in pairwise(known) if _differ(new.growth, old.growth))

@@ -62,7 +62,7 @@ class Options(HostSelection, ResumeOptions):
     budget: Budget = "4m"
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and tolerance."""
+        """Parse the options for inputs and tolerance."""
         growth = self.objective == "memory-growth"
         feeds = with_tolerance(super().read_feeds(), self.tolerance)
         return replace(feeds, in_turn=growth or self.objective in OF_MEMORY, batch_too=growth)
@@ -91,7 +91,7 @@ class Options(HostSelection, ResumeOptions):
 
     @cached_property
     def plan(self) -> Plan:
-        """Plan that every release runs with."""
+        """Plan with which every release runs."""
         from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 

@@ -1,4 +1,4 @@
-"""One model under several releases of ONNX Runtime, in the same blocks: the newest is the base of each."""
+"""Compares one model under several releases of ONNX Runtime in the same blocks, with the newest release as base."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Releases:
 
     Args:
         opened: The open experiment.
-        baseline: The model under the newest release, not run yet.
-        runtimes: The releases that are installed, newest first.
-        missing: Why each other release is missing.
-        objective: The compared figure.
-        seed: Seed of the order within blocks.
+        baseline: The model under the newest release, which has not run yet.
+        runtimes: Maps installed releases, newest first, to their runtimes.
+        missing: Maps other releases to the reason why they are missing.
+        objective: The objective.
+        seed: Seed of the random order within blocks.
     """
 
     def __init__(
@@ -71,9 +71,9 @@ class Releases:
         self.invalid = False
 
     def measure(self) -> None:
-        """Run each release on its own, then those that run and fit in the budget in the same blocks.
+        """Run each release once, then compare in the same blocks the releases that run and fit in the budget.
 
-        If the controls fail although outputs differ, ``invalid`` is set and the outputs remain in the result.
+        If the controls fail but outputs differ, ``invalid`` is set, and the result contains only the outputs.
 
         Raises:
             MeasurementError: No older release runs the model, or nothing could be measured.
@@ -131,10 +131,10 @@ class Releases:
             )
 
     def _run_alone(self, limit_s: float) -> list[str]:
-        """Run the older releases and compare their outputs; return those that run the model.
+        """Run the older releases and compare their outputs; return the releases that run the model.
 
         Args:
-            limit_s: Seconds allowed for an evaluation in float64.
+            limit_s: Time limit of the evaluation in float64, in seconds.
         """
         baseline, executor = self.baseline, self.baseline.executor
         right = evaluated(baseline, baseline.side, baseline.refs, limit_s)
@@ -167,7 +167,7 @@ class Releases:
         return [release for release in older if release in arms]
 
     def _exact(self, arm: Arm, ran: Measured, right: ExactOutputs) -> ExactCheck:
-        """Return the comparison of a release's outputs with the model in float64."""
+        """Compare a release's outputs with the model evaluated in float64."""
         baseline = self.baseline
         side = replace(baseline.side, runtime=arm.runtime)
         folder = baseline.scratch / f"levels-{arm.name}"
@@ -175,7 +175,7 @@ class Releases:
         return levels.against_exact(Path(baseline.with_outputs(arm, ran).outputs_path), right)
 
     def _within_budget(self, running: Sequence[str]) -> AffordableArms:
-        """Return the releases that fit in the budget; the oldest are left out and their reason is recorded."""
+        """Return the releases that fit in the budget; the oldest releases are left out, and the reason is recorded."""
         # Trials are shortened before a release is left out.
         within = affordable_arms(self.baseline, running, self.budget)
         left = running[len(within.arms) :]
@@ -188,11 +188,11 @@ class Releases:
     # --- what came of it
 
     def result(self, *, again: Sequence[str], reproduce: str) -> HistoryResult:
-        """Return the result.
+        """Return the result of the measurement.
 
         Args:
-            again: Arguments that pass the model and settings to another verb.
-            reproduce: The command that repeats this.
+            again: Command-line arguments that pass the model and settings to another verb.
+            reproduce: Command that repeats the measurement.
         """
         baseline, compared = self.baseline, self.compared
         rows = self._rows()
@@ -227,7 +227,7 @@ class Releases:
         )
 
     def _against(self, release: str, older: str) -> Comparison | None:
-        """Return the comparison of a release with an older one."""
+        """Return the comparison of a release with an older release; None if there are too few blocks."""
         # Each release but the oldest is compared with one other: so many claims share one error.
         level = 1 - 0.05 / max(1, len(self.compared) - 1)
         arm, base = self._arm(release), self._arm(older)

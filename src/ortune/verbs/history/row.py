@@ -11,7 +11,7 @@ from ortune.verbs.history.words import headline, outputs
 
 
 def row(envelope: Envelope[HistoryResult]) -> ModelRow:
-    """Return the row of the newest release compared with the oldest: outputs, figure, load time and memory."""
+    """Return the row of a model: outputs, statistic, load time and memory of the newest release against the oldest."""
     result = envelope.result
     differ = outputs(result)
     measured = {row.release: row.figures for row in result.rows if row.figures is not None and not row.failed}
@@ -30,7 +30,7 @@ def row(envelope: Envelope[HistoryResult]) -> ModelRow:
 
 
 def _besides(figures: Sequence[Figures]) -> tuple[RowFigure, ...]:
-    """Return the changes of load time and memory from the oldest to the newest release: medians without an interval."""
+    """Return the changes of load time and memory from the oldest to the newest release, without intervals."""
     if len(figures) < 2:
         return ()
     new, old = figures[0], figures[-1]

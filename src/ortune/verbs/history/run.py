@@ -1,4 +1,4 @@
-"""``ortune history``: one model under the last releases of ONNX Runtime, in the same blocks."""
+"""``ortune history``: compares one model under the latest releases of ONNX Runtime in the same blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ortune.verbs.history.result import HistoryResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryResult]:
-    """Measure the releases and find those with a change.
+    """Measure the releases, and find the releases in which something changed.
 
     Raises:
         RuntimeNotFound: Fewer than two of the releases are available.
@@ -77,12 +77,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
 
 
 def exit_code(envelope: Envelope[HistoryResult]) -> int:
-    """Return 3 if the controls failed, so that no time is known, else 0."""
+    """Return 3 if the controls failed, so that no time is known, or else 0."""
     return MeasurementError.exit_code if envelope.verdict == "invalid" else 0
 
 
 def _require_applicable(options: Options) -> None:
-    """Raise UsageError for a script of this machine, or for memory over time on another one."""
+    """Raise UsageError for a script that starts Python on this machine, or for memory growth on another machine."""
     script = named(options.runtime)
     elsewhere = assigned_host.assigned.get() is not None
     if script is not None and not elsewhere:
@@ -105,7 +105,7 @@ def _require_applicable(options: Options) -> None:
 
 
 def _named(release: str, options: Options) -> str:
-    """Return the value of ``--runtime`` for a release, on the machine of the options, instead of a release there."""
+    """Return the value of ``--runtime`` that selects a release on the machine that the options select."""
     name, script = f"{CPU.wheel}=={release}", named(options.runtime)
     if script is not None:
         script = split_placed(script)[1] or script
@@ -115,7 +115,11 @@ def _named(release: str, options: Options) -> str:
 
 
 def _runtimes(options: Options, watch: Watcher) -> tuple[dict[str, Runtime], dict[str, str]]:
-    """Return the available releases, newest first, installing missing ones; and why the others are missing."""
+    """Find the runtimes of the releases, and install missing releases.
+
+    Returns:
+        The runtimes by release, newest first, and the reasons why other releases are missing.
+    """
     runtimes, missing = {}, {}
     for release in options.releases:
         try:

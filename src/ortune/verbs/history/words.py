@@ -1,4 +1,4 @@
-"""One model over releases of ONNX Runtime, in words."""
+"""The history of a model over releases of ONNX Runtime, in words."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ortune.verbs.soak.words import size
 
 _NOTHING = "-"
 NO_BLOCK = "no usable block"
-"""Reason for a release that ran without a usable block."""
+"""Reason for the missing result of a release that ran but has no usable block."""
 FEW_CALLS = "too few calls"
 STOPPED = "stopped before the first call; there is no result"
 
 
 def soaks(n: int, seconds: float) -> str:
-    """Return how many releases are soaked, and for how long."""
+    """Return a sentence on how many releases are soaked, and for how long."""
     return f"{n} releases, one process each with the same calls, for {waiting(seconds)} in all"
 
 
 def no_time(needed_s: float) -> str:
-    """Return that a release was not compared, with a sufficient budget."""
+    """Return a reason that says that a release was not compared for lack of time, with a sufficient budget."""
     return f"not compared: budget too small ({enough(needed_s)} is enough)"
 
 
 def headline(result: HistoryResult) -> str:
-    """Return the comparison of the newest release with the oldest, and the releases with a change."""
+    """Return one sentence that compares the newest with the oldest release, and names the releases with a change."""
     if any(row.growth is not None for row in result.rows):
         return _growth(result)
     rows = {row.release: row.since_previous for row in result.rows}
@@ -56,7 +56,7 @@ def headline(result: HistoryResult) -> str:
 
 
 def _growth(result: HistoryResult) -> str:
-    """Return the releases in which the growth of memory changed."""
+    """Return one sentence on the releases in which the growth of memory changed."""
     known = [row for row in result.rows if row.growth is not None]
     changes = []
     for new, old in pairwise(known):
@@ -77,7 +77,7 @@ def _growth(result: HistoryResult) -> str:
 
 
 def _growth_rows(result: HistoryResult) -> Table:
-    """Return one row per release: its growth with the interval, and the verdict."""
+    """Return a table with a row per release: its growth with the interval, and the verdict."""
     columns = [Column("onnxruntime", "label"), Column("per 1,000 calls"), Column("95 % interval", "text")]
     rows = []
     for row in result.rows:
@@ -92,7 +92,7 @@ def _growth_rows(result: HistoryResult) -> Table:
 
 
 def outputs(result: HistoryResult) -> str:
-    """Return which releases have wrong or different outputs; "" if all agree."""
+    """Return a phrase on the releases with wrong or different outputs; "" if all releases agree."""
     ran = [row for row in result.rows if row.exact is not None or row.outputs is not None]
     wrong = [row.release for row in ran if row.exact is not None and row.exact.right is False]
     right = [row.release for row in ran if row.exact is not None and row.exact.right]
@@ -120,7 +120,7 @@ def _time(result: HistoryResult, changes: Sequence[str], same: str) -> str:
 
 
 def document(envelope: Envelope[HistoryResult]) -> Document:
-    """Return the headline, a row per release, and the details."""
+    """Return the document of a history: the headline, a row per release, and the details."""
     result = envelope.result
     assert result is not None
     if any(row.growth is not None for row in result.rows):
@@ -152,7 +152,7 @@ def document(envelope: Envelope[HistoryResult]) -> Document:
 
 
 def _next(envelope: Envelope[HistoryResult]) -> list[str]:
-    """Return the next commands: to locate the largest change, to repeat when quiet, and to show the details."""
+    """Return the commands that locate the largest change, repeat the history when quiet, and show the details."""
     result = envelope.result
     quiet = others_words.wait_options(result.whole)
     again = [shlex.join([*words_of(result.reproduce), *quiet])] if quiet else []
@@ -164,7 +164,10 @@ def _next(envelope: Envelope[HistoryResult]) -> list[str]:
 
 
 def _rows(result: HistoryResult) -> list[tuple[str, ...]]:
-    """Return one row per release, newest first; each value is the previous release's times the paired change."""
+    """Return one row per release, newest first.
+
+    Each value is the previous release's value multiplied by the paired change.
+    """
     rows: list[tuple[str, ...]] = []
     before: float | None = None
     headed = all(row.failed for row in result.rows)

@@ -77,7 +77,7 @@ class Options(KeptRows, OnePlanOptions):
     report: Page = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, tolerance and seed."""
+        """Parse the options for inputs, tolerance and seed."""
         return replace(with_tolerance(super().read_feeds(), self.tolerance), seed=self.seed or 0)
 
     @cached_property
@@ -102,7 +102,7 @@ class Options(KeptRows, OnePlanOptions):
 
     @cached_property
     def allowed(self) -> float | None:
-        """Accepted relative difference of output figures; None for the smallest that can be compared."""
+        """Accepted relative difference of the outputs' statistics; None for the smallest difference that can be compared."""
         asked = self.feeds.tolerance
         if asked is not None and asked.number is None:
             # A lock holds figures of outputs and not the outputs, which these others are of.

@@ -8,7 +8,7 @@ from ortune.verbs.lock.result import LockResult
 
 
 def row(envelope: Envelope[LockResult]) -> ModelRow:
-    """Return the number of relevant changes, or the file that was written."""
+    """Return the row of a model: the number of relevant changes, or the file that was written."""
     result = envelope.result
     failing = sum(change.fails for change in result.changes)
     figures = () if result.written else (RowFigure(name="changes", unit="count", value=failing),)

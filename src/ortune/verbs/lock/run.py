@@ -1,4 +1,4 @@
-"""``ortune lock``: stores what ONNX Runtime makes of a model, and compares with it later. Nothing is timed."""
+"""``ortune lock``: stores a snapshot of what ONNX Runtime makes of a model, for later comparison. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from ortune.verbs.lock.result import LockResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult]:
-    """Write the snapshot of a model, or compare the model with the one written before.
+    """Write a snapshot of a model, or compare the model with a snapshot that was written earlier.
 
     Returns:
-        The whole document; ``result`` is a LockResult, ``verdict`` "written", "unchanged" or "changed". Of a recording,
-        the document of ``verbs/_app_lock``.
+        The whole document, with a LockResult as ``result`` and the ``verdict`` "written", "unchanged" or "changed".
+        For a recording, the document of ``verbs/_app_lock``.
 
     Raises:
         OrtuneError: The model, a setting or the lock file cannot be used.
@@ -109,10 +109,10 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
 def _side(
     o: Options, was: Snapshot | None, scratch: Path, machine: Machine, watch: Watcher
 ) -> tuple[ResolvedSide, Plan, Plan | None]:
-    """Return the model with its plan, the plan to store in the lock, and the options added to a bundle's plan.
+    """Return the side to run, the plan to store in the lock, and the options that were added to a bundle's plan.
 
-    A check runs the locked plan with the current options. For a bundle only the added options come from the lock, since
-    the bundle's own plan is what is checked.
+    A check runs the locked plan with the current options. For a bundle, only the added options come from the lock,
+    because the bundle's plan is subject to the check.
     """
     rewritten = Plan(rewrites=tuple(rewrites.parse(text) for text in o.rewrite))
     model, asked = Path(o.model), merge(o.common, rewritten)
@@ -146,19 +146,19 @@ def _side(
 
 
 def _here(plan: Plan, cpus: int) -> Plan:
-    """Return a stored plan for this machine, with thread counts limited to the available CPUs."""
+    """Return a stored plan with its thread counts limited to the CPUs of this machine."""
     counts = {name: thread_cap(value) for name, value in plan.settings.items()}
     settings = {k: v if (n := counts[k]) is None else min(n, cpus) for k, v in plan.settings.items()}
     return msgspec.structs.replace(plan, settings=settings)
 
 
 def _inputs(o: Options, was: Snapshot | None) -> InputOptions:
-    """Return the inputs of a check: those passed, otherwise those of the lock, with its shapes."""
+    """Return the inputs: the user's, or for a check without inputs the seed and shapes of the lock."""
     if was is None or o.feeds.inputs:
         return replace(o.feeds, seed=o.seed or 0)
     return replace(o.feeds, seed=was.run.seed if o.seed is None else o.seed, kept=was.run.shapes)
 
 
 def exit_code(envelope: Envelope[LockResult]) -> int:
-    """Return 1 if something changed, else 0."""
+    """Return 1 if a relevant part changed, or else 0."""
     return 1 if envelope.verdict == "changed" else 0

@@ -1,4 +1,4 @@
-"""Sentences about a written or checked lock, for every format."""
+"""Sentences on a written or checked lock, for every format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ortune.verbs.lock.result import LockResult
 
 IN_HEADLINE = 5
 MOST_LINES = 20
-"""Differences listed one by one; the JSON has all."""
+"""Maximum number of listed differences; JSON documents have all differences."""
 
 
 def written(path: Path) -> str:
@@ -31,7 +31,7 @@ def headline(
     not_compared: Sequence[str],
     tolerance_ratio: float,
 ) -> str:
-    """Return the result of a check in one sentence, which makes no claim about parts that were not compared."""
+    """Return the result of a check in one sentence, which makes no claim on parts that were not compared."""
     failing = [c for c in changes if c.fails]
     if failing:
         first = _leading(failing)
@@ -65,7 +65,7 @@ def _and(names: Sequence[str]) -> str:
 
 
 def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
-    """Return the most important changes: the first two operators, inputs and outputs, and one of each other part."""
+    """Return the most important changes: at most two operators, inputs and outputs, and one of each other part."""
     sentences: list[LockChange] = []
     for part, group in groupby(failing, key=lambda c: c.part):
         # What has another name is one thing that is gone and one that is new.
@@ -74,7 +74,10 @@ def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
 
 
 def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
-    """Return the cause of the changes (a new export, another release), unless they already mention it."""
+    """Return a phrase on the cause of the changes (a new export, another release); "" if ``said`` contains it.
+
+    ``said`` contains the parts of the changes that the headline already mentions.
+    """
     causes = []
     if was.run.plan != now.run.plan:
         return ""  # the settings come first in the sentence
@@ -86,7 +89,7 @@ def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
 
 
 def sentence(change: LockChange) -> str:
-    """Return a change in words."""
+    """Return a phrase on a change."""
     was, now, name = change.was, change.now, change.name
     if change.part == "file":
         return f"another file{f', in {name} alone' if name else ''}"
@@ -98,7 +101,7 @@ def sentence(change: LockChange) -> str:
 
 
 def uncompared(missing: Uncompared, was: Snapshot, now: Snapshot) -> str:
-    """Return why a part could not be compared, or only partly."""
+    """Return a sentence on why a part was not compared, or only partly."""
     match missing.why:
         case "processor" if missing.part == "level all":
             why = f"the lock was made on {_processor(was)}, and this machine has {_processor(now)}"
@@ -127,7 +130,7 @@ def _processor(snapshot: Snapshot) -> str:
 
 
 def _other_feeds(was: LockedRun, now: LockedRun) -> str:
-    """Return why input values differ from the lock."""
+    """Return a phrase on why the input values differ from the lock."""
     if was.inputs != now.inputs or was.seed != now.seed:
         then, here = (
             f"--inputs {r.inputs}" if r.inputs else f"values generated from seed {r.seed}" for r in (was, now)
@@ -210,13 +213,13 @@ def _interface(part: str, change: LockChange) -> str:
 
 
 def _letters(kind: object) -> int:
-    """Return the number of dimensions of a type that are named."""
+    """Return the number of named dimensions in the text of a type."""
     dims = str(kind).partition("[")[2].removesuffix("]")
     return sum(1 for d in dims.split(",") if d and d != "?" and not d.isdigit())
 
 
 def summary(snapshot: Snapshot, path: str) -> list[tuple[str, str]]:
-    """Return the contents of a lock as (name, text)."""
+    """Return rows (name, text) on the contents of a lock."""
     graph = _of(snapshot)
     plain = snapshot.levels["disable"]
     rows = [
@@ -262,7 +265,7 @@ def _of(snapshot: Snapshot) -> GraphSnapshot:
 
 
 def details(result: LockResult) -> tuple[list[str], list[str]]:
-    """Return the sentences of changes that fail the check, and those of the others with the notes."""
+    """Return the sentences on changes that fail the check, and the sentences on other changes with the notes."""
     failing = [sentence(c) for c in result.changes if c.fails]
     return failing, [sentence(c) for c in result.changes if not c.fails] + list(result.notes)
 
@@ -273,12 +276,12 @@ def short(name: str) -> str:
 
 
 def plural(count: int, name: str) -> str:
-    """Return a count with its noun: "1 node", "2 nodes"."""
+    """Format a count with its noun, in the singular or plural: "1 node", "2 nodes"."""
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
 def _moved(count: object) -> str:
-    """Return the number of nodes inserted or removed, compared with the model."""
+    """Return the number of inserted or removed nodes in words: "2 inserted", "1 removed", "as many"."""
     assert isinstance(count, int)
     return f"{abs(count)} {'removed' if count < 0 else 'inserted'}" if count else "as many"
 
@@ -295,7 +298,7 @@ def _signed(was: object, now: object) -> str:
 
 
 def _apart(was: object, now: object, text: Callable[[object, int], str]) -> str:
-    """Return both values with three digits, or as many as show the difference."""
+    """Format both values with three digits, or with as many as show their difference: "1.02 -> 1.03"."""
     pairs = ((text(was, digits), text(now, digits)) for digits in range(3, 18))
     before, after = next((pair for pair in pairs if pair[0] != pair[1]), (was, now))
     return f"{before} -> {after}"
@@ -315,7 +318,7 @@ def _grouped(value: object) -> str:
 
 
 def _number(value: object, digits: int) -> str:
-    """Return a number with the given significant digits, and all integer digits that a float represents exactly."""
+    """Format a float with ``digits`` significant digits, but with all digits of integers below 1e15."""
     if not isinstance(value, float):
         return str(value)
     whole = len(f"{abs(value):.0f}")
@@ -327,7 +330,7 @@ def _or_none(value: object) -> str:
 
 
 def document(envelope: Envelope[LockResult]) -> Document:
-    """Return the contents of a written lock, or the result of a check with its details."""
+    """Return the document: the contents of a written lock, or the result of a check with its details."""
     result = envelope.result
     if result.written:
         return Document(
@@ -364,7 +367,7 @@ def document(envelope: Envelope[LockResult]) -> Document:
 
 
 def _locked(snapshot: Snapshot) -> str:
-    """Return what was locked, in one sentence."""
+    """Return one sentence on what was locked."""
     count = plural(_of(snapshot).nodes, "node")
     outputs = plural(len(snapshot.run.outputs), "output")
     what = f"{count} at level {snapshot.run.level}, and {outputs} of one run"
@@ -372,13 +375,16 @@ def _locked(snapshot: Snapshot) -> str:
 
 
 def _build(snapshot: Snapshot) -> str:
-    """Return the builds that ran and optimised the model."""
+    """Return the builds that ran and optimised the model, as text."""
     native = f"onnxruntime {snapshot.ort_version}"
     return f"onnxruntime-web {snapshot.ort_web} with {native}" if snapshot.ort_web else native
 
 
 def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
-    """Return the command that checks this lock, or creates it again with the same options."""
+    """Return the command that checks this lock if ``check``, or else writes it again with the same options.
+
+    Empty if the lock does not have the default path.
+    """
     result, model, work = envelope.result, envelope.model, envelope.workload
     path = model.path if model else ""
     if not path or result.path != f"{path}.lock.json":

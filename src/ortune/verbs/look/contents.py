@@ -1,4 +1,4 @@
-"""Contents of a model's file: operators, the work of one run, and regions that repeat."""
+"""Contents of a model file: operators, the work of one run, and repeated regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_REGIONS = 8
 
 
 def contents(model: OpenModel) -> LookResult:
-    """Return everything that can be determined without input shapes and without running the model."""
+    """Return a result with all facts that need neither input shapes nor a run of the model."""
     sizes: Counter[str] = Counter()
     count = 0
     for tensor in parameters(model.ir):
@@ -38,16 +38,16 @@ def contents(model: OpenModel) -> LookResult:
 
 
 FLOPS_PER_BYTE = 8
-"""Operations that a CPU does while it moves one byte, roughly: only shares are estimated with it."""
+"""Approximate number of operations that a CPU executes while it moves one byte, used to estimate shares."""
 LEAST_KNOWN = 0.9
-"""Least share of nodes with known work for an estimate."""
+"""Minimum fraction of nodes with known work for an estimate."""
 
 
 def estimated(cost: ModelCost) -> tuple[OperatorEstimate, ...]:
     """Return the estimated share of each operator in a run, the largest first; () if too little is known.
 
     Args:
-        cost: The work of a run by node.
+        cost: The work of a run, by node.
     """
     nodes = [node for node in cost.nodes if node.times and node.op_type != "Constant"]
     if not nodes or sum(node.known for node in nodes) < LEAST_KNOWN * len(nodes):
@@ -67,13 +67,13 @@ def estimated(cost: ModelCost) -> tuple[OperatorEstimate, ...]:
 def with_work(
     result: LookResult, model: OpenModel, work: Workload, stop: Callable[[], bool]
 ) -> tuple[LookResult, ModelCost | None]:
-    """Return the result with the inputs in words and the floating-point operations of one run, and their count by node.
+    """Return the result with the inputs in words and the floating-point operations of one run; and the work by node.
 
     Args:
         result: Result for the file.
         model: The model.
         work: Inputs of the model.
-        stop: Callback, called at each node; counting stops if it returns True.
+        stop: Callback that is called at each node; counting stops if it returns True.
 
     Raises:
         CountingStopped: ``stop`` returned True.
@@ -102,7 +102,14 @@ def repeated_regions(
     cost: ModelCost | None,
     profile: OperatorProfile | None = None,
 ) -> tuple[RepeatedRegion, ...]:
-    """Return the repeated regions of a graph by their share of the profile, or else of the estimated operations."""
+    """Return the repeated regions of a graph, the largest share of the run first.
+
+    Args:
+        model: The model.
+        times: Nanoseconds by node; empty to use the estimated operations.
+        cost: Estimated operations by node; None if unknown.
+        profile: Profile of a run, whose total time shares refer to.
+    """
     every = regions.regions(model.ir) if model.info.format == "onnx" else []
     weights = dict(times)
     # Nodes that the optimiser inserted have a time too, and are no nodes of the model.

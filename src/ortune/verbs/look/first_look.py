@@ -1,4 +1,4 @@
-"""A model run for a first look: one timed process and one profiled one, as far as the budget allows."""
+"""Runs a model for a first look: one timed and one profiled process, as far as the budget allows."""
 
 from __future__ import annotations
 
@@ -65,27 +65,27 @@ LEAST_RUNS = 6  # of a timed process: the first, two that warm up, three that ar
 
 
 class FirstLook:
-    """Results of a first look at a model: of its file at first, and of its runs after ``run``.
+    """Results of a first look at a model: facts about its file and, after ``run``, about its runs.
 
     Attributes:
         result: Result for the file and its inputs.
         side: The side that ran, possibly at a lower optimisation level; None before the first run.
-        work: Inputs of the model; None until they are settled.
-        cost: Operations of a run by node, for its first shapes; None if there was no time to count them.
+        work: Inputs of the model; None until they are determined.
+        cost: Operations of a run by node, for the first shapes; None if there was no time to count them.
         timing, profile, headroom: Results of the processes; None if skipped for lack of budget.
-        busy: Load by other programs during the measurement.
+        busy: Load by other programs during the measurement, in words; "" for none.
         wrong_when_optimised: Whether the level is limited because the fully optimised model is wrong or does not run.
-        level_check: The outputs compared with the model without optimisation.
+        level_check: Comparison of the outputs with those of the model without optimisation; None if not compared.
         clipped: Activations that exceed the range of their quantization.
         row_check: Comparison of one row alone and in a batch, and with and without padding; None if not compared.
-        emulated: The provider that ran on an emulated device, in which case nothing is timed.
-        times: Nanoseconds per node of the user's model.
-        left_out: Notes about what failed or was skipped for lack of budget.
-        needed_s: A budget in seconds that fits the skipped steps; 0 if none was skipped.
+        emulated: The provider that ran on an emulated device, so that nothing is timed; "" for real devices.
+        times: Maps nodes of the user's model to nanoseconds.
+        left_out: Notes on what failed or was skipped for lack of budget.
+        needed_s: Budget in seconds that is enough for the skipped steps; 0 if none was skipped.
     """
 
     def __init__(self, opened: Experiment, model: OpenModel, store: Path | None) -> None:
-        """Read the file.
+        """Determine the facts about the file.
 
         Args:
             opened: The open experiment, with its budget.
@@ -118,19 +118,19 @@ class FirstLook:
 
     @property
     def budget(self) -> Budget:
-        """Budget after reserving time for the rules and the answer."""
+        """Budget after reserving time for the rules and the result."""
         return self._whole.reserve(self.experiment.answer_s + LEAST_CHECKS_S)
 
     @property
     def _late_s(self) -> float:
-        """Seconds by which the table of operators may exceed the budget, since it is the main part of the answer."""
+        """Seconds by which the table of operators can exceed the budget, because it is the main part of the result."""
         return OVERRUN_SHARE * self._whole.total_s
 
     def run(self, side: ResolvedSide) -> None:
         """Run the model, then time and profile it within the budget.
 
         Raises:
-            OrtuneError: It does not run.
+            OrtuneError: The model does not run.
         """
         baseline = self.experiment.base_measuring(side, say=self.watch.line, load=one_caller)
         self._count(baseline.work)
@@ -161,7 +161,7 @@ class FirstLook:
         self.timing = msgspec.structs.replace(self.timing, peak_in_turn=baseline.peak_in_turn)
 
     def _take_notes(self, baseline: Measuring) -> None:
-        """Take over the baseline's new notes, and remove the notes that it has withdrawn."""
+        """Add the baseline's new notes to ``left_out``, and remove the notes that the baseline has withdrawn."""
         notes = baseline.notes
         self.left_out = [note for note in self.left_out if note in notes or note not in self._noted]
         self.left_out += [note for note in notes if note not in self._noted]
@@ -187,11 +187,11 @@ class FirstLook:
             )
 
     def _spare_ns(self) -> float:
-        """Return half of the remaining time; the rest is for rules, which may need more than their reserve."""
+        """Return half of the remaining time, because rules may need more than the time reserved for them."""
         return self.budget.left_ns / 2
 
     def _measure(self, baseline: Measuring, side: ResolvedSide, first: Measured) -> None:
-        """Run one timed and one profiled process if there is time."""
+        """Run one timed and one profiled process if there is enough time; note what is left out."""
         base = baseline.arm(BASE)
         self._take(first)
         assert self.timing is not None
@@ -248,7 +248,7 @@ class FirstLook:
         )
 
     def _profile(self, baseline: Measuring, side: ResolvedSide) -> None:
-        """Profile the first shape only, since a profile does not record the shape of a run."""
+        """Profile the first shape only, because a profile does not record the shape of a run."""
         assert self.timing is not None
         self.watch.line("profiling")
         base = baseline.arm(BASE)
@@ -271,7 +271,7 @@ class FirstLook:
         self._read(side, outcome, plain)
 
     def _read(self, side: ResolvedSide, outcome: Measured, plain: Outcome | None) -> None:
-        """Read the trace of a profiled process; a process without the profiler ran in the same turns."""
+        """Read the trace of a profiled process; ``plain`` is the process without the profiler that alternated with it."""
         try:
             trace = read_profile(reported_file(outcome.done.profile, self.experiment.scratch))
         except (UsageError, MeasurementError) as error:
@@ -310,7 +310,7 @@ class FirstLook:
 
 
 def _timing(run_ns: float, spare_s: float) -> Timing:
-    """Return a timing of about one second, shorter if the budget ends first, with at least three runs."""
+    """Return a timing of about one second, or less if the budget ends before, with at least three runs."""
     slow = run_ns > 200_000_000
     time_ns = min(TIMED_NS, max(0.0, spare_s * 1e9 / 2))
     runs = max(3, min(200, int(time_ns / max(run_ns, 1))))

@@ -1,4 +1,4 @@
-"""Maps the profile of a first look to the user's nodes, and compares it with the machine's peak."""
+"""Maps the profile of a first look to the model's nodes, and compares the profile with the machine's peak."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAVING_S, SAVING_LOADS = 1.5, 3
 
 
 def saving_s(load_ns: float) -> float:
-    """Return the seconds allowed for saving the optimised graph, which maps its nodes to the user's."""
+    """Return the time limit in seconds for saving the optimised graph, which maps its nodes to the model's nodes."""
     return SAVING_S + SAVING_LOADS * load_ns / 1e9
 
 
@@ -38,9 +38,9 @@ def explained(
     scratch: Path,
     hurried: bool,
 ) -> tuple[OperatorProfile, Headroom | None, dict[str, float]]:
-    """Return the profile with the user's node names, the possible gain, and the time of each of the user's nodes.
+    """Return the profile with the model's node names, the possible gain, and nanoseconds by node of the model.
 
-    The time of a node that replaces several of the user's is divided equally among them.
+    The time of an optimised node that replaces several nodes is divided equally among them.
     """
     node_origins, peak = NodeOrigins(), load_peak(host, store, side.runtime.ort_version)
     no_peak = "no time left to map its nodes" if hurried else ""

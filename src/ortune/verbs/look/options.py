@@ -42,5 +42,5 @@ class Options(HostOptions, KeptRows, BudgetOptions, OnePlanOptions):
 
     @cached_property
     def budget_s(self) -> float:
-        """Budget of the whole look in seconds; 0 allows only the first run."""
+        """Budget of the whole command in seconds; 0 allows only the first run."""
         return seconds(self.budget, "--budget")

@@ -24,7 +24,7 @@ def document(envelope: Envelope[LookResult]) -> Document:
 
 
 def _head(envelope: Envelope[LookResult]) -> Head:
-    """Return the head of the page: the latency, or why there is none."""
+    """Return the head of the page: the latency, or why it is missing."""
     result = envelope.result
     build = result.runtime.build if result.runtime else ""
     machine = f"on {envelope.host.cpu}" if envelope.host is not None and envelope.host.cpu else ""
@@ -41,7 +41,7 @@ def _head(envelope: Envelope[LookResult]) -> Head:
 
 
 def _operators(result: LookResult) -> Table:
-    """Return a table of the operators by time; without a profile, by their number in the file."""
+    """Return a table of the operators by time or, without a profile, by their number of nodes in the file."""
     columns = [Column("", "text"), Column(""), Column(""), Column("")]
     rows = look_words.operator_rows(result)
     if rows and result.profile is not None:

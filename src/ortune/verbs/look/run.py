@@ -32,15 +32,15 @@ from ortune.verbs.look.options import Options
 from ortune.verbs.look.result import LookResult, OperatorEstimate
 
 MOST_CHECKS_S = 60.0
-"""Limit of the expected time for skipped checks, since one slow check does not predict the others."""
+"""Maximum expected time for skipped checks in seconds, because a slow check does not predict the others."""
 BUSY_MOST_S = 120.0
-"""Limit of the advised budget on a busy machine, since its times are inflated."""
+"""Maximum suggested budget on a busy machine in seconds, because the times of a busy machine are inflated."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult]:
     """Take a first look at a model.
 
-    If the model can be opened but not run, the document contains the results for the file, and ``error``.
+    If the model can be opened but does not run, the document contains the results for the file and the error.
 
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
@@ -61,7 +61,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
 
 
 def _unrun(text: str, scratch: Path) -> OpenModel:
-    """Return the opened model when no runtime is available."""
+    """Open the model without a runtime."""
     git = from_git.split(text)
     if git:
         return open_model(from_git.checkout(*git, scratch / "git"), called=text)
@@ -70,7 +70,7 @@ def _unrun(text: str, scratch: Path) -> OpenModel:
 
 
 def exit_code(envelope: Envelope[LookResult]) -> int:
-    """Return 0, or the exit code of the error for which the model did not run."""
+    """Return 0, or the exit code of the error that prevented a run."""
     if envelope.error is None:
         return 0
     kinds = (
@@ -91,7 +91,7 @@ class _Look:
         self.look = FirstLook(opened, model, options.folder)
 
     def go(self) -> Envelope[LookResult]:
-        """Return the document of the look; an error that prevents a run becomes part of it."""
+        """Run the model and return the document; an error that prevents a run becomes part of the document."""
         assert self.side is not None
         opened, label = self.experiment, self.side.label
         failure: OrtuneError | None = None
@@ -151,7 +151,7 @@ class _Look:
         )
 
     def _findings(self, pace: Pace) -> tuple[Finding, ...]:
-        """Return the findings about the model and its run; findings about the machine are left to ``doctor``."""
+        """Return the findings on the model and its run, without findings on the machine, which ``doctor`` reports."""
         facts = rules.Facts(
             model=self.model,
             work=self.look.work,
@@ -174,13 +174,13 @@ class _Look:
         return tuple(f for f in rules.findings(facts, without=("ENV",)) if f.code not in said)
 
     def _estimate(self) -> tuple[OperatorEstimate, ...]:
-        """Return the estimated shares of operators if a run was timed but not profiled, else ()."""
+        """Return the estimated shares of the operators if a run was timed but not profiled; () otherwise."""
         cost = self.look.cost
         missing = self.look.timing is not None and self.look.profile is None and not self.look.emulated
         return estimated(cost) if missing and cost is not None else ()
 
     def _right_level(self) -> LevelCheck | None:
-        """Return the check of the optimisation level; None if it failed, since a failure is reported separately."""
+        """Return the check of the optimisation level; None if it failed, because a failure is reported separately."""
         check = self.look.level_check
         return None if check is None or check.wrong else check
 
@@ -205,7 +205,7 @@ class _Look:
 
 
 def _budget(needed_s: float, most_s: float) -> str:
-    """Return a sufficient budget as an option: 20 % more than the time needed, rounded up to 10 s."""
+    """Return a sufficient budget in command-line notation, with a margin and rounded up to 10 s."""
     # More time is more timed runs and a longer warm-up.
     seconds = min(1.2 * needed_s + 2 * TIMED_NS / 1e9, most_s)
     return as_option(math.ceil(seconds / 10) * 10)

@@ -20,13 +20,13 @@ from ortune.verbs.look.result import LookResult, RepeatedRegion
 TOP_OPERATORS = 5
 TOP_REGIONS = 2
 WORTH_SAYING, DOMINATES = 0.1, 0.5
-"""Shares of the time of all operators from which on equal parts of a model are named, and named in its headline."""
+"""Minimum fractions of operator time of repeated regions that are mentioned, and mentioned in the headline."""
 MOST_FINDINGS = 5
 MOST_UNKNOWN = 3
 SLOWDOWN_WORTH_SAYING = 0.03
 ROUGH_SLOWDOWN = 1.3
 LONG_S = 60.0
-"""Seconds of skipped steps from which on a command with a longer budget is shown only on an idle machine."""
+"""Duration of skipped steps in seconds above which a busy machine gets no estimate of the additional time."""
 
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
@@ -34,35 +34,35 @@ NAMES = "mapping of optimised nodes to your node names"
 
 
 ONE_CALLER = "measured with one caller"
-"""Beginning of the note that another load was requested."""
+"""Beginning of the note that a different load was requested."""
 
 
 def no_time_for(what: str, more_s: float, busy: str = "") -> str:
-    """Return what was skipped and the time it would need; on a busy machine that time is unknown."""
+    """Return a phrase on a skipped step and its additional time; on a busy machine, a long time is not given."""
     if busy and more_s > LONG_S:
         return f"{what} (machine busy; rerun when it is idle)"
     return f"{what} (about {in_words(math.ceil(more_s))} more)"
 
 
 def checks(left_out: Sequence[str]) -> str:
-    """Return the number of skipped rules; "all checks" if there was no time for any."""
+    """Return the number of skipped rules as text: "3 checks", or "all checks" if there was no time for any rule."""
     if EVERY_RULE in left_out:
         return "all checks"
     return "1 check" if len(left_out) == 1 else f"{len(left_out)} checks"
 
 
 def no_profile(why: str) -> str:
-    """Return a sentence that says that there is no profile, for a reason other than time."""
+    """Return a phrase on why there is no profile, for a reason other than lack of time."""
     return f"{PROFILE}, which {why}"
 
 
 def one_caller(load: str) -> str:
-    """Return a sentence that says that a first look or a profile is not a load test."""
+    """Return a sentence that says that one caller was measured although the workload has a different load."""
     return f"{ONE_CALLER}, back to back, but the workload has {load}"
 
 
 def about(result: LookResult) -> list[tuple[str, str]]:
-    """Return the properties of the file, as (title, sentence)."""
+    """Return rows (title, text) on the properties of the file."""
     info = result.model
     # ORT format declares every domain that there is; those that no node is of say nothing.
     used = {operator.rpartition(".")[0] for operator in result.operators}
@@ -84,7 +84,7 @@ def about(result: LookResult) -> list[tuple[str, str]]:
 
 
 def flops_note(cost: ModelCost) -> str:
-    """Return what the count of operations omits or assumes."""
+    """Return a text on what the count of operations omits or assumes; "" if nothing."""
     unknown = uncounted(cost)
     notes = [f"not counted: {unknown}"] if unknown else []
     notes += cost.notes[:1]
@@ -98,7 +98,7 @@ def not_counted(budget_s: float) -> str:
 
 
 def uncounted(cost: ModelCost) -> str:
-    """Return operators without a known cost, as "3 NonMaxSuppression, 1 Loop"; "" if there are none."""
+    """Return the operators without a known cost as text: "3 NonMaxSuppression, 1 Loop"; "" if there are none."""
     counts = Counter(node.op_type for node in cost.nodes if node.times and not node.known)
     top = counts.most_common(MOST_UNKNOWN)
     rest = counts.total() - sum(n for _, n in top)
@@ -129,7 +129,7 @@ def _weights(result: LookResult) -> str:
 
 
 def operators_in_file(result: LookResult) -> list[tuple[str, int]]:
-    """Return the operators and their numbers of nodes, without constants, which take no time."""
+    """Return pairs of an operator and its number of nodes, without constants, which take no time."""
     return [(op, n) for op, n in result.operators.items() if op != "Constant"]
 
 
@@ -146,7 +146,7 @@ def _nodes(result: LookResult) -> str:
 
 
 def headline(result: LookResult) -> str:
-    """Return the latency and the most expensive operator, marked as a single observation; "" without a run."""
+    """Return one sentence on the latency, a single observation, and the most expensive operator; "" without a run."""
     t = result.timing
     if t is None:
         return ""
@@ -171,17 +171,17 @@ def headline(result: LookResult) -> str:
 
 
 def _regions(result: LookResult) -> list[RepeatedRegion]:
-    """Return the repeated regions with a notable share; all of them if shares are unknown."""
+    """Return the repeated regions with a notable or unknown share of the run."""
     return [r for r in result.regions if r.share_ratio is None or r.share_ratio >= WORTH_SAYING]
 
 
 def region_words(region: RepeatedRegion) -> str:
-    """Return equal layers or steps, counted: "12 repeated blocks of 58 nodes"."""
+    """Return a repeated region in words: "12 repeated blocks of 58 nodes"."""
     return f"{region.copies} repeated blocks of {region.n_nodes} nodes"
 
 
 def structure(result: LookResult) -> list[tuple[str, str]]:
-    """Return the structure of the model by its repeated regions."""
+    """Return rows (title, text) on the model's repeated regions."""
     alike: dict[tuple[object, ...], list[RepeatedRegion]] = {}
     for region in _regions(result):
         key = (region.copies, region.n_nodes, *sorted(region.operators.items()))
@@ -203,7 +203,7 @@ def structure(result: LookResult) -> list[tuple[str, str]]:
 
 
 def timing(result: LookResult) -> list[tuple[str, str]]:
-    """Return the cost of one run, marked as a single observation."""
+    """Return rows (title, text) on the cost of a run other than its latency."""
     t = result.timing
     if t is None:
         return []
@@ -247,7 +247,7 @@ def profile_title(result: LookResult) -> str:
 
 
 def operator_rows(result: LookResult) -> list[tuple[str, str, str, str]]:
-    """Return the most expensive operators: name, share, time per run, nodes."""
+    """Return a row (name, share, time per run, number of nodes) for each of the most expensive operators."""
     if result.profile is None:
         return []
     several = len({o.provider for o in result.profile.operators}) > 1
@@ -261,7 +261,7 @@ ESTIMATED = "top operators, estimated from the graph (operations and bytes, not 
 
 
 def estimate_rows(result: LookResult) -> list[tuple[str, str, str]]:
-    """Return the operators with the most estimated work, if no run was profiled: name, share, nodes."""
+    """Return a row (name, share, number of nodes) for each operator with the most estimated work."""
     return [
         (row.op_type, whole_percent(row.share_ratio), _nodes_of(row.n_nodes))
         for row in result.estimate[:TOP_OPERATORS]
@@ -278,7 +278,7 @@ def _nodes_of(count: int) -> str:
 
 
 def findings(result: LookResult) -> list[str]:
-    """Return the findings, one sentence each; minor ones are only counted."""
+    """Return one sentence for each of the first ``MOST_FINDINGS`` findings, and a count of the others."""
     stands_out = result.findings
     more = len(stands_out) - MOST_FINDINGS
     shown = [finding.sentence() for finding in stands_out[:MOST_FINDINGS]]
@@ -286,12 +286,12 @@ def findings(result: LookResult) -> list[str]:
 
 
 def lesser(result: LookResult) -> list[str]:
-    """Return the findings after the first ``MOST_FINDINGS``, of which ``findings`` only gives the number."""
+    """Return one sentence for each finding after the first ``MOST_FINDINGS``."""
     return [finding.sentence() for finding in result.findings[MOST_FINDINGS:]]
 
 
 def left_out(result: LookResult) -> str:
-    """Return what was skipped for lack of time, or ""."""
+    """Return a sentence on what was skipped for lack of time; "" if nothing was skipped."""
     return "skipped: " + "; ".join(result.left_out) if result.left_out else ""
 
 

@@ -9,7 +9,7 @@ from ortune.verbs.partition.words import NAMES, VERDICTS, best_state, how, rank
 
 
 def row(envelope: Envelope[PartitionResult]) -> ModelRow:
-    """Return the support of the best provider, and the rewrites that it requires."""
+    """Return the row of a model: the support of the best provider, and the rewrites that it requires."""
     result = envelope.result
     first = min(result.providers, key=rank)
     state = best_state(first)

@@ -1,4 +1,4 @@
-"""``ortune partition``: the nodes that an execution provider supports, in how many regions, and how to merge them."""
+"""``ortune partition``: finds the nodes that an execution provider supports, their regions, and how to merge these."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from ortune.verbs.partition.result import (
 )
 
 _AGAIN = re.compile(r"_token_\d+$")
-"""Suffix that ONNX Runtime adds to the name of a node that it writes in another layout."""
+"""Suffix that ONNX Runtime adds to the names of nodes whose layout it changes."""
 
 _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 """Optimisation that ONNX Runtime applies to a model before it queries a provider."""
@@ -50,10 +50,10 @@ _BASIC = RewriteSpec(name="ort-optimized-model", params={"level": "basic"})
 
 @without_collection()
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionResult]:
-    """Partition a model.
+    """Determine the parts of a model that execution providers support.
 
     Returns:
-        The document; ``verdict`` is the best of the providers': "good", "maybe", "poor" or "none".
+        The document; ``verdict`` is the best verdict of all providers: "good", "maybe", "poor" or "none".
 
     Raises:
         OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
@@ -80,17 +80,17 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
 
 
 class _Models:
-    """The model in its states, each at ONNX Runtime's level basic.
+    """A model in several states, each optimised at ONNX Runtime's level basic.
 
     Attributes:
         plain: The unchanged model.
-        fixed: The model with fixed dynamic dimensions; None if it has none.
-        fixing: The rewrite that fixes them.
-        inputs: The input shapes, in the form of ``--shape``.
+        fixed: The model with its dynamic dimensions fixed; None if it has none or does not load then.
+        fixing: The rewrite that fixes the dimensions; () if ``fixed`` is None.
+        inputs: The input shapes of ``fixed``, in the form of ``--shape``.
         work: Inputs of the model.
         release: Release of ONNX Runtime.
-        runtime: The one that optimises.
-        notes: Notes about providers that could not be queried.
+        runtime: Runtime that optimises the model.
+        notes: Notes on states that are missing and providers that could not be queried.
     """
 
     def __init__(self, options: Options, opened: Experiment, side: ResolvedSide, work: Workload) -> None:
@@ -135,7 +135,7 @@ class _Models:
 
     @property
     def shown(self) -> ir.Model:
-        """The state with the displayed regions."""
+        """The state whose regions are displayed: ``fixed``, or else ``plain``."""
         return self.plain if self.fixed is None else self.fixed
 
     def _at_basic(self, model: OpenModel, specs: Sequence[RewriteSpec]) -> ir.Model:
@@ -143,7 +143,7 @@ class _Models:
         return rewrites.rewritten_graph(model, [*specs, _BASIC], folder, self._tool)
 
     def asked(self, own: Partition, model: ir.Model) -> ProviderAgreement | None:
-        """Return how the provider's own partition compares with the table's; None if the runtime lacks the provider."""
+        """Compare the operator table's partition of a model with the provider's own; None if it cannot be queried."""
         provider, runtime = own.format.provider, self.runtime
         if provider.name not in runtime.offered:
             return None
@@ -179,26 +179,26 @@ class _Models:
         )
 
     def candidates(self, model: ir.Model, target: str) -> Candidates:
-        """Return the rewrites of a model with fixed sizes that apply on a target."""
+        """Return the rewrites that apply to a model with fixed shapes on a target."""
         if target not in self._candidates:
             self._candidates[target] = Candidates(model, self.work, target, self, self._proposed)
         return self._candidates[target]
 
     def values(self, model: ir.Model) -> Values:
-        """Return the shapes and types of a model in any state."""
+        """Return the shapes and types of the values in a state of the model."""
         if model not in self._values:
             self._values[model] = shapes(model)
         return self._values[model]
 
     def rewritten(self, model: ir.Model, specs: Sequence[RewriteSpec]) -> ir.Model | None:
-        """Return a copy of a model with these rewrites; None if one of them changed nothing."""
+        """Return a rewritten copy of a model; None if one of the rewrites changed nothing."""
         key = model, msgspec.json.encode(specs)
         if key not in self._rewritten:
             self._rewritten[key] = rewritten(model, specs)
         return self._rewritten[key]
 
     def shares(self, model: ir.Model) -> dict[ir.Node, float]:
-        """Return the share of each node in the work of a model in any state."""
+        """Return each node's fraction of the work in a state of the model."""
         if model not in self._shares:
             names = {value.name for value in model.graph.inputs}
             shapes = {choice.name: choice.shape for choice in self._case.inputs if choice.name in names}
@@ -207,7 +207,7 @@ class _Models:
 
 
 def _partitioned(models: _Models, target: support.Format) -> ProviderPartition:
-    """Return the result of one provider: its states, and the regions of the state with known sizes."""
+    """Return the result for one provider: all states, and the regions of the state with fixed shapes."""
     plain = partition(models.plain, target, models.release, models.values(models.plain))
     states = [summary.state(plain, models.shares(models.plain), "as-is")]
     shown, model = plain, models.plain

@@ -1,4 +1,4 @@
-"""Sentences about a partition: verdict, regions, unsupported nodes with the reasons, and possible improvements."""
+"""Sentences on a partition: verdict, regions, unsupported nodes with the reasons, and possible improvements."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OF_XNNPACK: dict[PartitionVerdict, str] = {
     "maybe": "measure it against ONNX Runtime's kernels",
     "poor": "ONNX Runtime's kernels are likely as fast",
 }
-"""XNNPACK is a library of CPU kernels, so a region costs no copy to another processor."""
+"""Words for verdicts on XNNPACK, a library of CPU kernels, whose regions need no copies to another processor."""
 TONES: dict[PartitionVerdict, Tone] = {"good": "good", "maybe": "unsure", "poor": "bad", "none": "bad"}
 ORDER: tuple[PartitionVerdict, ...] = ("good", "maybe", "poor", "none")
 
@@ -54,7 +54,7 @@ _IN_FLOAT16 = (
 FIXING = "fixed-dimensions"
 SHOWN_OPERATORS, SHOWN_REGIONS, SHOWN_LEFT = 4, 12, 10
 MOST_NAMED = 2
-"""Number of providers in a headline in addition to the best one, and of rewrites."""
+"""Maximum number of further providers in a headline, and of rewrites or inputs that are named."""
 
 
 def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
@@ -64,7 +64,7 @@ def best(providers: Sequence[ProviderPartition]) -> PartitionVerdict:
 
 
 def headline(providers: Sequence[ProviderPartition]) -> str:
-    """Return the verdict and the provider with the most work, then the other providers; two lines at most."""
+    """Return one sentence with the verdict and support of the best provider, then of further providers."""
     first, *others = sorted(providers, key=rank)
     state = best_state(first)
     if not state.regions:
@@ -76,13 +76,13 @@ def headline(providers: Sequence[ProviderPartition]) -> str:
 
 
 def rank(provider: ProviderPartition) -> tuple[int, float, int, bool]:
-    """Return a provider's sort key, best first: verdict, work, regions; the deprecated NNAPI last in a tie."""
+    """Return a provider's sort key, the best provider first: by verdict, work, regions, and NNAPI (deprecated) last."""
     state = best_state(provider)
     return ORDER.index(state.verdict), -state.work_ratio, state.regions, provider.provider == NNAPI.target
 
 
 def how(state: PartitionState) -> str:
-    """Return the changes to the model that a state requires; "" for none."""
+    """Return a phrase on the changes to the model that a state requires; "" for none."""
     if state.name == "as-is":
         return ""
     names = _rewrites(state.rewrites) if state.name == "rewritten" else ""
@@ -98,7 +98,7 @@ def _short(state: PartitionState) -> str:
 
 
 def _shown(provider: ProviderPartition) -> PartitionState:
-    """Return the state with the listed regions: with fixed shapes if the model has dynamic ones."""
+    """Return the state whose regions are listed: with fixed shapes if there is such a state, or else unchanged."""
     return next((s for s in provider.states if s.name == "fixed-shapes"), provider.states[0])
 
 
@@ -113,12 +113,12 @@ def _counted(n: int, word: str) -> str:
 
 
 def not_asked(provider: str, what: str) -> str:
-    """Return a sentence that says that the provider could not be queried."""
+    """Return a sentence that says that a provider could not be queried, and why."""
     return f"{NAMES[provider]} could not be queried: {what.splitlines()[0]}"
 
 
 def not_growing(why: str) -> str:
-    """Return why no state with fixed shapes is shown: inputs grow from step to step."""
+    """Return a sentence that says that shapes were not fixed because inputs grow from step to step."""
     return f"shapes were not fixed: {why}"
 
 
@@ -133,14 +133,14 @@ def empty_at_first(names: Sequence[str]) -> str:
 
 
 def not_fixed(spec: RewriteSpec, what: str) -> str:
-    """Return a sentence that says that ONNX Runtime does not load the model with fixed sizes."""
+    """Return a sentence that says that ONNX Runtime does not load the model with fixed shapes."""
     return (
         f"with {rewrite_words.spec(spec)} the model does not load (other sizes: --shape): {_first_line(what)}"
     )
 
 
 def document(envelope: Envelope[PartitionResult]) -> Document:
-    """Return the verdicts, then the details of each provider."""
+    """Return the document of a partition: the verdicts, then the details of each provider."""
     result = envelope.result
     old = any(provider.provider == NNAPI.target for provider in result.providers)
     blocks: list[Block] = [Line(result.headline, TONES[best(result.providers)]), _states(result.providers)]
@@ -182,12 +182,12 @@ def best_state(provider: ProviderPartition) -> PartitionState:
 
 
 def _verdict(provider: ProviderPartition, state: PartitionState) -> str:
-    """Return the verdict of a state in words, which differ for XNNPACK since it competes with the CPU's kernels."""
+    """Return the verdict of a state in words, which differ for XNNPACK because it competes with CPU kernels."""
     return (_OF_XNNPACK if provider.provider == XNNPACK.target else VERDICTS)[state.verdict]
 
 
 def _why_none(provider: ProviderPartition) -> str:
-    """Return why a provider supports no node of the unchanged model; "" if it supports any, or if unknown."""
+    """Return why a provider supports no node of the unchanged model; "" if it supports nodes or this is unknown."""
     first, *others = provider.states
     if first.regions:
         return ""
@@ -198,13 +198,13 @@ def _why_none(provider: ProviderPartition) -> str:
 
 
 def _rewrites(specs: Sequence[RewriteSpec]) -> str:
-    """Return the names of rewrites except the one that fixes shapes, or their number if there are many."""
+    """Return the names of rewrites, or their number if there are many, without the rewrite that fixes shapes."""
     names = [spec.name for spec in specs if spec.name != FIXING]
     return " and ".join(names) if len(names) <= MOST_NAMED else f"{len(names)} rewrites"
 
 
 def _formats(providers: Sequence[ProviderPartition]) -> list[str]:
-    """Return the comparison of the two CoreML formats, if both were requested."""
+    """Return sentences on which CoreML format to use; empty unless both formats were requested."""
     states = {provider.provider: best_state(provider) for provider in providers}
     if not {COREML.target, NETWORK} <= states.keys():
         return []
@@ -250,7 +250,7 @@ def _states(providers: Sequence[ProviderPartition]) -> Block:
 
 
 def _provider(provider: ProviderPartition) -> list[Block]:
-    """Return what splits the model for one provider, and the rewrite that helps."""
+    """Return a list of what splits the model for one provider, and how far the provider agrees with the table."""
     split = _shown(provider).regions > 1
     lines = [_splits(provider.costliest, split=split)] if provider.costliest is not None else []
     if provider.agreement is not None:
@@ -260,7 +260,7 @@ def _provider(provider: ProviderPartition) -> list[Block]:
 
 
 def _agreement(agreed: ProviderAgreement) -> str:
-    """Return how far the table and the provider agree, and the operators on which they differ."""
+    """Return a sentence on how far the provider agrees with the operator table, and on which operators not."""
     ratio = percent(agreed.n_equal / agreed.n_nodes if agreed.n_nodes else 1.0)
     text = f"{agreed.asked} confirms {agreed.n_equal} of {_counted(agreed.n_nodes, 'node')} ({ratio})"
     parts = [
@@ -330,7 +330,7 @@ def _operators(counts: dict[str, int]) -> str:
 
 
 def _drawing(provider: ProviderPartition) -> Block:
-    """Return a drawing of the graph from first to last node, with the region of each node."""
+    """Return a chart of the nodes in execution order, with the region of each node."""
     count = max(1, provider.n_nodes)
     marks = [Box(x0=0.0, x1=1.0, y0=0.35, y1=0.65, about="on the CPU")]
     for number, region in enumerate(provider.regions):
@@ -350,7 +350,7 @@ def _drawing(provider: ProviderPartition) -> Block:
 
 
 def _commands(path: str, result: PartitionResult) -> list[str]:
-    """Return the next commands: the rewrite, and the file for the phone."""
+    """Return the commands that apply the best provider's rewrites and show its details."""
     best_of = min(
         result.providers, key=lambda provider: ORDER.index(best_state(provider).verdict), default=None
     )
@@ -383,9 +383,9 @@ _WHY = {
     "alone": "alone in a region, it would only copy",
     "refused": "rejected by the provider",
 }
-"""Words for the reasons of unsupported nodes; other reasons use their detail."""
+"""Maps reasons for unsupported nodes to words; other reasons are described by their detail."""
 
 
 def why(reason: NodeReason) -> str:
-    """Return why a node is not supported, in a few words."""
+    """Return a short phrase on why a node is not supported."""
     return _WHY.get(reason.code, "{}").format(reason.detail).removesuffix(": ")
