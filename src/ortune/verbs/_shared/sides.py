@@ -114,7 +114,7 @@ class TwoSides(_Named):
 
     @property
     def positions(self) -> list[AnyPath | None]:
-        """The sides in order, as named by the user."""
+        """The models of the two sides in order, as the user named them."""
         return [self.a, self.b]
 
     @cached_property

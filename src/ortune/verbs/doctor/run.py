@@ -282,9 +282,9 @@ def _row(
 
     Such a comparison is assumed to have nine blocks of four trials followed by blocks of two, a start and a pilot as
     long as here, and time reserved for the work after the last block. The effect is at least the slowdown that a
-    sensitivity check did not detect, scaled to the number of blocks, and the effect that two equal sides leave possible.
-    On a busy machine, the latter does not shrink with more blocks, because the load of other programs varies over
-    longer periods than a block.
+    sensitivity check did not detect, scaled to the number of blocks, and the effect that two equal sides leave
+    possible. On a busy machine, the latter does not shrink with more blocks, because the load of other programs
+    varies over longer periods than a block.
 
     Args:
         minutes: Length of the comparison.

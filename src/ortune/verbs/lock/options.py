@@ -102,7 +102,7 @@ class Options(KeptRows, OnePlanOptions):
 
     @cached_property
     def allowed(self) -> float | None:
-        """Accepted relative difference of the outputs' statistics; None for the smallest difference that can be compared."""
+        """Accepted relative difference of output statistics; None for the smallest that can be compared."""
         asked = self.feeds.tolerance
         if asked is not None and asked.number is None:
             # A lock holds figures of outputs and not the outputs, which these others are of.

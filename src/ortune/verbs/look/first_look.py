@@ -271,7 +271,7 @@ class FirstLook:
         self._read(side, outcome, plain)
 
     def _read(self, side: ResolvedSide, outcome: Measured, plain: Outcome | None) -> None:
-        """Read the trace of a profiled process; ``plain`` is the process without the profiler that alternated with it."""
+        """Read the trace of a profiled process; ``plain`` is the unprofiled process that alternated with it."""
         try:
             trace = read_profile(reported_file(outcome.done.profile, self.experiment.scratch))
         except (UsageError, MeasurementError) as error:

@@ -14,7 +14,7 @@ STOPPING = ""
 TABLE = "findings"
 EXAMPLE = 'ortune.record("python", "app.py")'
 FOREGROUND = True
-"""The program owns the terminal and stdout, so the answer goes to stderr and no progress is drawn."""
+"""Whether the terminal and stdout belong to the program, so that results go to stderr without progress."""
 USUAL = "app.workload"
 
 
@@ -64,4 +64,4 @@ class Options:
     report: Page = None
 
     answer = None
-    """No path for the answer: it goes to stderr, and ``output`` is the workload file."""
+    """No path for the result, which goes to stderr, because ``output`` is the workload file."""

@@ -80,7 +80,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RecordResu
 
 
 def result_of(recording: Recording) -> RecordResult:
-    """Return the result of a recording: its findings, and the recording without the values of inputs."""
+    """Return the result of a recording: its findings, and the recording without input values."""
     findings = rules.found_by(rules.Selection().rules(("application",)), Facts(recording=recording))
     result = RecordResult(
         recording=msgspec.structs.replace(recording, values=()),
@@ -110,7 +110,7 @@ def verdict(result: RecordResult) -> str:
 def _reserved(usual: Path) -> Path:
     """Create an empty file with the usual name, or with a number appended, and return its path.
 
-    It is created because another recording in this folder may end at the same time.
+    The file reserves the name, because another recording in this folder may end at the same time.
     """
     place, number = usual, 1
     while True:

@@ -25,7 +25,7 @@ def installed(changed: Sequence[str], *, removed: bool) -> str:
 
 
 def headline(result: RecordResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the result in one sentence."""
     recording = result.recording
     if recording is None:
         return result.headline
@@ -62,7 +62,7 @@ def _looked_at(recording: Recording) -> str:
 
 
 def document(envelope: Envelope[RecordResult]) -> Document:
-    """Return the document: the findings, what was recorded, and the processes that were missed."""
+    """Return the document of a recording: findings, missed processes, and what was recorded."""
     result = envelope.result
     assert result is not None
     recording = result.recording
@@ -91,7 +91,7 @@ def issue(result: RecordResult) -> str:
     """Return an issue text on the findings for the developers of a library, as Markdown.
 
     Args:
-        result: Result of an anonymous recording, because the text contains its names.
+        result: Result of an anonymous recording; the text contains the names in the recording.
     """
     recording = result.recording
     assert recording is not None

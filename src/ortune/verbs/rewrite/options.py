@@ -54,13 +54,13 @@ class Options(OnePlanOptions):
     report: Page = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, tolerance and seed."""
+        """Parse the options for inputs, tolerance and seed."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
         return replace(feeds, seed=self.seed)
 
     @cached_property
     def asked(self) -> tuple[RewriteSpec, ...]:
-        """The plan's rewrites, followed by the named ones."""
+        """The plan's rewrites, followed by the rewrites that the command line names."""
         from ortune import rewrites
 
         for text in self.names:
@@ -80,7 +80,7 @@ class Options(OnePlanOptions):
 
     @property
     def ending(self) -> str:
-        """File extension of the new model, which depends on the last rewrite."""
+        """Suffix of the new model's file, which depends on the last rewrite."""
         from ortune import rewrites
 
         return rewrites.find(self.asked[-1].name).makes

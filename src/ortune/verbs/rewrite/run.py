@@ -36,8 +36,8 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     """Rewrite a model, or list the rewrites that apply to it.
 
     Returns:
-        The document; ``result`` is a RewritingResult, ``verdict`` "written", "unchanged", "listed", "dry-run", or
-        "wrong-output" if outputs differ too much and nothing was written.
+        The document, with a RewritingResult as ``result`` and the ``verdict`` "written", "unchanged", "listed",
+        "dry-run", or "wrong-output" if outputs differ too much, so that nothing was written.
 
     Raises:
         OrtuneError: The model, a rewrite or a parameter cannot be used.
@@ -67,7 +67,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
 
 
 def _listed(baseline: Measuring) -> RewritingResult:
-    """Return the rewrites that apply to the model, and those that nearly apply."""
+    """Return a result with the rewrites that apply to the model, and the other rewrites with reasons."""
     model, work = baseline.side.model.ir, baseline.work
     target = targets.target_of(baseline.side.plan).name
     row = rewrites.pipeline(model, workload=work, target=target)
@@ -165,7 +165,7 @@ def _rewritten(options: Options, opened: Experiment, place: Path | None) -> Enve
 
 
 def _compared(options: Options, side: ResolvedSide, rewritten: RewrittenFile) -> RewritingResult:
-    """Return the changes that the rewrites made to the graph."""
+    """Return a result with the changes that the rewrites made to the graph."""
     before, after = side.model, open_model(rewritten.path)
     changed = after.op_counts.copy()
     changed.subtract(before.op_counts)
@@ -193,7 +193,7 @@ def _compared(options: Options, side: ResolvedSide, rewritten: RewrittenFile) ->
 
 
 def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
-    """Return why the model's outputs may differ regardless of rewrites, in words; "" if there is no reason."""
+    """Return a sentence on why the model's outputs may differ regardless of rewrites; "" if there is no reason."""
     random = {op for _, op in random_ops(model.ir)}
     by_values = set() if difference.comparable else {op for _, op in value_dependent_ops(model.ir)}
     return rewrite_words.may_differ(random, by_values)
@@ -206,5 +206,5 @@ def _envelope(opened: Experiment, result: RewritingResult, verdict: str) -> Enve
 
 
 def exit_code(envelope: Envelope[RewritingResult]) -> int:
-    """Return 1 if outputs differ too much, so nothing was written, else 0."""
+    """Return 1 if outputs differ too much, so that nothing was written, or else 0."""
     return 1 if envelope.verdict == "wrong-output" else 0

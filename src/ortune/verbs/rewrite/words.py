@@ -1,4 +1,4 @@
-"""Sentences about rewrites that were applied or are possible."""
+"""Sentences on rewrites that were applied or are possible."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def calibrated_on_synthetic(names: Sequence[str]) -> str:
 
 
 def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
-    """Return why outputs may differ regardless of rewrites; "" if the model has no such operators.
+    """Return a sentence on why outputs may differ regardless of rewrites; "" if both arguments are empty.
 
     Args:
-        random: Operators with results that vary from run to run.
-        by_values: Operators with output sizes that depend on values.
+        random: Operators of the model whose results vary from run to run.
+        by_values: Operators of the model whose output sizes depend on values.
     """
     if random:
         return (
@@ -56,7 +56,7 @@ def may_differ(random: Collection[str], by_values: Collection[str]) -> str:
 
 
 def headline(result: RewritingResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the result in one sentence."""
     if not result.steps:
         n = sum(call.in_row for call in result.called_for)
         if n:
@@ -121,13 +121,13 @@ def _called_for(result: RewritingResult, *, in_row: bool) -> list[str]:
 
 
 def _some(reasons: Sequence[str]) -> list[str]:
-    """Return the first reasons, since there may be one for every layer."""
+    """Return the first reasons and the number of others, because there may be a reason for every layer."""
     more = len(reasons) - MOST_REASONS
     return [*reasons[:MOST_REASONS], *([f"{more} more like these"] if more > 0 else [])]
 
 
 def _next(envelope: Envelope[RewritingResult]) -> list[str]:
-    """Return the command that compares the new model with the original."""
+    """Return the command that compares the new model with the original; empty if no model was written."""
     result = envelope.result
     model = envelope.model.path if envelope.model else result.base.label
     settings = [word for name, value in result.settings.items() for word in ("--b-set", f"{name}={value}")]
@@ -139,7 +139,7 @@ def _next(envelope: Envelope[RewritingResult]) -> list[str]:
 
 
 def document(envelope: Envelope[RewritingResult]) -> Document:
-    """Return the result of each rewrite, and the comparison of the outputs."""
+    """Return the document: the result of each rewrite and the comparison of outputs, or the applicable rewrites."""
     result = envelope.result
     if not result.steps:
         return _listed(result, envelope.model.path if envelope.model else result.base.label)

@@ -14,7 +14,7 @@ STOPPING = ""
 TABLE = "models"
 EXAMPLE = 'ortune.run("python", "app.py", bundle="app.ortune")'
 FOREGROUND = True
-"""Whether the terminal and stdout belong to the program: the result goes to stderr, without progress."""
+"""Whether the terminal and stdout belong to the program, so that results go to stderr without progress."""
 
 
 @dataclass(frozen=True, kw_only=True)

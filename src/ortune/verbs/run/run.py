@@ -20,7 +20,7 @@ from ortune.verbs.run.result import RunResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]:
-    """Run a program with changed sessions.
+    """Run a program with a bundle's changes to its sessions.
 
     Returns:
         The document; ``verdict`` is "applied", "nothing-applied" or "missed".
@@ -50,12 +50,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RunResult]
 
 
 def verdict(result: RunResult) -> str:
-    """Return the verdict."""
+    """Return the verdict: "applied", "nothing-applied", or "missed" if a process could not be reached."""
     if result.variables or any(model.created or model.shared for model in result.models):
         return "applied"
     return "missed" if result.missed else "nothing-applied"
 
 
 def exit_code(envelope: Envelope[RunResult]) -> int:
-    """Return the program's exit code."""
+    """Return the exit code of the program."""
     return envelope.result.code

@@ -1,4 +1,4 @@
-"""Sentences about the changes that a bundle made in a program."""
+"""Sentences on the changes that a bundle made in a program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 12
 
 
 def headline(result: RunResult) -> str:
-    """Return the applied changes by model, in one sentence."""
+    """Return one sentence with the applied changes of each model, followed by sentences on unmatched models."""
     changed = [model for model in result.models if model.created or model.shared]
     if result.variables and not result.models:
         text = f"applied: {', '.join(f'{name}={value}' for name, value in sorted(result.variables.items()))}"
@@ -45,7 +45,7 @@ def _changed(model: ChangedModel) -> str:
 
 
 def _unmatched(result: RunResult) -> Iterator[str]:
-    """Yield sentences about models that differ from the bundle's, and about models that the program did not use."""
+    """Yield sentences on models that differ from the bundle, are not used by the program, or are not in the bundle."""
     seen = {model.name for model in result.models if model.created or model.shared or model.failed}
     missing = [model.name for model in result.models if model.name not in seen]
     updated = [name for name in missing if name in result.unmatched]

@@ -18,7 +18,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def run(options: Options | None = None, watcher: Watcher | None = None) -> Envelope[RuntimeResult]:
-    """Make, remove or list environments.
+    """Add, remove or list runtimes in environments of their own.
 
     Raises:
         UsageError: The action or a name is unknown.
@@ -53,7 +53,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
 
 
 def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
-    """Raise UsageError for a name that is not a runtime of ortune, such as the user's own folder."""
+    """Raise UsageError for a name that is not a runtime that ortune can add, such as a folder of the user."""
     for name in names:
         if name not in there and not recipes(name):
             raise UsageError(
@@ -64,7 +64,7 @@ def _require_removable(names: Sequence[str], there: Collection[str]) -> None:
 
 
 def _releases(there: Sequence[MadeRuntime]) -> set[str]:
-    """Return the available ONNX Runtime releases: the user's own, and those that ortune installed."""
+    """Return the available ONNX Runtime releases: the user's release, and the releases that ortune installed."""
     own = {environment.runtime.ort_version for environment in there}
     try:
         return own | {find_runtime().ort_version}

@@ -1,4 +1,4 @@
-"""The runtimes that ortune made, in words."""
+"""The runtimes that ortune installed, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.verbs.runtime.result import RuntimeResult
 
 
 def document(envelope: Envelope[RuntimeResult]) -> Document:
-    """Return the changes, the installed runtimes with size and licences, and those that can be added."""
+    """Return the document: what changed, the installed runtimes, and the runtimes that can be added."""
     result = envelope.result
     assert result is not None
     if result.action == "list":
@@ -19,7 +19,7 @@ def document(envelope: Envelope[RuntimeResult]) -> Document:
 
 
 def _changed(result: RuntimeResult) -> str:
-    """Return what was added or removed, in one line: "made openvino (1.21 GiB); use it with --runtime openvino"."""
+    """Return a line on what was added or removed: "made openvino (1.21 GiB); use it with --runtime openvino"."""
     if not result.changed:
         return "nothing was installed" if result.action == "remove" else "all were already installed"
     if result.action == "remove":
@@ -31,7 +31,7 @@ def _changed(result: RuntimeResult) -> str:
 
 
 def _listed(result: RuntimeResult) -> list[Block]:
-    """Return the installed runtimes with size and licences, and those that can be added."""
+    """Return blocks on the installed runtimes, with size and licences, and on the runtimes that can be added."""
     blocks: list[Block] = []
     if result.runtimes:
         rows = [_row(runtime) for runtime in result.runtimes]

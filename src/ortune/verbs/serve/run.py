@@ -1,4 +1,4 @@
-"""``ortune serve``: a bench in a browser on another device, which the user opens by hand."""
+"""``ortune serve``: a benchmark in a browser on another device, on which the user opens a page by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.verbs.serve.options import Options
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResult]:
-    """Wait for a browser, measure one plan in it and return the whole document.
+    """Wait for a browser to connect, measure one plan in it, and return the whole document.
 
     Raises:
         OrtuneError: No browser connected, or nothing could be measured; the exit code is the error's.

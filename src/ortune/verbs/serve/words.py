@@ -1,4 +1,4 @@
-"""Text of a bench in a browser on another device: that of a bench, and the browser."""
+"""Text of a benchmark in a browser on another device: the text of a benchmark, with the connected browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.verbs.bench.result import BenchResult
 
 
 def document(envelope: Envelope[BenchResult]) -> Document:
-    """Return the document of a bench, with the connected browser below its headlines."""
+    """Return the document of a benchmark, with the connected browser below the headlines."""
     bench, host = bench_words.document(envelope), envelope.host
     if host is None:
         return bench

@@ -19,7 +19,7 @@ STOPPING = ""
 TABLE = "profile.operators"
 EXAMPLE = 'ortune.skeleton("model.onnx", output="skeleton.onnx")'
 USUAL = "skeleton.onnx"
-"""Default file name; it does not contain the model's name, which may be confidential."""
+"""Default file name, without the model's name, which may be confidential."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +48,12 @@ class Options(OnePlanOptions):
     report: Page = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs and seed."""
+        """Parse the options for inputs and seed."""
         return replace(super().read_feeds(), seed=self.seed)
 
     @property
     def terms(self) -> Terms:
-        """Terms of the measurement, including whether to wait for another ortune."""
+        """Terms of the measurement, including whether to wait for another ortune process."""
         return replace(super().terms, wait=not self.no_wait)
 
     def place(self) -> Path:

@@ -7,10 +7,10 @@ from ortune.records.base import Record
 
 
 class SameOperator(Record, frozen=True, kw_only=True):
-    """One operator on one provider, in the profiles of original and skeleton; single observations.
+    """An operator on a provider in the profiles of original and skeleton, which are single observations.
 
     Attributes:
-        before, after: Number of its nodes that ran.
+        before, after: Number of the operator's nodes that ran.
         before_share, again_share, after_share: Share of the undisturbed time of all operators (``fast_ns`` of a
             profile): in the original, in a second process of the original, and in the skeleton.
     """
@@ -30,8 +30,8 @@ class SkeletonProfile(Record, frozen=True, kw_only=True):
     Attributes:
         operators: The most expensive first.
         moved_ratio: Share of the time that is in other operators than in the original.
-        again_ratio: The same for a second process of the original: the noise.
-        time_ratio: Time of a run of the skeleton over one of the original; one observation.
+        again_ratio: The same share for a second process of the original, which is the noise.
+        time_ratio: Time of a run of the skeleton divided by the time of a run of the original; a single observation.
         alike: Whether ``moved_ratio`` is small, or not much larger than ``again_ratio``; False if that is too large for
             a conclusion.
         placed: Whether the same operators ran equally often on the same providers.
@@ -60,7 +60,7 @@ class SkeletonResult(Record, frozen=True, kw_only=True):
         places_before, places_after: Number of findings by code.
         findings: Findings in the skeleton, by the new names.
         profile: None if it could not be taken.
-        not_profiled: Why.
+        not_profiled: Why there is no profile; "" if there is one.
         same: Whether findings and profile match the original's.
         headline: The answer in one sentence.
     """

@@ -34,24 +34,24 @@ from ortune.verbs.skeleton.options import USUAL, Options
 from ortune.verbs.skeleton.result import SameOperator, SkeletonProfile, SkeletonResult
 
 MOST_PROFILED_S = 120.0
-"""Limit in seconds for the profiles of original and skeleton together."""
+"""Maximum duration of the profiles of original and skeleton together, in seconds."""
 ALIKE = 0.05
-"""Share of the time that may be in other operators, if two profiles of the original differ by less."""
+"""Maximum fraction of the time that is in other operators than in the original, for equal profiles."""
 AS_ITSELF = 2.0
-"""Alternative limit, as a multiple of the difference between two profiles of the original."""
+"""Alternative maximum, as a multiple of the difference between two profiles of the original."""
 TOO_MUCH = 0.1
-"""Difference between two profiles of the original above which the machine is too busy for a conclusion."""
+"""Difference between two profiles of the original, as a fraction of the time, that is too large for a conclusion."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonResult]:
     """Create the skeleton, and compare it with the original.
 
     Returns:
-        The document; ``verdict`` is "same", "differs", or "not-run" if the original or the skeleton does not
-        run here. The file is written in any case.
+        The document; ``verdict`` is "same", "differs", or "not-run" if the original or the skeleton does not run
+        here. The skeleton is written in any case.
 
     Raises:
-        OrtuneError: The model cannot be read, or the skeleton not be written.
+        OrtuneError: The model cannot be read, or the skeleton cannot be written.
     """
     watch, place = watcher or Watcher(), options.place()
     with experiment("skeleton", options, watch) as opened:
@@ -99,7 +99,7 @@ def _write(data: bytes, place: Path, *, typed: bool) -> None:
 def _comparison(
     options: Options, baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonResult:
-    """Return the comparison of the skeleton with the original: their findings and profiles."""
+    """Compare the findings and profiles of the skeleton with the original's."""
     side = baseline.side
     before, after = (_findings(baseline, model) for model in (side.model, new))
     profile, trouble = None, ""
@@ -135,7 +135,7 @@ def _findings(baseline: Measuring, model: OpenModel) -> tuple[Finding, ...]:
 
 
 def _places(findings: Sequence[Finding]) -> dict[str, int]:
-    """Return the number of places by rule; a finding without places counts as one."""
+    """Return the number of places with findings, keyed by rule code; a finding without places counts as one place."""
     counts: Counter[str] = Counter()
     for finding in findings:
         counts[finding.code] += max(1, len(finding.where))
@@ -154,10 +154,10 @@ def _inputs(work: Workload, skeleton_model: Skeleton) -> tuple[str, ...]:
 def _profile(
     baseline: Measuring, skeleton_model: Skeleton, new: OpenModel, watch: Watcher
 ) -> SkeletonProfile:
-    """Profile both in turns on the same inputs, the original twice to measure the noise.
+    """Profile original and skeleton alternately on the same inputs, and the original twice to measure the noise.
 
     Raises:
-        OrtuneError: One of them does not run.
+        OrtuneError: The original or the skeleton does not run, or a run takes too long.
     """
     side = baseline.side
     watch.line("running the model")
@@ -183,7 +183,7 @@ def _profile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Operator:
-    """One operator on one provider: its nodes, and its share of an undisturbed run."""
+    """An operator on a provider: the number of its nodes, and its fraction of an undisturbed run."""
 
     n_nodes: int = 0
     share: float = 0.0
@@ -204,7 +204,7 @@ _NONE = _Operator()
 
 
 def _compared(processes: Sequence[ProfiledProcess]) -> SkeletonProfile:
-    """Return the profiles of original, original again and skeleton, compared by operator."""
+    """Compare by operator the profiles of original, original again and skeleton, which come in this order."""
     before, again, after = map(_operators, processes)
     rows = [
         SameOperator(

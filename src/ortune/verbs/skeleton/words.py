@@ -14,16 +14,16 @@ from ortune.verbs.skeleton.result import SkeletonProfile, SkeletonResult
 
 SHOWN = 12
 BUSY = 0.1
-"""Difference between two profiles of the original above which the machine is called busy."""
+"""Difference between two profiles of the original, as a fraction of the time, from which on the machine is busy."""
 
 
 def runs_too_long(latency_ns: float, most_s: float) -> str:
-    """Return a sentence that says that original and skeleton were not profiled, because that would take too long."""
+    """Return a sentence that says that profiling original and skeleton would take too long."""
     return f"a run takes {duration(latency_ns)}, and profiling both would take more than {in_words(most_s)}"
 
 
 def headline(result: SkeletonResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the result in one sentence."""
     what = f"{size(result.bytes_after)} of {size(result.bytes_before)}"
     if result.same:
         return f"{what}: findings and profile match the original"
@@ -49,7 +49,7 @@ def _where(result: SkeletonResult) -> str:
 
 
 def differences(result: SkeletonResult) -> list[str]:
-    """Return the differences between skeleton and original, and cautions."""
+    """Return sentences on the differences between skeleton and original, and cautions."""
     codes = [
         f"{code}: {before} in the original, {after} in the skeleton{_cause(code)}"
         for code, before, after in _changed(result.places_before, result.places_after)
@@ -99,7 +99,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def document(envelope: Envelope[SkeletonResult]) -> Document:
-    """Return the written file, and its similarity to the original."""
+    """Return the document: the written file, and its similarity to the original."""
     result = envelope.result
     tone: Tone = "good" if result.same else "look"
     blocks: list[Block] = [Line(f"{result.path}: {result.headline}", tone), *_blocks(result)]
@@ -162,7 +162,7 @@ def _table(profile: SkeletonProfile) -> Block:
 def issue(envelope: Envelope[SkeletonResult]) -> str:
     """Return a bug report as Markdown: a template, the machine, the skeleton, and the findings.
 
-    It contains only fields without paths and names of the user.
+    The report contains only fields without the user's paths and names.
     """
     result, host = envelope.result, envelope.host
     assert host is not None

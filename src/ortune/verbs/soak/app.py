@@ -1,4 +1,4 @@
-"""``ortune soak app.workload``: tests whether the memory of a recorded application grows while its calls repeat."""
+"""``ortune soak app.workload``: tests whether a recorded application's memory grows while its calls are repeated."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import AppProcessRow, PlayedSoak, SoakKill, SoakResult, SoakVerdict
 
 PROCESSES = 3
-"""Number of processes to run, over the copies of all recorded processes."""
+"""Number of processes to run, as copies of the recorded processes."""
 WORST: tuple[SoakVerdict, ...] = ("killed", "growing", "fragmented", "undecided", "bounded", "flat")
-"""Verdicts from worst to best; an application has the worst of its processes."""
+"""Verdicts from worst to best; an application has the worst verdict of its processes."""
 
 
 def soak(options: Options, recording: Recording, watch: Watcher) -> Envelope[SoakResult]:
@@ -59,7 +59,7 @@ def _played(options: Options, opened: Experiment, application: Application) -> E
     """Replay the application in a loop until the budget is spent, and judge each process.
 
     Raises:
-        MeasurementError: The calls cannot be played.
+        MeasurementError: The calls cannot be replayed.
         Interrupted: The user stopped before the first call.
     """
     played = application.script(1e9 * SOAK_SHARE * opened.budget.left_s / PROCESSES)
@@ -111,7 +111,11 @@ def _with_causes(
     budget: Budget,
     alive: int,
 ) -> tuple[SoakResult, bool]:
-    """Soak changes of the process with the worst verdict; return the result with them, and False after a stop."""
+    """Soak changes of the process with the worst verdict.
+
+    Returns:
+        The result with the changes, and False if the user stopped the soak.
+    """
     if alive < LEAST_ALIVE:
         return msgspec.structs.replace(result, notes=(*result.notes, words.NO_EXPERIMENTS)), True
     rows = result.application.processes if result.application is not None else ()
@@ -140,7 +144,7 @@ def _with_causes(
 
 
 def worst_of(rows: Sequence[AppProcessRow]) -> int:
-    """Return the index of the row with the worst verdict; of several, the one whose memory grew most."""
+    """Return the index of the row with the worst verdict; if several have it, of the row whose memory grew most."""
     return min(
         range(len(rows)),
         key=lambda n: (WORST.index(rows[n].verdict), rows[n].first_bytes - rows[n].held_bytes),
@@ -201,7 +205,7 @@ def _row(
     script: Script,
     own: Sequence[SoakedScript],
 ) -> AppProcessRow:
-    """Return the row of one recorded process, judged over its copies."""
+    """Return the row of a recorded process, with a verdict over all of its copies."""
     soaked = [each for each in own if was_called(each)]
     judged = soaks.judge([as_series(each) for each in soaked], settled_call(soaked)) if soaked else None
     verdict: SoakVerdict = judged.verdict if judged is not None else "undecided"
@@ -235,7 +239,7 @@ def _row(
 
 
 def _feeds(application: Application, script: Script) -> list[str]:
-    """Return the names of the inputs of a script's calls: the model's file and the shapes; "" without the model."""
+    """Return the name of each input set of a script: model file and shapes; "" if the model is missing."""
     return [
         f"{application.paths[feed.model].name} {case_name(feed.shapes)}"
         if feed.model in application.paths

@@ -1,4 +1,4 @@
-"""Rules on the results of a soak's experiments."""
+"""Findings on the results of a soak's experiments."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ CAUSES = (
     free_memory_kept_by_allocator,
     prepacked_weights,
 )
-"""Rules on the results of the experiments."""
+"""Rules that read the results of the experiments."""
 
 
 def findings_of(base: Measuring, found: Sequence[SoakExperiment]) -> list[Finding]:
-    """Return the findings on the results of the experiments with a measured model or application."""
+    """Return the findings on the results of the experiments.
+
+    ``base`` is the measurement of the model, or of an application's first model.
+    """
     facts = replace(base.facts(), soak=found)
     return [finding for rule in CAUSES for finding in rule_of(rule).findings(facts)]

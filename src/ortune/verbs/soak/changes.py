@@ -13,7 +13,7 @@ from ortune.verbs.soak import judging
 from ortune.verbs.soak.result import PointRow
 
 LEAST_ALIVE = 2
-"""Minimum number of processes alive at once to compare a change with the unchanged process."""
+"""Minimum number of processes alive at the same time for a comparison of a change with the unchanged process."""
 
 
 def soak_changes(
@@ -24,14 +24,17 @@ def soak_changes(
     *,
     growing: bool,
 ) -> tuple[list[SoakExperiment], list[PointRow], bool]:
-    """Soak the changes and return their effects, their memory points, and False if the user stopped the soak.
+    """Soak groups of changes next to the unchanged process.
 
     Args:
-        parts: Groups of changes, each with the unchanged process first.
+        parts: Groups of changes; the first member of each group is the unchanged process.
         budget: The budget that the groups share.
-        begin: Function from the arms of a group and its seconds to a soak that has not started.
-        progress: Called with the number of calls and the memory in bytes.
+        begin: Makes a soak, not yet started, from the arms of a group and its duration in seconds.
+        progress: Callback with the number of calls and the memory in bytes.
         growing: Whether the memory of the unchanged process grows steadily; False if it rises to a level.
+
+    Returns:
+        The effects of the changes, the points of their memory, and False if the user stopped the soak.
     """
     found: list[SoakExperiment] = []
     points: list[PointRow] = []

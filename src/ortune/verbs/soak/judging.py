@@ -1,4 +1,4 @@
-"""Derives the verdict and the figures of a soak from its processes."""
+"""Derives the verdict and the metrics of a soak from its processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ortune.verbs.soak.result import (
 )
 
 USUAL_LIMIT_BYTES = 2 << 30
-"""Limit for the forecast if no memory limit is set."""
+"""Memory limit that a forecast assumes if no limit is set."""
 
 
 def killed(failure: Failed | TrialError) -> bool:
@@ -39,7 +39,7 @@ def killed(failure: Failed | TrialError) -> bool:
 def made(
     options: Options, opened: Experiment, baseline: Measuring, soak: ModelSoak, rate_per_s: float | None
 ) -> SoakResult:
-    """Return the result of a soak of a model.
+    """Return the result of soaking a model.
 
     Args:
         options: Options of the command.
@@ -98,17 +98,17 @@ def made(
 
 
 RISES: tuple[SoakVerdict, ...] = ("growing", "bounded", "fragmented")
-"""Verdicts that have a cause."""
+"""Verdicts on memory that rises, so that its cause is sought."""
 
 
 def rises(soaked: Sequence[ProcessMemory]) -> bool:
-    """Return whether the memory of processes that still run rises, by the verdict so far."""
+    """Return whether memory rises, according to the verdict on the processes so far."""
     called = [each for each in soaked if was_called(each)]
     return bool(called) and soaks.judge([as_series(each) for each in called]).verdict in RISES
 
 
 def rate(soaked: ProcessMemory) -> float:
-    """Return the calls per second of the second half, after warmup; 0 without active time."""
+    """Return the calls per second in the second half of a process, after the warm-up; 0 without active time."""
     points = soaked.points
     middle, last = points[len(points) // 2], points[-1]
     if last.active_ns == middle.active_ns:
@@ -123,15 +123,16 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def median_known(values: Sequence[int | None]) -> float | None:
-    """Return the median; None if a value is unknown or there are none."""
+    """Return the median; None if there are no values or a value is unknown."""
     known = [float(value) for value in values if value is not None]
     return median(known) if len(known) == len(values) else None
 
 
 def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitForecast | None:
-    """Return when growing memory passes the memory limit, else 2 GiB (doubled until above the current size).
+    """Return a forecast of when growing memory passes a limit.
 
-    None if the verdict is not "growing" or no time can be estimated.
+    The limit is the memory limit or 2 GiB, doubled until it exceeds the current size. None if the verdict is not
+    "growing" or the time cannot be estimated.
     """
     limit = baseline.machine.trial_host.memory_limit_bytes or USUAL_LIMIT_BYTES
     while limit <= judged.held_bytes:
@@ -150,7 +151,7 @@ def forecast(judged: soaks.Judged, baseline: Measuring, per_s: float) -> LimitFo
 
 
 def _kill(soaked: Sequence[SoakedProcess], names: Sequence[str], baseline: Measuring) -> SoakKill | None:
-    """Return the first process that was killed because of its memory; None if none was."""
+    """Return the end of the first process that was killed because of its memory; None if no process was."""
     for each in soaked:
         if each.failure is not None and killed(each.failure):
             calls, case = each.counted or (0, 0)
@@ -164,7 +165,7 @@ def _kill(soaked: Sequence[SoakedProcess], names: Sequence[str], baseline: Measu
 
 
 def sizes_of(soaked: Sequence[ProcessMemory], names: Sequence[str]) -> tuple[SizeRow, ...]:
-    """Return a row for each size in `names`, with the memory that its calls added."""
+    """Return a row for each size in ``names``, with the memory that the calls of this size added."""
     steps = [step for each in soaked if each.done for step in each.done.steps]
     rows = []
     for number, name in enumerate(names):
@@ -181,13 +182,13 @@ def sizes_of(soaked: Sequence[ProcessMemory], names: Sequence[str]) -> tuple[Siz
 
 
 def raised_by(sizes: Sequence[SizeRow]) -> str:
-    """Return the name of the size that added the most memory; "" if none added any."""
+    """Return the name of the size that added the most memory; "" if no size added memory."""
     most = max(sizes, key=lambda row: row.raised_bytes, default=None)
     return most.size if most is not None and most.raised_bytes else ""
 
 
 def row(arm: str, point: SoakPoint) -> PointRow:
-    """Return a point as a row of the result."""
+    """Convert a point of a process's memory to a row of the result; ``arm`` is the name of the process."""
     return PointRow(
         arm=arm,
         calls=point.calls,

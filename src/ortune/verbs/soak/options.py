@@ -64,14 +64,14 @@ class Options(LoadOptions, BudgetOptions, OnePlanOptions):
         return () if self.fail_on == "never" else tuple(part.strip() for part in self.fail_on.split(","))
 
     def read_feeds(self) -> InputOptions:
-        """Return the options for inputs and load; guessed sizes and a default batch of 1 vary from call to call."""
+        """Parse the options for inputs and load; guessed sizes and a default batch size of 1 vary from call to call."""
         return replace(super().read_feeds(), in_turn=True, batch_too=True)
 
     def __post_init__(self) -> None:
         """Check all options.
 
         Raises:
-            UsageError: An option is invalid or contradicts another one.
+            UsageError: An option is invalid or contradicts another option.
         """
         super().__post_init__()
         from ortune.catalogue.providers import of_target

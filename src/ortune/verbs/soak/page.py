@@ -15,7 +15,7 @@ from ortune.verbs.soak.result import PointRow, SoakResult
 
 HEIGHT_PX = 240
 EDGE_SHARE = 0.06
-"""Width of the phases before and after the calls, relative to the time of the calls."""
+"""Width of the phases before and after the calls in the chart, as a fraction of the width of the calls."""
 HUES = (
     *(f"t{number}" for number in range(8)),
     "c-thread-wait",
@@ -34,7 +34,7 @@ LARGE = {
 
 
 def document(envelope: Envelope[SoakResult]) -> Document:
-    """Return the document of the page: that of the terminal with charts and a head."""
+    """Return the document for a page: the terminal's document with charts and a head."""
     result, plain = envelope.result, words.document(envelope)
     assert result is not None
     blocks = list(plain.blocks)
@@ -48,7 +48,7 @@ def document(envelope: Envelope[SoakResult]) -> Document:
 
 
 def charts(result: SoakResult) -> list[Block]:
-    """Return the charts of memory: of the unchanged model over time, and of the changes over calls, if measured."""
+    """Return charts of memory: of the unchanged model over time and, if measured, of the changes over calls."""
     arms: dict[str, list[PointRow]] = {}
     for point in result.points:
         arms.setdefault(point.arm, []).append(point)
@@ -64,7 +64,7 @@ def charts(result: SoakResult) -> list[Block]:
 
 
 def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
-    """Return the chart of memory over the time of calls, a line for each process of the unchanged model."""
+    """Return a chart of memory over time, with a line for each process of the unchanged model."""
     end_ns = float(max(point.active_ns for points in own for point in points)) or 1.0
     edge_ns = EDGE_SHARE * end_ns
     before, after = result.base_bytes, result.released_bytes
@@ -106,13 +106,13 @@ def _over_time(result: SoakResult, own: Sequence[Sequence[PointRow]]) -> Chart:
 
 
 def _settled_ns(result: SoakResult, points: Sequence[PointRow]) -> float:
-    """Return the active nanoseconds after which growth is measured."""
+    """Return the active time of a process in nanoseconds from which on growth is measured."""
     call = result.growth.from_call if result.growth is not None else 0.0
     return float(next((point.active_ns for point in points if point.calls > call), points[-1].active_ns))
 
 
 def _changes(changes: Sequence[Sequence[PointRow]]) -> Chart:
-    """Return the chart of the memory of each change over its calls."""
+    """Return a chart of memory over the number of calls, with a line for each change."""
     sizes = [point.held_bytes / 2**20 for points in changes for point in points]
     calls = float(max(point.calls for points in changes for point in points)) or 1.0
     y = value_axis(sizes, lambda value: f"{value:g} MiB")

@@ -15,7 +15,7 @@ class LimitForecast(Record, frozen=True, kw_only=True):
 
     Attributes:
         after_s: Seconds until then.
-        low_s, high_s: 95 % interval; None if unbounded.
+        low_s, high_s: 95 % interval of ``after_s``; None if unbounded.
     """
 
     limit_bytes: int
@@ -78,15 +78,15 @@ class PointRow(Record, frozen=True, kw_only=True):
         sessions: Sessions created so far, each set of ``--sessions`` once.
         active_ns: Time in turns so far.
         latency_ns: Median of the turn; 0 without calls.
-        held_bytes: Memory of the process and its children without pages of files, swapped pages included; of a page the
-            sum of its parts.
-        children_bytes: The part of its children.
-        resident_bytes: Resident memory of the process, pages of files included; of a page that of its whole browser.
-        used_bytes: Memory in use according to the allocator; None if it does not report it.
-        group_bytes: Memory of its control group, including all other processes in it; ``group_cache_bytes`` is the part
-            of the file cache. None without a control group.
-        heap_bytes, wasm_bytes, gpu_bytes, gpu_buffers: The parts of a page's memory: JavaScript's heap without garbage,
-            WebAssembly memory, and buffers of the GPU with their number. None for a process.
+        held_bytes: Memory of the process and its children, including swapped but not file-backed memory; for a page,
+            the sum of the page's parts.
+        children_bytes: Part of ``held_bytes`` that belongs to the children.
+        resident_bytes: Resident memory of the process, including file-backed memory; for a page, of the whole browser.
+        used_bytes: Memory in use according to the allocator; None if the allocator does not report it.
+        group_bytes: Memory of the control group, including all other processes in the group; ``group_cache_bytes`` is
+            the part of the file cache. None without a control group.
+        heap_bytes, wasm_bytes, gpu_bytes, gpu_buffers: Parts of a page's memory: JavaScript heap without garbage,
+            WebAssembly memory, GPU buffers and their number. None for a process.
     """
 
     arm: str
@@ -110,9 +110,9 @@ class AppProcessRow(Record, frozen=True, kw_only=True):
     """One process of a recorded application; sizes are medians over its copies.
 
     Attributes:
-        process: Its number in the recording, from 1.
-        copies: Processes that played it.
-        calls: Fewest calls of a copy; ``sessions`` is the largest number of sessions that a copy created.
+        process: Number of the process in the recording, from 1.
+        copies: Number of processes that replayed it.
+        calls: Minimum number of calls of a copy; ``sessions`` is the maximum number of sessions that a copy created.
         first_bytes, held_bytes, returned_bytes, released_bytes, growth, forecast, sizes: As in ``SoakResult``.
     """
 
@@ -137,8 +137,8 @@ class PlayedSoak(Record, frozen=True, kw_only=True):
     """A recorded application that was soaked.
 
     Attributes:
-        rounds: Number of times that each process played its steps.
-        calls, of_calls: Calls in a round, and recorded calls.
+        rounds: Number of times that each process replayed its steps.
+        calls, of_calls: Number of calls in a round, and of recorded calls.
     """
 
     rounds: int
@@ -151,16 +151,16 @@ class SoakResult(Record, frozen=True, kw_only=True):
     """``result`` of ``ortune soak --json``; sizes are medians over processes.
 
     Attributes:
-        calls: Calls of the process with the fewest.
+        calls: Number of calls of the process with the fewest calls.
         calls_per_s: Rate of the calls.
         first_bytes: Memory after the first call.
         held_bytes: Memory at the end.
-        children_bytes: The part of child processes at the end.
+        children_bytes: Part of ``held_bytes`` that belongs to child processes.
         returned_bytes: Bytes that ``malloc_trim`` returned at the end; None if the allocator has no such function.
         base_bytes: Memory before the sessions were created; ``released_bytes`` after they were deleted.
-        raised_by: The size that added the most memory; "" if none added any.
-        enough_budget_s: A budget that would be enough for a verdict; None if this one was.
-        fresh: Inputs with new values in each call; for those in ``fixed``, the model refuses other values.
+        raised_by: The size that added the most memory; "" if no size added memory.
+        enough_budget_s: A budget that would be enough for a verdict; None if there is a verdict.
+        fresh: Inputs with new values in each call, except for the inputs in ``fixed``: the model rejects other values.
         load: Sentence on the timing of calls.
         application: Processes of a recorded application; None for a model. The other figures are those of the process
             with the worst verdict, and ``side`` is the first model under the name of the recording.

@@ -33,12 +33,12 @@ from ortune.verbs.soak.options import Options
 from ortune.verbs.soak.result import PointRow, SoakResult
 
 PROCESSES = 3
-"""Processes of the unchanged model; several, so the verdict does not depend on a single one."""
+"""Number of processes of the unchanged model, so that the verdict does not depend on a single process."""
 NODES_S = 1.0
-"""Seconds of the process that records the memory of each node."""
+"""Duration in seconds of the process that records the memory of each node."""
 MOST_NODES = 10
 FIRST_SHARE = 0.3
-"""Maximum share of the remaining time for the first run of the model."""
+"""Maximum fraction of the remaining time for the first run of the model."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult]:
@@ -68,12 +68,12 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult
 
 
 def exit_code(envelope: Envelope[SoakResult]) -> int:
-    """Return 1 if the verdict is one of ``--fail-on``, else 0."""
+    """Return 1 if the verdict is one of ``--fail-on``, or else 0."""
     return int(envelope.result.failed)
 
 
 def _require_here(side: ResolvedSide) -> None:
-    """Raise UsageError for a side that does not run in processes or pages of ONNX Runtime on this machine."""
+    """Raise UsageError for a side whose memory cannot be observed, such as a side on another machine or in Node.js."""
     if side.runtime.host is not None or side.runtime.source is not None or side.plan.is_node:
         raise UsageError(
             "its memory cannot be followed over time",
@@ -83,14 +83,14 @@ def _require_here(side: ResolvedSide) -> None:
 
 
 class _Run:
-    """One soak."""
+    """A running soak of a model."""
 
     def __init__(self, options: Options, opened: Experiment, side: ResolvedSide) -> None:
         self.options, self.opened, self.side = options, opened, side
         self.baseline: Measuring = opened.base_measuring(side)
 
     def go(self) -> Envelope[SoakResult]:
-        """Find inputs, soak the model, judge it, and test causes if memory rises."""
+        """Soak the model and judge its memory, test possible causes if memory rises, and return the document."""
         opened, baseline = self.opened, self.baseline
         baseline.find_inputs(FIRST_SHARE * opened.budget.left_s)
         opened.replay.record_other_work()
@@ -128,7 +128,7 @@ class _Run:
     def _causes(
         self, result: SoakResult, fresh: tuple[FreshInput, ...], budget: Budget
     ) -> tuple[list[SoakExperiment], list[PointRow], bool]:
-        """Soak the changes and return their effects, their memory points, and False if the user stopped the soak."""
+        """Soak the changes that may explain rising memory; return as ``soak_changes`` does."""
         opened, baseline = self.opened, self.baseline
         sizes = [size.size for size in result.sizes]
         largest = sizes.index(result.raised_by) if result.raised_by else 0
@@ -147,7 +147,7 @@ class _Run:
         )
 
     def _nodes(self, fresh: tuple[FreshInput, ...], budget: Budget) -> tuple[NodeMemory, ...]:
-        """Record the memory of nodes in a short separate process and return those that allocate most."""
+        """Record the memory of nodes in a short separate process; return the nodes that allocate most."""
         wanted = soak_experiments.recorded_nodes(self.baseline, fresh)
         soak = ModelSoak(self.opened, self.baseline, [wanted], NODES_S)
         try:
@@ -173,7 +173,7 @@ class _Run:
         return None if rate is None else partial(_starts, self.options.arrival or "poisson", rate)
 
     def _require_answer(self, soaked: Sequence[SoakedProcess]) -> None:
-        """Raise MeasurementError if a process failed for another reason than memory, or its memory is unknown."""
+        """Raise MeasurementError if a process failed for a reason other than memory, or its memory is unknown."""
         for process in soaked:
             failure = process.failure
             if failure is not None and not killed(failure):

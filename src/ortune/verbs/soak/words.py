@@ -18,7 +18,7 @@ from ortune.verbs.soak.result import AppProcessRow, LimitForecast, SoakResult
 STOPPED = "stopped before the first call; there is no result"
 NO_EXPERIMENTS = "causes were not tested: only one process fits in memory"
 AS_IS, EXPERIMENT = "as-is-", "experiment-"
-"""Prefixes of the names of processes."""
+"""Prefixes of the names of processes: unchanged model, changed model."""
 PAGE_NOTE = (
     "Memory of each process and its children, without pages of files: before loading, between turns of calls, "
     "and after the sessions are deleted."
@@ -59,7 +59,7 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 
 
 def size(n_bytes: float, like: float | None = None) -> str:
-    """Return bytes with three digits, in the unit that fits them or the size `like`: "1.02 MiB", "-312 B"."""
+    """Format bytes with three digits, in a unit that suits them or the size ``like``: "1.02 MiB", "-312 B"."""
     largest = abs(n_bytes if like is None else like)
     scale, unit = next((each for each in _UNITS if largest >= each[0]), _UNITS[-1])
     sign, value = ("-" if n_bytes < 0 else ""), abs(n_bytes) / scale
@@ -67,7 +67,7 @@ def size(n_bytes: float, like: float | None = None) -> str:
 
 
 def rate(figure: GrowthFigure) -> str:
-    """Return the growth with its interval: "1.02 MiB per 1,000 calls (95 % interval 0.99 MiB to 1.05 MiB)"."""
+    """Format growth with its interval: "1.02 MiB per 1,000 calls (95 % interval 0.99 MiB to 1.05 MiB)"."""
     if figure.per_session is not None and figure.per_1000_calls:
         factor = figure.per_session / figure.per_1000_calls
         unit = "session"
@@ -80,7 +80,7 @@ def rate(figure: GrowthFigure) -> str:
 
 
 def most(figure: GrowthFigure | None) -> str:
-    """Return the upper limit of the growth of flat or bounded memory as text; "" if unknown."""
+    """Return a phrase on the upper limit of the growth of flat or bounded memory; "" if unknown."""
     if figure is None or figure.high is None:
         return ""
     if figure.per_session is not None and figure.per_1000_calls:
@@ -90,7 +90,7 @@ def most(figure: GrowthFigure | None) -> str:
 
 
 def arm_name(arm: str) -> str:
-    """Return the name of a process of an experiment: "arena off", "unchanged (2)"."""
+    """Return the name of an experiment's process as users see it: "arena off", "unchanged (2)"."""
     change = arm.removeprefix(EXPERIMENT)
     number = change.removeprefix("as-is-")
     known = {str(each): text for each, text in CHANGES.items()}
@@ -98,12 +98,12 @@ def arm_name(arm: str) -> str:
 
 
 def calls(n: int) -> str:
-    """Return a number of calls as text."""
+    """Format a number of calls: "1 call", "1,200 calls"."""
     return counted(n, "call")
 
 
 def causes(n: int) -> str:
-    """Return a sentence that says that `n` changes are being tested."""
+    """Return a sentence that says that memory rises and ``n`` changes are tested."""
     return f"memory rises; testing {counted(n, 'change')} next to an unchanged process"
 
 
@@ -144,7 +144,7 @@ def _verdict(result: SoakResult | AppProcessRow) -> str:
 
 
 def forecast(found: LimitForecast) -> str:
-    """Return when a limit is passed: "passes 2.00 GiB after 31 h (95 % interval 24 h to 40 h)"."""
+    """Return a phrase on when a limit is passed: "passes 2.00 GiB after 31 h (95 % interval 24 h to 40 h)"."""
     low = "unbounded" if found.low_s is None else waiting(found.low_s)
     high = "unbounded" if found.high_s is None else waiting(found.high_s)
     interval = f"95 % interval {low} to {high}"
@@ -152,7 +152,7 @@ def forecast(found: LimitForecast) -> str:
 
 
 def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
-    """Return a line on why causes were not tested; [] if memory does not rise, or they were tested or not planned."""
+    """Return a line on why causes were not tested; empty if memory does not rise or causes were tested."""
     result = envelope.result
     rises = result.verdict in ("growing", "bounded", "fragmented")
     if not rises or result.experiments or envelope.status != "ok":
@@ -168,13 +168,13 @@ def _untested(envelope: Envelope[SoakResult]) -> list[Line]:
 
 
 def _per_s(calls_per_s: float) -> str:
-    """Return a rate with three digits: "17.3 calls/s", "5,150 calls/s"."""
+    """Format a rate with three digits: "17.3 calls/s", "5,150 calls/s"."""
     digits = f"{calls_per_s:.3g}" if calls_per_s < 1000 else f"{float(f'{calls_per_s:.3g}'):,.0f}"
     return f"{digits} calls/s"
 
 
 def document(envelope: Envelope[SoakResult]) -> Document:
-    """Return the document: the verdict, its figures, the tested changes, and the memory added by each size."""
+    """Return the document of a soak: the verdict, its metrics, tested changes, and the memory that each size added."""
     result = envelope.result
     assert result is not None
     blocks = [*stopped(envelope), Line(headline(result), TONES.get(result.verdict, "bad"))]
@@ -202,12 +202,12 @@ def document(envelope: Envelope[SoakResult]) -> Document:
 
 
 def played_on(rounds: int) -> str:
-    """Return the text on how often a recorded application was played."""
+    """Return a text on how often the steps of a recorded application were replayed."""
     return f"the recorded steps {counted(rounds, 'time')} in each process, without the times between them"
 
 
 def _processes(result: SoakResult) -> Table:
-    """Return the table of a recorded application's processes; empty if there are fewer than two."""
+    """Return a table of a recorded application's processes; no rows if there are fewer than two processes."""
     columns = [Column("process", "text"), Column("calls"), Column("sessions"), Column("", "text")]
     rows = result.application.processes if result.application is not None else ()
     if len(rows) < 2:
@@ -227,7 +227,7 @@ def _processes(result: SoakResult) -> Table:
 
 
 def _experiments(result: SoakResult) -> list[Block]:
-    """Return the table of the tested changes; [] if there are none."""
+    """Return a list with the table of the tested changes; empty if no change was tested."""
     if not result.experiments:
         return []
     columns = [
@@ -254,7 +254,7 @@ def _experiments(result: SoakResult) -> list[Block]:
 
 
 def _nodes(result: SoakResult) -> Table:
-    """Return the table of the nodes that allocate most."""
+    """Return a table of the nodes that allocate most."""
     columns = [Column("node", "text"), Column("outputs"), Column("temporary"), Column("weights")]
     rows = [
         (
@@ -289,7 +289,7 @@ def _figures(result: SoakResult) -> Iterator[tuple[str, str]]:
 
 
 def _page_parts(result: SoakResult) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a page's memory after the last call of its first process, with those after the first call."""
+    """Yield rows on the parts of a page's memory in the first process, after the last and the first call."""
     points = [point for point in result.points if point.arm.startswith(AS_IS) and point.calls]
     own = [point for point in points if point.arm == points[0].arm]
     if not own or own[-1].heap_bytes is None:
@@ -332,7 +332,7 @@ def _support(envelope: Envelope[SoakResult]) -> Iterator[tuple[str, str]]:
 
 
 def _next(envelope: Envelope[SoakResult]) -> list[str]:
-    """Return the commands that confirm the plan of the first finding that has one, and show the stored result."""
+    """Return the commands that confirm the first plan of a finding, and show the stored result."""
     result = envelope.result
     assert result is not None
     plan = next((found.plan for found in result.findings if found.plan is not None), None)
