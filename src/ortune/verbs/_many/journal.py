@@ -77,9 +77,9 @@ class Journal:
         rows: Rows of finished runs of a resumed session, keyed by model and host.
         begun: Started runs of a resumed session, keyed by model and host.
 
-        Raises:
-            StoreError: The store that the user named cannot be written.
-            UsageError: There is no interrupted session with these models to resume.
+    Raises:
+        StoreError: The store that the user named cannot be written.
+        UsageError: There is no interrupted session with these models to resume.
     """
 
     def __init__(self, batch: ModelBatch, template: Any, watcher: Watcher) -> None:

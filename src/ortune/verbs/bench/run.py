@@ -163,7 +163,7 @@ def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
 
 
 def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None:
-    """Add the setting for which ``flag`` stands; raise UsageError if it conflicts with another setting."""
+    """Add the setting of ``flag``; raise UsageError if it conflicts with another setting."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
         what = f"cannot be combined with the setting {against}"
