@@ -68,10 +68,7 @@ def _said(result: TuneResult) -> list[str]:
 
 
 def _wrong_default(result: TuneResult) -> str:
-    """Return a sentence that says that the default is wrong or does not run, with the correct baseline.
-
-    If known, the sentence contains the time of the wrong default.
-    """
+    """Return a sentence that says that the default is wrong or does not run, with the correct baseline."""
     if result.default_broken:
         return f"the default does not run; the baseline is {result.default.describe()}, which does"
     right = f"those of {result.default.describe()} are correct"
@@ -216,10 +213,7 @@ def _named(result: TuneResult) -> str:
 
 
 def other_package(result: TuneResult) -> str:
-    """Return a phrase on the gain of the best plan with another package (or without, if the winner needs a package).
-
-    "" if there is no such confirmed plan.
-    """
+    """Return a phrase on the best plan with (or without) another package; "" if none was confirmed."""
     other = result.other_package
     if other is None or (result.refused is not None and result.refused.plan == other.plan):
         return ""
@@ -238,10 +232,7 @@ def counted(rewrites: int, settings: int) -> str:
 
 
 def leading(result: TuneResult) -> Candidate | None:
-    """Return the candidate that looks fastest in an exploratory result.
-
-    None if the result is not exploratory or no gain is worth a change.
-    """
+    """Return the candidate that looks fastest in an exploratory result; None if no gain is worth a change."""
     if not result.budget.exploratory:
         return None
     wanted = (c for c in measured_right(result.candidates) if c.reason != "guard")

@@ -146,8 +146,6 @@ def measured(
 def shared(plan: Plan, *, pool: bool, arena: bool, cpus: int) -> Plan:
     """Return the plan with a thread pool or an arena that all sessions share.
 
-    A shared pool gets the plan's thread count of a session, or ``cpus`` threads.
-
     Raises:
         UsageError: A setting of per-session pools or arenas conflicts with the shared pool or arena.
     """
@@ -232,10 +230,7 @@ class _Run:
         return self.budget.reserve(self.experiment.answer_s).left_ns
 
     def _heat(self) -> list[str]:
-        """Return a note on how another device slowed down while it warmed up, as its temperature is not available.
-
-        Empty on this machine.
-        """
+        """Return a list with a note on how another device slowed down while it warmed up; empty on this machine."""
         remote = self.experiment.machine.remote
         if remote is None:
             return []
@@ -243,11 +238,7 @@ class _Run:
         return [bench_words.warmed(browser_name(name), heat(remote.ran))]
 
     def _pilot(self) -> tuple[list[Timing], list[float]]:
-        """Run one process with all shapes, and plan the processes of each shape.
-
-        Returns:
-            The timing of the processes by shape, and the expected duration of a process by shape in nanoseconds.
-        """
+        """Run a pilot process; return the timing, and the expected duration in ns, of a process of each shape."""
         baseline = self.baseline
         base = baseline.arm(BASE)
         runs = first_trial_runs(baseline.executor.last, LOOK_SHARE * self.budget.left_ns)
@@ -314,10 +305,7 @@ class _Run:
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:
-        """Run rounds of one process per shape until the budget is spent; return whether the user stopped the command.
-
-        The order within a round is random, so that drift affects all shapes equally.
-        """
+        """Run rounds of a process per shape, in random order against drift; return whether the user stopped."""
         order = random.Random(self.options.feeds.seed)
         cases = self.shapes
         live = list(range(len(cases)))
@@ -396,9 +384,7 @@ def one_case(trial: Measured, i: int, gap_ns: int) -> Measured:
 
 
 def requests(least: int, left_ns: float, process_ns: float, request_ns: float, callers: int) -> int:
-    """Return the number of requests per process and caller.
-
-    This is more than ``least`` if the budget then still allows eight processes, with enough requests for a p99.
+    """Return the number of requests per process and caller; above ``least`` if eight processes then give a p99.
 
     Args:
         least: Optimal number, given the variance between processes and between requests.

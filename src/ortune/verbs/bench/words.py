@@ -52,10 +52,7 @@ def gave_up(case: str, good: int, wanted: int | None, failures: int) -> str:
 
 
 def figures(row: BenchRow, result: BenchResult) -> list[tuple[str, str, str]]:
-    """Return a row (name, value, interval) for each metric of one shape.
-
-    Without an interval, the third text says why there is none.
-    """
+    """Return a row (name, value, interval or why there is none) for each metric of one shape."""
     # A gap shorter than the request itself is not what keeps the throughput down.
     apart = f" (set by the gap of {result.gap_ns / 1e6:g} ms)" if result.gap_ns > row.median_ns.value else ""
     rows = [] if arrival_words.no_latency(row, result) else _latency(row, result)
@@ -377,10 +374,7 @@ def _by_shape(rows: list[BenchRow], heads: list[str], values: list[list[tuple[st
 
 
 def warmed(browser: str, ratio: float | None) -> str:
-    """Return a note that compares the last minute in a remote browser with the first, or says that it ran too briefly.
-
-    ``ratio`` is the time of the last minute relative to the first; None if the browser ran for less than two minutes.
-    """
+    """Return a note that compares the last with the first minute in a remote browser by their time ``ratio``."""
     if ratio is None:
         return f"{browser}: ran for less than 2 min, too short to show thermal throttling (use --budget 5m)"
     change = 100 * (ratio - 1)

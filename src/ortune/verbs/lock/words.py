@@ -74,10 +74,7 @@ def _leading(failing: Sequence[LockChange]) -> list[LockChange]:
 
 
 def _cause(was: Snapshot, now: Snapshot, said: Set[str]) -> str:
-    """Return a phrase on the cause of the changes (a new export, another release); "" if ``said`` contains it.
-
-    ``said`` contains the parts of the changes that the headline already mentions.
-    """
+    """Return a phrase on the cause of the changes; "" if the parts that were ``said`` already contain it."""
     causes = []
     if was.run.plan != now.run.plan:
         return ""  # the settings come first in the sentence
@@ -381,10 +378,7 @@ def _build(snapshot: Snapshot) -> str:
 
 
 def _next(envelope: Envelope[LockResult], *, check: bool) -> list[str]:
-    """Return the command that checks this lock if ``check``, or else writes it again with the same options.
-
-    Empty if the lock does not have the default path.
-    """
+    """Return the command that checks this lock or writes it again; empty if it does not have the default path."""
     result, model, work = envelope.result, envelope.model, envelope.workload
     path = model.path if model else ""
     if not path or result.path != f"{path}.lock.json":
