@@ -1,4 +1,4 @@
-"""Attention pattern in a graph: a Softmax between two products, with the nodes that split and join the heads."""
+"""Attention pattern in a graph: a Softmax between two matrix products, with the nodes that split and join the heads."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _STEPS = 6  # maximum number of nodes between a Softmax and a product
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """An attention core: two products with a Softmax between them.
+    """An attention core: two matrix products with a Softmax between them.
 
     Attributes:
         softmax: The Softmax node, which normalizes over the keys.
-        queries, keys, values: The inputs as split into heads; None if they are not split off by Reshape and Transpose.
-        scale: Factor applied to the product of queries and keys.
-        mask: Value added to the scaled product.
+        queries, keys, values: The inputs, split into heads; None if they are not split by a Reshape and a Transpose.
+        scale: Factor applied to the matrix product of queries and keys.
+        mask: Value added to the scaled matrix product; None if there is none.
         guarded: Whether ``Where(IsNaN(w), 0, w)`` replaces NaN weights with 0.
         joined: The Reshape after the Transpose that joins the heads again; None if there is none.
         shared: An intermediate value that is also used outside the pattern; None if there is none.
@@ -45,7 +45,10 @@ class Core:
 
 
 def between_products(softmax: ir.Node) -> list[str] | None:
-    """Return the operators between a Softmax and the two products around it; None without two products."""
+    """Return the types of the operators between a Softmax and the matrix products before and after it.
+
+    None is returned if either matrix product is missing.
+    """
     before, above = list[str](), maker_of(softmax.inputs[0])
     for _ in range(_STEPS):
         if above is None or above.op_type not in _BEFORE:
@@ -70,13 +73,13 @@ def _reader(node: ir.Node) -> ir.Node | None:
 
 
 def cores(scope: Scope) -> list[Core]:
-    """Find every attention in one graph; subgraphs are not searched."""
+    """Return the attention cores of one graph, without those of its subgraphs."""
     candidates = [core_of(node) for node in scope if is_op(node, "Softmax")]
     return [core for core in candidates if core is not None]
 
 
 def core_of(softmax: ir.Node) -> Core | None:
-    """Match the attention around a Softmax; return None if the pattern does not match."""
+    """Match the attention core around a Softmax; return None if the pattern does not match."""
     # Axes are batch, heads, queries, keys: the Softmax must run over the last one.
     if is_parameter(softmax, "axis") or int_of(softmax, "axis", -1) not in (-1, 3):
         return None
@@ -109,7 +112,7 @@ def core_of(softmax: ir.Node) -> Core | None:
 
 
 def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]:
-    """Return the weights after a following ``Where(IsNaN(w), 0, w)``, and whether there is one."""
+    """Return the weights after an optional ``Where(IsNaN(w), 0, w)``, and whether the Where exists."""
     users = [use.node for use in weights.uses()]
     test = next((node for node in users if is_op(node, "IsNaN")), None)
     chosen = next((node for node in users if is_op(node, "Where")), None)
@@ -124,7 +127,7 @@ def _guarded(weights: ir.Value, shared: list[ir.Value]) -> tuple[ir.Value, bool]
 
 
 def _scores(value: ir.Value | None, shared: list[ir.Value]) -> tuple[ir.Node | None, ir.Value | None, float]:
-    """Return (product, mask, scale) of ``product * scale + mask``; the product is None if there is no match."""
+    """Split ``product * scale + mask`` into (product, mask, scale); the product is None if there is no match."""
     mask: ir.Value | None = None
     if value is None:
         return None, None, 1.0

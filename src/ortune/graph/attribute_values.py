@@ -1,4 +1,4 @@
-"""Attribute values with a fixed meaning in ONNX operators, and the anonymization of all others in a skeleton."""
+"""Attribute values with a fixed meaning in ONNX operators, and the anonymization of all other values in a skeleton."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ CHOICES = op_set(
 OF_TREES = re.compile(
     r"(nodes|class|target|leaf|tree)_\w+|vectors_per_class|inputdimensions|membership_values"
 )
-"""Attributes of ``ai.onnx.ml`` with integers that define what the operator computes; others may be private data."""
+"""Names of ``ai.onnx.ml`` attributes whose integers define the computation; integers in others may be private data."""
 
 
 def kind_of(attribute: onnx.AttributeProto) -> int:
-    """Return the type of an attribute without a type field, as in files before IR version 2."""
+    """Infer the type of an attribute that has no type field, as in files before IR version 2, from its content."""
     fields: tuple[tuple[str, int], ...] = (
         ("f", AttributeProto.FLOAT), ("i", AttributeProto.INT), ("s", AttributeProto.STRING),
         ("t", AttributeProto.TENSOR), ("g", AttributeProto.GRAPH),

@@ -108,7 +108,7 @@ def length_of(node: ir.Node, name: str) -> int:
 
 
 def texts(node: ir.Node) -> dict[str, str]:
-    """Return attributes as text, sorted by name, without tensors, graphs and function parameters."""
+    """Return the attributes as text by name, sorted by name, without tensors, graphs and function parameters."""
     return {
         name: repr(attribute.value)
         for name, attribute in sorted(node.attributes.data.items())
@@ -123,8 +123,8 @@ def signature(
 
     Args:
         node: The node.
-        tensor: What a tensor is compared by.
-        graph: What a graph is compared by, or a list of graphs; each is equal to itself alone by default.
+        tensor: Returns the key by which a tensor is compared.
+        graph: Returns the key by which a graph, or a list of graphs, is compared; by default, its identity.
     """
     parts: list[tuple[object, ...]] = []
     for name, attribute in sorted(node.attributes.data.items()):
@@ -141,7 +141,7 @@ def signature(
 
 
 def small_contents(tensor: ir.TensorProtocol) -> object:
-    """Return a comparable key of a tensor: the contents of a small one, the identity of a large one."""
+    """Return a comparable key of a tensor: its contents if it has at most ``SMALL_BYTES`` bytes, else its identity."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes > SMALL_BYTES:
         return id(tensor)
     return (tensor.dtype, tuple(tensor.shape.numpy()), tensor.tobytes())

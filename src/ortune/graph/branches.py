@@ -1,7 +1,7 @@
 """Unique names for nodes that occur in both branches of an If.
 
-ONNX Runtime records a node's name, or its operator and number, but not its branch. Equal nodes of two branches
-therefore share one row of a profile, as in decoders that were merged from two exports.
+A profile of ONNX Runtime contains a node's name, or its operator and number, but not its branch. Nodes with the same
+name in two branches therefore share one row, for example in decoders that were merged from two exports.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ortune.graph.nodes import is_op
 
 
 def with_names(model: ir.Model) -> ir.Model | None:
-    """Return a copy in which no node name occurs in both branches of an If; None if that already holds."""
+    """Return a copy in which no node name occurs in both branches of an If; None if the model has no such names."""
     if not any(any(_shared(node)) for node in nodes(model, functions=False) if is_op(node, "If")):
         return None
     copy = model.clone()
@@ -25,7 +25,7 @@ def with_names(model: ir.Model) -> ir.Model | None:
 
 
 def _shared(node: ir.Node) -> tuple[set[str], set[str]]:
-    """Return the node names that both branches of an If contain, and the operators of unnamed nodes in both."""
+    """Return the node names, and the operators of unnamed nodes, that occur in both branches of an If."""
     branches = [graph for _, graph in graphs_of(node)]
     names = [{own_name(n) for inner in nested(graph) for n in inner} - {""} for graph in branches]
     nameless = [

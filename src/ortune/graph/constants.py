@@ -85,7 +85,7 @@ def constant(value: ir.Value | None, *, most: int | None = None, defaults: bool 
 
 
 def one_number(value: ir.Value | None, depth: int = _DEPTH) -> np.ndarray | None:
-    """Return a constant of one element, stored or computed from such constants; None for any other value."""
+    """Return a one-element constant, stored or computed from one-element constants; None for any other value."""
     own = constant(value, most=1)
     if own is not None or value is None or not depth:
         return own if own is not None and own.size == 1 and own.dtype.kind in "fiu" else None

@@ -20,7 +20,7 @@ class Flow(Generic[State]):
     """One forward data-flow analysis; ``states`` contains the state of every value after ``run`` returns.
 
     Args:
-        bottom: State of omitted inputs, loop counters, and outputs without a state.
+        bottom: State of omitted inputs, of loop counters, and of outputs for which ``transfer`` returns no state.
         join: Merges the states of a value that may come from either of two paths.
         transfer: Computes the states of a node's outputs.
     """

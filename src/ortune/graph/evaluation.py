@@ -31,13 +31,13 @@ COMPUTED = op_set(
     "NonZero Range Reciprocal ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Relu Reshape Round ScatterElements "
     "ScatterND Sigmoid Sign Sin Slice Softmax Split Sqrt Squeeze Sub Sum Tanh Tile Transpose Trilu Unsqueeze Where Xor"
 )
-"""Operators that are evaluated; others are rare among constants, draw random numbers, or are part of quantization."""
+"""Operators that are evaluated; all others are rare among constants, draw random numbers, or belong to quantization."""
 
 MOST_BYTES = 1 << 29
 """Maximum size of a computed result in bytes."""
 
 _GROWING = op_set("ConstantOfShape Expand Range Tile")
-"""Operators whose inputs do not bound the size of the result."""
+"""Operators whose result can be arbitrarily larger than the inputs."""
 _SOFTMAX_OF_ONE_AXIS = 13  # from this opset on; the reference evaluator implements no other definition
 _KEPT_BYTES = 1024
 """Maximum size in bytes of the inputs, and of the outputs, of a cached evaluation."""
@@ -82,7 +82,7 @@ def evaluate(
     Args:
         node: A node; None is returned unless its operator is in ``COMPUTED``.
         opset: The version of the ONNX operators.
-        inputs: One array per input of the node; None for those that are omitted.
+        inputs: One array per input of the node; None for each omitted input.
         most_bytes: Maximum total size of the outputs in bytes.
 
     Returns:
@@ -200,7 +200,7 @@ class _Prepared:
         self._evaluator: ReferenceEvaluator | None = None
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Compute the outputs."""
+        """Evaluate the node, given input arrays by normalized name ("i0", "i1", ...)."""
         if self._evaluator is None:
             # Imported late because it loads every operator.
             from onnx.reference import ReferenceEvaluator

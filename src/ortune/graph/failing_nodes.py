@@ -30,8 +30,8 @@ class NamedNode:
 
     Attributes:
         name: The name of the node; "" if it has none.
-        operator: Its operator; "" if the error does not name it.
-        value: The input or output that the error is about; "" if it names none.
+        operator: The operator; "" if the error does not contain it.
+        value: The input or output that the error refers to; "" if there is none.
     """
 
     name: str
@@ -58,7 +58,7 @@ def named_node(message: str) -> NamedNode | None:
 
 
 def sources_by_name(model: ir.Model, node: NamedNode) -> tuple[str, ...]:
-    """Return names of the original nodes that an optimized node was probably made from (operators of unnamed nodes)."""
+    """Return the names (or operators, if unnamed) of the original nodes that an optimized node probably replaces."""
     nodes = [own for graph in graphs(model) for own in graph]
     by_name = {own.name: own for own in nodes if own.name}
     plain = branches(without_token(node.name))[1]

@@ -32,7 +32,7 @@ Item = TypeVar("Item")
 
 
 def digest(*parts: str) -> str:
-    """Hash a list of texts to 64 hexadecimal digits."""
+    """Hash texts to 64 hexadecimal digits; the order and the boundaries of the texts matter."""
     # Length prefixes make the encoding unambiguous.
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
@@ -105,7 +105,7 @@ class Fingerprints:
     def __init__(
         self, tensor: Callable[[ir.TensorProtocol], str] = tensor_digest, *, commutes: bool = False
     ) -> None:
-        """If ``commutes``, operands of commutative operators are compared without order."""
+        """Hash stored tensors with ``tensor``; if ``commutes``, ignore the operand order of commutative operators."""
         self.digests: dict[ir.Value | None, str] = {None: ""}
         self._tensor, self._commutes, self._depth = tensor, commutes, 0
 
@@ -137,7 +137,7 @@ class Fingerprints:
         return digest("graph", *sorted(nodes), "outputs", *ends)
 
     def node(self, node: ir.Node) -> str | None:
-        """Return a node's fingerprint, or None if one of its inputs has none; a Constant has that of its tensor."""
+        """Return a node's fingerprint; None if an input has none. A Constant has the fingerprint of its tensor."""
         tensor = stored(node.outputs[0]) if is_op(node, "Constant") else None
         if tensor is not None:
             return self._tensor(tensor)
@@ -172,7 +172,7 @@ class Fingerprints:
 
 
 def _dims(value: ir.Value) -> str:
-    """Return the shape as text, with "?" for each dynamic dimension: their names are ignored."""
+    """Return a value's shape as text, with "?" for each dynamic dimension, so names of dimensions do not matter."""
     if value.shape is None:
         return "any"
     return str([dim if isinstance(dim, int) else "?" for dim in value.shape])
@@ -191,7 +191,7 @@ def equal_tensors(
     """Yield groups of two or more items with equal tensors (same type, shape and contents).
 
     Args:
-        stored_items: Items with their tensors; string tensors and elements smaller than a byte are skipped.
+        stored_items: (item, tensor) pairs; tensors of strings, or of elements smaller than a byte, are skipped.
         most_bytes: Stop after reading this many bytes of tensors.
     """
     kinds: defaultdict[tuple[object, ...], list[tuple[Item, ir.TensorProtocol]]] = defaultdict(list)

@@ -3,16 +3,16 @@
 Counting rules:
 
 - A multiply-add is two operations. So is a multiply followed by an add; integer arithmetic counts like floating point.
-- An addition, product, division, comparison, logical operation, rounding, root, power, exp, log, erf, tanh or sine of
-  one element is one operation. A fused operator counts as its parts: Softmax 5 per element (maximum, subtract, exp,
+- An addition, multiplication, division, comparison, logical operation, rounding, root, power, exp, log, erf, tanh or
+  sine of one element is one operation. A fused operator counts as its parts: Softmax 5 per element (max, subtract, exp,
   sum, divide), LayerNormalization 7, Sigmoid 4, Gelu 5 (``activations`` and ``pool_norm`` list them).
-- The bias of a convolution or product is one operation per output element, and not a multiply-add.
+- The bias of a convolution or matrix product is one operation per output element, and not a multiply-add.
 - Moving, selecting or casting elements costs bytes but no operations. Quantizing is 3 operations per element,
   dequantizing 2; packed weights of MatMulNBits are multiplied without unpacking.
 - Attention is counted over the whole score matrix, regardless of masks.
 - A tree costs its expected path, with both sides of a split equally likely. A Fourier transform is 5 n log2 n.
-- Bytes are each input and output once, as if nothing stayed in a cache; weights by their stored type (int8 before a
-  DequantizeLinear). Gather and Slice read what they select; Reshape and similar operators move nothing.
+- Bytes count each input and output once, as if nothing stayed in a cache; weights count in their stored type (int8
+  before a DequantizeLinear). Gather and Slice read only selected elements; Reshape and similar operators move nothing.
 - An If counts its larger branch unless its condition is known, for example from a fed input; a Loop its trip count, or
   one iteration if that is unknown (see ``notes``); a Scan its sequence length. If the carried values of a Loop grow
   linearly, each iteration counts with its own sizes. LSTM, GRU and RNN count each sequence's own length if

@@ -25,9 +25,9 @@ PER_ELEMENT: dict[str, int] = {
     "Tanh": 1,
     "ThresholdedRelu": 1,
 }
-"""A function such as exp, erf or tanh is one operation, like a product."""
+"""Operations per element by activation operator; exp, erf and tanh count as one operation each."""
 
 
 def activation(name: str) -> int:
-    """Return the operations per element of a fused activation; 1 for an unknown one, 0 for ""."""
+    """Return the operations per element of a fused activation; 1 for an unknown name, 0 for ""."""
     return PER_ELEMENT.get(name, 1 if name else 0)

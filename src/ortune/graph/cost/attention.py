@@ -10,11 +10,11 @@ from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 SOFTMAX = 5
 """Operations per score: maximum, subtract, exp, sum, divide."""
 ROTATE = 3
-"""Operations per element of a rotary embedding: two products and a sum."""
+"""Operations per element of a rotary embedding: two multiplications and an addition."""
 
 
 def _core(scores: int, head: int, value_head: int, extra: int = 0) -> tuple[int, int]:
-    """Return (flops, macs) of scores, softmax and weighted sum; scaling is one more operation per score."""
+    """Return (flops, macs) of scores, softmax and weighted sum; scaling and ``extra`` add operations per score."""
     # A score is a product over the head size, the weighted sum one over the value head size.
     macs = scores * (head + value_head)
     return 2 * macs + (1 + SOFTMAX + extra) * scores, macs
@@ -28,7 +28,7 @@ def _heads(call: Call, name: str = "num_heads") -> int:
 
 
 def _total(call: Call, position: int, default: int) -> int:
-    """Return the number of keys given by the known contents of an input, else the default."""
+    """Return the number of keys from the input at ``position``; ``default`` if the input's contents are unknown."""
     operand = call.values.get(position)
     return int(operand.ravel()[0]) if operand is not None and operand.size else default
 
@@ -55,12 +55,12 @@ def _projected(call: Call, bias: int, mask: int, past: int, added: int) -> Count
 
 
 def attention(call: Call) -> Count:
-    """Count com.microsoft Attention: one projection to Q, K and V, then attention."""
+    """Count com.microsoft Attention: one projection to Q, K and V, followed by attention."""
     return _projected(call, bias=2, mask=3, past=4, added=5)
 
 
 def q_attention(call: Call) -> Count:
-    """Count QAttention: a quantized projection, scaled to float, then attention."""
+    """Count QAttention: a quantized projection, scaled to floating point, followed by attention."""
     # QAttention has no added bias: input 99 does not exist.
     count = _projected(call, bias=2, mask=5, past=8, added=99)
     scaled = call.dim(0, 0) * call.dim(0, 1) * call.dim(1, -1)
@@ -74,7 +74,7 @@ def _keys_of(call: Call) -> int:
 
 
 def multi_head(call: Call) -> Count:
-    """Count com.microsoft MultiHeadAttention: projected Q, K and V, separate or packed, perhaps with a past."""
+    """Count com.microsoft MultiHeadAttention, with projected Q, K and V, separate or packed, and an optional past."""
     heads = _heads(call)
     query = call.shape(0)
     packed = len(query) == 5  # batch, length, heads, 3, head size
@@ -144,7 +144,7 @@ def group_query(call: Call) -> Count:
 
 
 def onnx_attention(call: Call) -> Count:
-    """Count ONNX Attention (opset 23 and later): Q, K, V of three or four dimensions, mask, past."""
+    """Count ONNX Attention (opset 23 and later): Q, K and V of three or four dimensions, optional mask and past."""
     query, key, value = call.shape(0), call.shape(1), call.shape(2)
     if len(query) == 4:
         batch, heads, queries, head = query

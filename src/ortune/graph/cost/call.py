@@ -30,9 +30,9 @@ class Count:
 
     Attributes:
         flops: Floating-point (or integer) operations; a multiply-add is two.
-        macs: Multiply-adds among them; None for operators that do not consist of multiply-adds.
-        read, written: Bytes, if they differ from each tensor once; otherwise None.
-        note: Remark for users about the number.
+        macs: Number of multiply-adds included in ``flops``; None for operators that do not consist of multiply-adds.
+        read, written: Bytes read and written; None if each input is read once and each output is written once.
+        note: Remark for users about the count.
     """
 
     flops: int = 0
@@ -47,7 +47,7 @@ Formula = Callable[["Call"], Count]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
-    """Executions of a node with one set of shapes, from a profile; omitted tensors are not listed."""
+    """Executions of a node with one set of shapes, from a profile; omitted inputs and outputs are not listed."""
 
     inputs: tuple[Dims, ...]
     outputs: tuple[Dims, ...]
@@ -55,12 +55,12 @@ class Executions:
 
 
 def no_work(call: Call) -> Count:
-    """Return a count for an operator that computes nothing: each tensor is moved once."""
+    """Return the count of an operator that only reads each input once and writes each output once."""
     return Count()
 
 
 def work(operations: Callable[[Call], int]) -> Formula:
-    """Return a formula for operations other than multiply-adds."""
+    """Return a formula that counts ``operations``, none of which are multiply-adds."""
     return lambda call: Count(flops=operations(call))
 
 
@@ -84,7 +84,7 @@ class Call:
         inputs, outputs: Shapes; None if unknown or omitted.
         input_bits, output_bits: Bits per stored element; None if the type is unknown or has no fixed size.
         values: Contents of small, known inputs, by position.
-        reasons: Reasons for unknown input shapes, by position; ``out_reasons`` for outputs.
+        reasons, out_reasons: Reasons for unknown input shapes, and for unknown output shapes, by position.
         opset: Opset version of the node's domain.
     """
 

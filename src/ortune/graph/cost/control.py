@@ -1,4 +1,4 @@
-"""Costs of If, Loop, Scan and SequenceMap: the subgraphs that count, and their number of executions."""
+"""Costs of If, Loop, Scan and SequenceMap: the subgraphs that count, and how often each is executed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ortune.graph.model.operators import STANDARD
 from ortune.records import NodeCost
 
 _ENDLESS = 1 << 31
-"""Trip counts from here on mean that only the condition ends the loop; exporters write 2^63 - 1, for example."""
+"""Minimum trip count that is treated as unlimited, so only the condition ends the loop; exporters write 2^63 - 1."""
 
 
 def count(counter: Counter, node: ir.Node, inside: str) -> list[NodeCost]:
-    """Count a node with subgraphs; return its own record, without work, and those of all inner nodes."""
+    """Count a node with subgraphs; return the node's own record, without work, followed by those of all inner nodes."""
     name = own_name(node) or node.op_type
     below = f"{inside}/{name}" if inside else name
     own = NodeCost(
@@ -123,7 +123,7 @@ def _carry(
     before: Sequence[ir.Value | None],
     after: Sequence[ir.Value],
 ) -> bool:
-    """Set the shapes of a loop's carried outputs; return whether any changes in the first iteration."""
+    """Set the shapes of a loop's carried outputs; return whether any shape changes in the first iteration."""
     grown = False
     for value, source, result in zip(outputs, before, after, strict=False):
         first, last = counter.dims(source), counter.dims(result)

@@ -1,4 +1,4 @@
-"""Costs of convolutions: multiply-adds are outputs times the weights per output."""
+"""Costs of convolutions: the number of multiply-adds is the output size times the weights per output element."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REQUANTIZE = 3
 
 
 def _per_output(call: Call, weight: int) -> int:
-    """Return the number of weights per output element: all axes but the first, in any layout."""
+    """Return the number of weights per output element: all weight axes but the first, in any layout."""
     shape = call.shape(weight)
     if len(shape) < 3:
         raise Uncounted(f"the weight has {len(shape)} dimensions, a convolution needs 3 or more")

@@ -1,4 +1,4 @@
-"""Einsum, counted as one loop over all of its indices."""
+"""Cost of Einsum, counted as one loop over all of its indices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 
 
 def einsum(call: Call) -> Count:
-    """Count an Einsum: products of the operands for every index combination, added if an index is summed over."""
+    """Count an Einsum: operands are multiplied for every index combination, and added if an index is summed over."""
     equation = call.text("equation").replace(" ", "")
     terms = equation.split("->")[0].split(",")
     if not equation or len(terms) != len(call.node.inputs):
@@ -32,7 +32,7 @@ def einsum(call: Call) -> Count:
 
 
 def _letters(term: str, shape: tuple[int, ...]) -> list[str]:
-    """Return the indices of one operand; axes of an ellipsis are numbered from its end, as in broadcasting."""
+    """Return the index of each axis of an operand; ellipsis axes are numbered from the last, as in broadcasting."""
     free = len(shape) - len(term.replace("...", ""))
     if free < 0 or (free > 0 and "..." not in term):
         raise Uncounted(f"the term {term!r} does not fit an operand of {len(shape)} dimensions")
@@ -41,7 +41,7 @@ def _letters(term: str, shape: tuple[int, ...]) -> list[str]:
 
 
 def _result(equation: str, sizes: dict[str, int]) -> list[str]:
-    """Return the indices of the output."""
+    """Return the indices of the output, which an equation without "->" defines implicitly."""
     axes = [letter for letter in sizes if letter.startswith("...")]
     if "->" not in equation:
         # Without an arrow, the output has every index that occurs once.

@@ -16,34 +16,34 @@ def per_element(operations: int) -> Formula:
 
 
 def each_input(operations: int, per_output: int = 0) -> Formula:
-    """Return a formula with operations per element of the first input and of the output."""
+    """Return a formula with ``operations`` per element of the first input, plus ``per_output`` per output element."""
     return work(lambda call: operations * call.n_in() + (per_output * call.n_out() if per_output else 0))
 
 
 def biased(name: str, bias: int) -> Formula:
-    """Return the formula of an activation after an optional bias."""
+    """Return the formula of the activation ``name`` after an optional bias, which is the input at index ``bias``."""
     return work(lambda call: (PER_ELEMENT[name] + call.has(bias)) * call.n_out())
 
 
 def _gelu(call: Call) -> int:
-    """Return the operations of a Gelu by erf, or by tanh as in FastGelu."""
+    """Return the operations of a Gelu, computed with erf, or with the tanh approximation as in FastGelu."""
     name = "FastGelu" if call.text("approximate", "none") == "tanh" else "Gelu"
     return PER_ELEMENT[name] * call.n_out()
 
 
 def view(call: Call) -> Count:
-    """Count nothing: the same bytes with another shape, or a stored constant."""
+    """Count nothing: the output is a stored constant, or the input bytes with a different shape."""
     return Count(read=0, written=0)
 
 
 def selected(call: Call) -> Count:
-    """Count the selected elements (as many as the output) and the other inputs as read."""
+    """Count an operator that selects elements: it reads one element per output element, and all of its other inputs."""
     others = sum(call.bytes_in(i) for i in range(1, len(call.node.inputs)))
     return Count(read=call.bytes_out() + others)
 
 
 def gather_block_quantized(call: Call) -> Count:
-    """Count only the gathered rows, as read and dequantized."""
+    """Count GatherBlockQuantized, which reads and dequantizes only the gathered rows."""
     elements = call.n_out()
     read = math.ceil(elements * (call.input_bits[0] or 0) / 8) + call.bytes_in(1)
     return Count(flops=2 * elements, read=read)

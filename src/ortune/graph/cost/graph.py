@@ -137,7 +137,7 @@ class GraphCounter(Counter):
         return _mean([(self._counted(plain, execution, note), n) for execution, n in self._calls(call)])
 
     def _bind_executed(self, node: ir.Node) -> None:
-        """Set the shapes of a node's outputs to those of its first execution, or to given ones if they are unknown."""
+        """Set a node's output shapes from its first execution; unknown shapes are first set from the given sizes."""
         for value in node.outputs:
             if self.dims(value) is None and (named_dims := self._sizes.get(value.name or "")) is not None:
                 self.bind(value, named_dims)
@@ -167,7 +167,7 @@ class GraphCounter(Counter):
         )
 
     def _depthwise(self, node: ir.Node, inputs: Sequence[Dims | None]) -> None:
-        """Set the channels of a depthwise blocked convolution's weight and bias to those of its input."""
+        """Set the channel count of a depthwise blocked convolution's weight and bias to that of its input."""
         x, weight = inputs[0], self.dims(node.inputs[1])
         if x is None or weight is None or len(x) < 2:
             return
@@ -177,7 +177,7 @@ class GraphCounter(Counter):
                     self.bind(value, shape)
 
     def _calls(self, call: Call) -> list[tuple[Call, int]]:
-        """Return (call, number of executions) pairs: one per set of shapes in a profile, else one as in the graph."""
+        """Return (call, number of executions) pairs: one per set of shapes in a profile, or one with the graph's."""
         node, calls = call.node, []
         for execution in self._ran.get(node, ()):
             outputs, shapes = list(call.outputs), iter(execution.outputs)
@@ -242,7 +242,7 @@ class GraphCounter(Counter):
         )
 
     def _bytes(self, call: Call, count: Count) -> tuple[int, int, int, bool]:
-        """Return bytes read, bytes of constants among them, bytes written, and whether a value has no known size."""
+        """Return (bytes read, bytes of constants included in them, bytes written, whether any size is unknown)."""
         node, loose = call.node, False
         read = weights = written = 0
         # An operand that a node uses twice is read once.
@@ -299,7 +299,7 @@ class GraphCounter(Counter):
     def _evaluated(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
     ) -> Sequence[Array] | None:
-        """Compute a node with known inputs; return None if one is unknown or the node cannot be evaluated."""
+        """Compute a node with known inputs; return None if an input is unknown or the node cannot be evaluated."""
         if node.op_type == "Size" and inputs and inputs[0] is not None:
             return [np.asarray(math.prod(inputs[0]), np.int64)]
         if len(contents) < sum(value is not None for value in node.inputs):
@@ -311,7 +311,7 @@ class GraphCounter(Counter):
     def _into_blocks(
         self, node: ir.Node, inputs: Sequence[Dims | None], contents: Mapping[int, Array]
     ) -> list[Dims] | None:
-        """Return the shape of a Reshape that makes channel blocks an axis of their own, padding included; else None."""
+        """Return the shape of a Reshape that moves channel blocks to a separate axis, with padding; else None."""
         target = contents.get(1)
         if node.op_type != "Reshape" or node.inputs[0] not in self.blocked or target is None:
             return None
@@ -357,7 +357,7 @@ class GraphCounter(Counter):
 
 
 def _mean(counted: Sequence[tuple[NodeCost, int]]) -> NodeCost:
-    """Return the mean execution of a node that ran with several shapes; unknown if any of them is unknown."""
+    """Return the mean cost of a node that ran with several shapes; unknown if the cost for any shape is unknown."""
     first = counted[0][0]
     if len(counted) == 1 or not all(cost.known for cost, _ in counted):
         return next((cost for cost, _ in counted if not cost.known), first)

@@ -49,7 +49,7 @@ class LoopGrowth:
         ]
 
     def mean(self, inside: str, iterations: int) -> list[NodeCost] | None:
-        """Return the mean execution of each body node; None if sizes do not change linearly."""
+        """Return the mean cost of each body node over the iterations; None if sizes do not change linearly."""
         last = iterations - 1
         # Four points determine a cubic, such as the work of a product over three growing sizes.
         at = sorted({0, min(1, last), (last + 1) // 2, last})
@@ -76,7 +76,7 @@ def _difference(first: Dims | None, then: Dims | None) -> Dims | None:
 
 
 def _weights(at: Sequence[int], n: int) -> Floats:
-    """Return weights for the sampled iterations that give any cubic's mean over ``n`` iterations."""
+    """Return weights for the sampled iterations with which the mean of any cubic over ``n`` iterations is exact."""
     # Sums of i^k over all iterations, for k from 0 to 3. Weights that give each power's mean give any cubic's mean.
     sums = (n, n * (n - 1) / 2, n * (n - 1) * (2 * n - 1) / 6, (n * (n - 1) / 2) ** 2)
     scale = max(1, at[-1])
@@ -85,7 +85,7 @@ def _weights(at: Sequence[int], n: int) -> Floats:
 
 
 def _mean(nodes: Sequence[NodeCost], weights: Floats) -> NodeCost:
-    """Return the mean cost of a node, weighted by how often an inner loop runs it in each iteration."""
+    """Return a node's mean cost over sampled iterations, weighted by ``weights`` and by executions per iteration."""
     first = nodes[0]
     often = weights * [node.times for node in nodes]
     times = float(often.sum())

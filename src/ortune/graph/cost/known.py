@@ -1,4 +1,4 @@
-"""Facts about values while nodes are counted: shapes, types, small contents, and reasons for unknown shapes."""
+"""Facts about values that are known during counting: shapes, types, small contents, and reasons for unknown shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.records import NodeCost
 
 
 class Counter(ABC):
-    """Base class with the types, shapes and small contents of values while nodes are counted.
+    """Base class of the counter, with the known types, shapes and small contents of values.
 
     Attributes:
         walk: The shape walk; all symbols are dropped, so each size is a number or unknown.
@@ -92,7 +92,7 @@ class Counter(ABC):
         dtype: ir.DataType | None = None,
         why: str = "",
     ) -> None:
-        """Set a value's shape and type, and the reason if they are unknown."""
+        """Set a value's shape and type, or the reason ``why`` they are unknown."""
         if dims is not None:
             self.walk.shapes[value] = tuple(None if d is None else within(Size((), int(d))) for d in dims)
         if dtype is not None:
@@ -101,7 +101,7 @@ class Counter(ABC):
             self._why[value] = why
 
     def alias(self, target: ir.Value, source: ir.Value | None, *, contents: bool = True) -> None:
-        """Copy the facts of ``source`` to ``target``; without ``contents`` its elements may differ."""
+        """Copy the facts about ``source`` to ``target``, except the elements if ``contents`` is False."""
         if source is None:
             return
         shape = self.walk.shape(source)
@@ -121,7 +121,7 @@ class Counter(ABC):
         return "" if value is None else self._why.get(value, "")
 
     def forget(self, graph: ir.Graph) -> None:
-        """Remove the facts about a body's values, before it is counted again with other sizes."""
+        """Remove the facts about a body's values, before the body is counted again with different sizes."""
         for node in graph:
             for value in node.outputs:
                 self.walk.shapes.pop(value, None)
@@ -132,7 +132,7 @@ class Counter(ABC):
                 self.forget(inner)
 
     def keep(self, value: ir.Value, array: Array) -> None:
-        """Set the contents of a value, and its shape accordingly."""
+        """Set the contents of a value, and its shape to that of the array."""
         self._values[value] = array
         self.bind(value, array.shape)
         if array.dtype.kind in "iub":

@@ -1,4 +1,4 @@
-"""Costs of floating-point matrix products: multiply-adds are outputs times the inner dimension."""
+"""Costs of floating-point matrix products: the number of multiply-adds is the output size times the inner dimension."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ortune.graph.cost.call import Call, Formula, products
 
 
 def _inner(call: Call) -> int:
-    """Return the inner dimension of a product with possibly transposed operands."""
+    """Return the inner dimension of a matrix product with possibly transposed operands."""
     # transBatchA moves the first axis after the batch axes; with transA, that first axis is the inner one.
     vector = len(call.shape(0)) < 2
     return call.dim(0, -1 if vector or not call.int("transA") else (0 if call.int("transBatchA") else -2))

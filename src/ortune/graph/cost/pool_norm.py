@@ -1,7 +1,7 @@
 """Costs of pooling, normalization and softmax.
 
 A fused operator counts as its parts: LayerNormalization as mean (1), subtract (1), square (1), mean (1), divide (1),
-scale (1), bias (1) per element. Work once per row (a square root) is not counted.
+scale (1), bias (1) per element. Work that occurs once per row (a square root) is not counted.
 """
 
 from __future__ import annotations

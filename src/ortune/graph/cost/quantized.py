@@ -1,4 +1,4 @@
-"""Costs of quantization and of products with quantized operands; integer operations count like floating point."""
+"""Costs of quantization and of quantized matrix products; integer operations count like floating-point operations."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ RANGE = 2
 
 
 def _row(call: Call) -> int:
-    """Return the inner dimension of a product; zero points are folded into the weights' sums and not counted."""
+    """Return the inner dimension of a matrix product; zero points are folded into weight sums and not counted."""
     return call.dim(0, -1)
 
 
 def dynamic_quantize_matmul(call: Call) -> Count:
-    """Count a product with a dynamically quantized first operand, scaled to float, with a bias (input 4)."""
+    """Count DynamicQuantizeMatMul: quantization of the first operand, matrix product, scaling, and a bias (input 4)."""
     count = products(_row, lambda c: 1 + c.has(4))(call)
     return Count(flops=count.flops + (RANGE + QUANTIZE) * call.n_in(), macs=count.macs)
 
 
 def matmul_nbits(call: Call) -> Count:
-    """Count a product with weights of a few bits in blocks, without the unpacking, as in a folded model."""
+    """Count MatMulNBits, a matrix product with weights of a few bits; unpacking the weights is not counted."""
     inner, outer = call.int("K"), call.int("N")
     if inner < 1 or outer < 1:
         raise Uncounted("the attributes K and N are missing")

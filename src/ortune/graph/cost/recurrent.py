@@ -1,4 +1,4 @@
-"""Costs of RNN, GRU and LSTM, by each sequence's length, or by the whole input if lengths are unknown."""
+"""Costs of RNN, GRU and LSTM, for each sequence's own length, or for the whole input if the lengths are unknown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGMOID, _TANH = PER_ELEMENT["Sigmoid"], PER_ELEMENT["Tanh"]
 
 
 def _recurrent(call: Call, *, gates: int, rest: int) -> Count:
-    """Count products of ``gates`` with input and previous state, and ``rest`` operations per hidden element."""
+    """Count ``gates`` matrix products with input and state each, and ``rest`` other operations per hidden element."""
     length, batch, width = (call.dim(0, axis) for axis in range(3))
     if call.int("layout"):
         length, batch = batch, length

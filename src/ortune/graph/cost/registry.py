@@ -24,7 +24,7 @@ FORMULAS: dict[tuple[str, str], Formula] = {
     for domain, formulas in family.FORMULAS.items()
     for op_type, formula in formulas.items()
 }
-"""Formula by (domain, operator); ONNX's own domain is ""."""
+"""Maps (domain, operator) to the cost formula; the domain of ONNX's own operators is ""."""
 
 
 def formula_of(domain: str, op_type: str) -> Formula | None:

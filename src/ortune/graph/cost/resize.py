@@ -1,11 +1,11 @@
-"""Costs of interpolation: each output is a weighted sum of some inputs, with two operations per tap."""
+"""Costs of interpolation: each output element is a weighted sum of input elements (taps), two operations per tap."""
 
 from __future__ import annotations
 
 from ortune.graph.cost.call import Call, Count, Formula, work
 
 _TAPS = {"nearest": 0, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
-"""Inputs per output along one axis; 0 for "nearest", which only copies."""
+"""Number of input elements (taps) per output element along one axis, by mode; 0 for "nearest", which only copies."""
 
 
 def _taps(mode: str, axes: int) -> int:
@@ -14,7 +14,7 @@ def _taps(mode: str, axes: int) -> int:
 
 
 def resize(call: Call) -> Count:
-    """Count Resize and Upsample: taps along axes that change size."""
+    """Count Resize and Upsample, with taps along the axes whose size changes."""
     source, out = call.shape(0), call.out()
     axes = sum(a != b for a, b in zip(source, out, strict=False))
     taps = _taps(call.text("mode", "nearest"), axes)
@@ -23,7 +23,7 @@ def resize(call: Call) -> Count:
 
 
 def grid_sample(call: Call) -> Count:
-    """Count GridSample: taps along all spatial axes, at given positions."""
+    """Count GridSample, with taps along all spatial axes."""
     axes = len(call.shape(0)) - 2
     return Count(flops=2 * _taps(call.text("mode", "linear"), axes) * call.n_out())
 

@@ -25,7 +25,7 @@ from ortune.records import ModelCost, NodeCost
 
 _MOST = (1 << 63) - 1
 _MOST_NAMINGS = 500_000
-"""Limit of the inlining cost; it takes about four seconds."""
+"""Maximum estimated cost of inlining the functions of a model, which takes about four seconds."""
 
 
 @without_collection()
@@ -38,15 +38,15 @@ def costs(
     sizes: Mapping[str, Dims] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> ModelCost:
-    """Count the operations and bytes of one run.
+    """Count the operations and bytes of one run of a model.
 
     Args:
         ir_model: The model, from ``open_model``; it is not modified, and its large weights are not read.
-        shapes: Shapes of inputs by name, as in a workload's ``Case``. An omitted input has the
+        shapes: Shapes of inputs by name, as in a workload's ``Case``. An input that is not listed has the
             shape that the model declares.
         values: Known contents of inputs: lengths, counts and flags can determine the amount of work.
-        ran: Executions of nodes by shapes, from a profile, which take precedence over the graph. A node's
-            work is then that of its mean execution.
+        ran: Executions of each node with each set of shapes, from a profile; they take precedence over the graph.
+            A node's work is then that of its mean execution.
         sizes: Shapes of values of the main graph by name, for weights that are stored with padding and values of
             otherwise unknown shape.
         stop: Called at each node; counting ends if it returns true.
@@ -86,7 +86,7 @@ def costs(
 
 
 def _writable(model: ir.Model) -> bool:
-    """Return whether functions can be inlined within seconds: naming a copy takes longer with the number of copies."""
+    """Return whether all functions can be inlined within seconds; the time grows with the square of the copies."""
     n = copies(model)
     return sum(n[name] ** 2 * len(function) for name, function in model.functions.items()) < _MOST_NAMINGS
 

@@ -25,7 +25,7 @@ def expected_splits(roots: Ints, yes: Ints, no: Ints) -> float:
     Args:
         roots: Index of each tree's first split; -1 for a tree that is only a leaf.
         yes: Index of the next split if a split's condition is true; -1 for a leaf.
-        no: The same if it is false.
+        no: Index of the next split if a split's condition is false; -1 for a leaf.
 
     Raises:
         Uncounted: If the trees are deeper than ``_MOST_LEVELS``, as with a cycle.
@@ -135,7 +135,7 @@ def _labels(call: Call) -> int:
 
 
 def linear(call: Call) -> Count:
-    """Count LinearClassifier and LinearRegressor: a product with the coefficients, and the intercepts."""
+    """Count LinearClassifier and LinearRegressor: a matrix product with the coefficients, and the intercepts."""
     coefficients = length_of(call.node, "coefficients")
     shape = call.shape(0)
     rows = shape[0] if len(shape) > 1 else 1
