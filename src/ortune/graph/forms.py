@@ -41,7 +41,7 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """A pattern with alternatives; any but the first may count as a departure from the form that is fused."""
+    """A pattern with alternatives; each one after the first may count as a departure from the form that is fused."""
 
     part: Part
     others: tuple[tuple[str, Part], ...]
@@ -49,7 +49,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Approximately:
-    """A named number; a value that is only roughly equal counts as a departure."""
+    """A named number in a pattern; a value that is only roughly equal counts as a departure."""
 
     number: float
     name: str
@@ -64,7 +64,7 @@ def op(kind: str, *inputs: Part, called: str = "") -> Op:
 
 
 def either(part: Part, *others: tuple[str, Part]) -> Either:
-    """Return a pattern with alternatives, each with the departure that it means; "" for an equivalent spelling."""
+    """Return a pattern with (departure, pattern) alternatives; the departure is "" for an equivalent form."""
     return Either(part, others)
 
 
@@ -87,7 +87,7 @@ class Matching:
         return next(node for node, name in self.nodes.items() if name == called)
 
     def shared(self, end: ir.Node) -> ir.Node | None:
-        """Return a matched node, except ``end``, with a result that is also read outside the match, or None."""
+        """Return a matched node other than ``end`` whose result is also read outside the match, or None."""
         for node in self.nodes:
             if node is not end and any(reader not in self.nodes for reader in readers(node.outputs[0])):
                 return node
@@ -159,7 +159,7 @@ def _of_operator(form: Op, value: ir.Value, so_far: Matching) -> Iterator[Matchi
 
 
 def _may_match(part: Part, value: ir.Value | None) -> bool:
-    """Return whether a value can match a pattern, judged by its producer's operator, to reject most early."""
+    """Return whether a value may match a pattern, judged only by the producing operator, to reject most early."""
     if isinstance(part, Either):
         return any(_may_match(other, value) for other in (part.part, *(other for _, other in part.others)))
     return is_op(maker_of(value), part.kind) if isinstance(part, Op) else value is not None

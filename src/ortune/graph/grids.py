@@ -2,8 +2,8 @@
 
 A dequantized value is an integer times its scale. Two correct implementations may round a value near a tie to
 neighbouring integers, so such values are compared in steps. Operators that only move, select or clip values keep the
-grid. A product with a constant number scales the step, and a sum with a constant keeps it, as in the box decoding of
-detectors. Any other operator ends the grid.
+grid. Multiplication by a constant number scales the step, and addition of a constant keeps the step, as in the box
+decoding of detectors. Any other operator ends the grid.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["Grid", "grids", "input_grids", "output_grids", "quantizes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A quantization grid: the values (integer - zero point) * scale, or these shifted by a constant.
+    """A quantization grid: the values (integer - zero point) * scale, optionally shifted by a constant.
 
     Attributes:
         scales: One scale, or one per index of ``axis``.
         zero_points: One zero point per scale; 0 if the node has none.
-        axis: Dimension of the value that the scales belong to; None for one scale. May count from the end.
+        axis: Axis of the value that the scales belong to, possibly negative; None if there is only one scale.
         integers: Whether the value consists of the integers, not yet multiplied by the scale.
     """
 
@@ -130,7 +130,7 @@ def _passed_on(node: ir.Node, first: Grid, inputs: list[Grid | None]) -> list[Gr
 
 
 def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
-    """Return the grid after arithmetic with a constant: a sum keeps the step, a product with one number scales it."""
+    """Return the grid after arithmetic with a constant: addition keeps the step, multiplication scales it."""
     at = 0 if inputs[0] is not None else 1
     grid, other = inputs[at], node.inputs[1 - at]
     # A constant may broadcast to more dimensions, so the axis of several scales is unknown afterwards.
@@ -146,7 +146,7 @@ def _with_constant(node: ir.Node, inputs: list[Grid | None]) -> Grid | None:
 
 
 def _scaled(node: ir.Node, at: int) -> Grid | None:
-    """Return the grid given by the constant scale and zero point at inputs ``at`` and ``at + 1``, else None."""
+    """Return the grid from the constant scale and zero point at inputs ``at`` and ``at + 1``; None without these."""
     if int_of(node, "block_size", 0) or len(node.inputs) <= at:
         return None
     sources = [value for value in node.inputs[at : at + 2] if value is not None]

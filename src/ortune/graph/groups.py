@@ -1,8 +1,8 @@
-"""Layer groups: each product with the nodes that follow it, classified by structure.
+"""Layer groups: each Conv, Gemm, MatMul or LSTM with the nodes that follow it, classified by structure.
 
-Precision is chosen per group: a Conv, Gemm, MatMul or LSTM with its bias, activation and the other nodes before the
-next product. Groups have the same kind if their products, and the products of their neighbours, have equal shapes and
-attributes, so repeated blocks are measured once.
+Precision is chosen per group: such an operator, called a product here, with its bias, its activation and the other
+nodes before the next product. Groups have the same kind if their products, and the products of the neighbouring groups,
+have equal shapes and attributes, so repeated blocks are measured once.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _IN_PARAMETERS = frozenset("+,:=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerGroup:
-    """A product with the nodes that follow it.
+    """A product (Conv, Gemm, MatMul or LSTM) with the nodes that follow it.
 
     Attributes:
         name: Name of the product, usable as a rewrite parameter.
         op_type: The product's operator.
         values: Output names of the group's nodes.
-        kind: Hash of its structure; equal for repeated groups.
-        reads: Indices of the groups that it reads values from.
+        kind: Hash of the group's structure; equal for repeated groups.
+        reads: Indices of the groups whose values this group reads.
     """
 
     name: str
@@ -75,7 +75,7 @@ def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
 
 
 def values_of(model: ir.Model, names: Sequence[str]) -> frozenset[str]:
-    """Return the names of all values in the groups with these names."""
+    """Return the names of all values in the groups named ``names``."""
     wanted = set(names)
     return frozenset().union(*(group.values for group in layer_groups(model) if group.name in wanted))
 
@@ -84,7 +84,7 @@ def group_of_nodes(graph: ir.Graph, groups: Sequence[LayerGroup]) -> dict[ir.Nod
     """Return the group index of each node in a graph, which may be a rewritten form of the grouped graph.
 
     Nodes are matched by the names of their outputs. A node that the rewrite added, such as a conversion, joins the
-    group of a reader, or of a producer if no reader has a group. Nodes without either are omitted.
+    group of a reader, or of a producer if no reader has a group. Nodes for which neither has a group are omitted.
     """
     by_value = {name: place for place, group in enumerate(groups) for name in group.values}
     places: dict[ir.Node, int] = {}
@@ -112,7 +112,7 @@ def _producers(node: ir.Node) -> list[ir.Node]:
 
 
 def _names(products: Sequence[ir.Node]) -> list[str]:
-    """Return a unique name per product: the node's, else its output's, else one with its number."""
+    """Return a unique name per product: preferably the node's, then the output's, else "product-N"."""
     names: list[str] = []
     for number, node in enumerate(products):
         wishes = (node.name, node.outputs[0].name, f"product-{number}")

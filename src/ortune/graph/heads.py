@@ -1,4 +1,4 @@
-"""Attention heads: the Reshape and Transpose patterns by which exporters split them off a value."""
+"""Attention heads: the Reshape and Transpose patterns with which exporters split a value into heads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SPLIT_TURNED = [0, 2, 3, 1]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """Attention heads split off from a value.
+    """The attention heads into which a value is split.
 
     Attributes:
         flat: The value before the split; its last axis contains all heads, perhaps of queries, keys and values.
-        split: The Reshape that splits them.
+        split: The Reshape that splits the heads.
         count, size: Number of heads, and elements per head.
-        part, parts: Index of these heads among the packed projections, and number of projections.
+        part, parts: Index of the projection that these heads belong to, and number of packed projections.
     """
 
     flat: ir.Value
@@ -37,7 +37,7 @@ class Heads:
 
 
 def heads_of(value: ir.Value, perm: list[int]) -> Heads | None:  # noqa: PLR0911  (one a form)
-    """Return the heads that a Reshape and a Transpose with this permutation split off; None if there is no match."""
+    """Return the heads that a Reshape and a Transpose with permutation ``perm`` produce; None without a match."""
     # Queries, keys and values of one projection are split together, then selected by index.
     part, turn = (None, value.producer())
     if perm == SPLIT and perm_of(turn) is None:
@@ -120,7 +120,7 @@ def _width(value: ir.Value) -> int:
 
 
 def keys_of(value: ir.Value) -> Heads | None:  # noqa: PLR0911  (one a form)
-    """Return the heads of transposed keys: by one Transpose, by two, or between two Reshapes; else None."""
+    """Return the heads of keys transposed by one Transpose, two Transposes, or one between two Reshapes; else None."""
     direct = heads_of(value, _SPLIT_TURNED)
     if direct is not None:
         return direct

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ortune.graph.model.graphs import op_set
 
 VIEWS = op_set("Flatten Identity Reshape Squeeze Unsqueeze")
-"""The output contains the elements of the first input in the same order, with another shape."""
+"""Operators whose output contains the elements of the first input in the same order, with a different shape."""
 
 MOVES = VIEWS | op_set("Slice Transpose")
-"""The output contains elements of the first input, in any order."""
+"""Operators whose output contains elements of the first input, in any order."""
 
 UNARY = op_set(
     "Abs Acos Asin Atan BiasGelu Cast CastLike Ceil Celu Clip Cos DequantizeLinear Dropout Elu Erf Exp FastGelu Floor "
@@ -16,7 +16,7 @@ UNARY = op_set(
     "QuantizeLinear QuickGelu Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Softplus Softsign Sqrt Swish Tan Tanh "
     "ThresholdedRelu"
 )
-"""Each element of the output depends on the same element of the first input, and on parameters."""
+"""Operators whose output elements each depend on the same element of the first input, and on parameters."""
 
 COMPARISONS = op_set("Equal Greater GreaterOrEqual Less LessOrEqual")
 
@@ -25,4 +25,4 @@ LOGICAL = op_set("And Not Or Xor")
 BROADCASTING = COMPARISONS | op_set(
     "Add And BitShift BitwiseAnd BitwiseOr Div Max Mean Min Mod Mul Or Pow QLinearAdd QLinearMul Sub Sum Where Xor"
 )
-"""Each element of the output depends on one element of each input; input shapes are broadcast."""
+"""Operators whose output elements each depend on one element of each input; input shapes are broadcast."""

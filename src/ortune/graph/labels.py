@@ -1,7 +1,7 @@
 """Tracing labels to the scores that decided them: the label of each output element, and the value per class.
 
-A label is the index of the best score (ArgMax, TopK with k=1) or the class of a classifier. Nodes between it and an
-output may move labels, compute with them, or look up values by label. Any other node ends the trace, and the output is
+A label is the index of the best score (ArgMax, TopK with k=1) or the class of a classifier. Nodes between the label and
+an output may move labels, compute with them, or look up values by label. Any other node ends the trace; the output is
 compared element by element.
 """
 
@@ -59,7 +59,7 @@ class LabelSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracedLabels:
-    """The label that each element of an output comes from.
+    """The labels from which the elements of an output are derived.
 
     Attributes:
         label: Index of the label for each output element, counted in the order of the scores.
@@ -111,7 +111,7 @@ def traced(source: LabelSource, scores: tuple[int, ...], output: tuple[int, ...]
     """Follow labels from their scores to an output.
 
     Args:
-        source: The scores and the nodes between.
+        source: The scores, and the nodes between the labels and the output.
         scores: Shape of the scores.
         output: Shape of the output.
 

@@ -14,7 +14,7 @@ from ortune.graph.model.graphs import nodes
 from ortune.records import LevelChange, LevelComparison, LevelGraph, LevelInsertion
 
 LEVELS = {"none": "disable", "basic": "basic", "extended": "extended", "all": "all"}
-"""Levels as users write them, mapped to the names of the tool process."""
+"""Maps the name of an optimization level on the command line to the name in the tool process."""
 
 
 def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelComparison:
@@ -22,7 +22,7 @@ def compare_levels(source: ir.Model, saved: Lookup[str, ir.Model]) -> LevelCompa
 
     Args:
         source: The original model.
-        saved: The optimized model by level, least optimized first.
+        saved: The optimized model for each level, least optimized first.
     """
     mappings = {level: originals(source, model) for level, model in saved.items()}
     steps = ModelView(source).steps
@@ -55,7 +55,7 @@ def _operator(step: GraphStep) -> str:
 
 
 def _groups(names: Iterable[str], mappings: Iterable[Mapping]) -> dict[str, tuple[str, ...]]:
-    """Map each source node's name to the group of nodes, itself included, that some level merges into one node."""
+    """Map each source node's name to all node names, its own included, that some level merges into one node."""
     # Union-find: nodes that some level merges have the same root.
     root = {name: name for name in names}
 

@@ -77,13 +77,13 @@ def originals(original: ir.Model, optimised: ir.Model) -> Mapping:
 
 
 def _key(step: GraphStep, sources: list[GraphStep], around: str) -> str:
-    """Return a step's name in a profile: its own, or its operator and number in the graph as loaded if it is unnamed.
+    """Return a step's name in a profile: its own name, or, if unnamed, its operator and number in the loaded graph.
 
     In a subgraph, the latter form is prefixed with the enclosing node's name, even if it is also the node's own name.
 
     Args:
         step: The node.
-        sources: The original nodes.
+        sources: The original nodes that the step replaces.
         around: Profile name of the node that contains the step; "" for the main graph.
     """
     same = [was for was in sources if was.op_type == step.op_type and was.own_name == step.own_name]
@@ -99,7 +99,7 @@ def _names(steps: Iterable[GraphStep]) -> tuple[str, ...]:
 
 
 def _hidden(group: set[GraphStep], shared: Counter[GraphStep], segments: Segments) -> set[GraphStep]:
-    """Return the steps with results that stay inside a fused group, or that other readers compute again."""
+    """Return the steps whose results stay inside a fused group, or are computed again for readers outside the group."""
     return {
         step
         for step in group
@@ -109,7 +109,7 @@ def _hidden(group: set[GraphStep], shared: Counter[GraphStep], segments: Segment
 
 
 def _spared(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
-    """Return, by original step, the number of reads that a fused group saves: internal results and repeated reads."""
+    """Map original steps to the number of reads that a fused group saves: of internal results, and repeated ones."""
     users: dict[Value, int] = {}
     for step in group:
         for value in dict.fromkeys(step.reads()):
@@ -125,7 +125,7 @@ def _spared(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
 
 
 def _near(step: GraphStep, origins: OriginSearch) -> str:
-    """Return the original node that an inserted step serves: a reader of its output, else the producer of its input."""
+    """Return the original node next to an inserted step: a reader of its output, or else the producer of its input."""
     into = step.op_type not in ("ReorderOutput", "MemcpyToHost")
     for forward in (into, not into):
         waiting, visited = [step], {step}
@@ -164,7 +164,7 @@ class _Ending:
         self._need(old.main)
 
     def reason(self, step: GraphStep) -> str:
-        """Return the reason for a step as text."""
+        """Return the reason why a step has no counterpart, as text."""
         if self._is_never_taken(step.body):
             return "in a branch that is never taken"
         if step in self._carried.taken:

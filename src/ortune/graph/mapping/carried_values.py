@@ -23,7 +23,7 @@ class CarriedValues:
     Attributes:
         originals: Original value by optimized value.
         inserted: Steps of the optimized graph that only move or convert values.
-        taken: Branch that was inlined, by original If step.
+        taken: Maps each original If step to the branch that was inlined.
     """
 
     def __init__(self, original: ModelView, optimised: ModelView) -> None:
@@ -42,13 +42,13 @@ class CarriedValues:
         self._follow()
 
     def same(self, value: Value) -> Value:
-        """Return the representative of a value: an If's output is the output of its taken branch."""
+        """Return the representative of a value: for an output of an If, the output of the inlined branch."""
         while value in self._same:
             value = self._same[value]
         return value
 
     def merge(self, value: Value, into: Value) -> None:
-        """Make ``value`` the same as ``into``."""
+        """Record that ``value`` is the same value as ``into``."""
         if self.same(into) is not value:
             self._same[value] = into
 
@@ -97,7 +97,7 @@ class CarriedValues:
             self._carried.add(self.same(was))
 
     def _pair_bodies(self, steps: list[GraphStep], old: Body) -> None:
-        """Match subgraphs of If, Loop and Scan nodes by name or outputs, else in order if their number is unchanged."""
+        """Match subgraphs of If, Loop and Scan by node name or outputs, or in order if the number is unchanged."""
         pairs = {step: was for step in steps if (was := self._same_control(step)) is not None}
         for kind in dict.fromkeys(_control(step) for step in steps):
             open_new = [step for step in steps if step not in pairs and _control(step) == kind]
@@ -136,7 +136,7 @@ class CarriedValues:
         return self._named(old, names.cast_value(name)) or self._by_producer(old, name)
 
     def _by_producer(self, old: Body, name: str) -> Value | None:
-        """Return the only output of the node with this name: a layout change names the output after its node."""
+        """Return the only output of the node named ``name``, since a layout change names the output after its node."""
         steps = [step for step in old.steps if step.own_name == name and len(step.outputs) == 1]
         return steps[0].outputs[0] if len(steps) == 1 else None
 
@@ -188,7 +188,7 @@ class CarriedValues:
     # --- by what is around ---------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        """Match by names until nothing new is found, then also by node names and neighbours."""
+        """Match values by their names until no new match is found, then also by node names and neighbours."""
         for by_neighbours in (False, True):
             while self._round(by_neighbours):
                 pass
@@ -251,7 +251,7 @@ class CarriedValues:
         return None
 
     def _blocked(self, step: GraphStep) -> None:
-        """Match the output of a blocked step by its name, including nodes that were fused into it later."""
+        """Match the output of a blocked step by the step's name, including nodes fused into the step later."""
         old = self._bodies[step.body]
         if step.domain != names.NCHWC:
             return
@@ -289,12 +289,12 @@ class CarriedValues:
         return False
 
     def _after(self, value: Value, operators: frozenset[str]) -> Value:
-        """Return the output of the only reader with one of these operators; the value itself if there is not one."""
+        """Return the output of the only reader with one of these operators; the value itself without such a reader."""
         steps = [step for step in self.users(value) if step.op_type in operators]
         return self.same(steps[0].outputs[0]) if len(steps) == 1 else value
 
     def _gated(self, value: Value) -> Value:
-        """Return the only product of a value and its gate; the value itself if not unique."""
+        """Return the only product (Mul) of a value and its gate; the value itself if there is none or several."""
         users = self.users(value)
         gates = {user.outputs[0] for user in users if user.op_type in _GATES}
         products = [s for s in users if s.op_type == "Mul" and gates.intersection(map(self.same, s.reads()))]
@@ -320,7 +320,7 @@ class CarriedValues:
                 self._set(value, self.same(old))
 
     def _reads_of_node(self, step: GraphStep) -> None:
-        """Match the inputs of a step to its original's, which finds values without a name or known producer."""
+        """Match the inputs of a step to those of its original step, for values without a name or a known producer."""
         if all(v is None or v.constant or v in self.originals for v in step.inputs):
             return
         was = self._maker(step)
@@ -340,7 +340,7 @@ class CarriedValues:
                     self._set(value, old)
 
     def _maker(self, step: GraphStep) -> GraphStep | None:
-        """Return the original of a step, before steps that were fused into it; None if there is none."""
+        """Return the original step with the same operator, before those fused into it; None if there is none."""
         value = self.get(step.outputs[0]) if step.outputs else None
         if step.domain == names.NCHWC:
             named = (
@@ -378,7 +378,7 @@ class CarriedValues:
         return fits[0] if len(fits) == 1 else None
 
     def behind(self, value: Value) -> Value:
-        """Return the value before any no-op steps."""
+        """Follow no-op steps backwards from a value, and return the value that they copy."""
         value = self.same(value)
         while value.step is not None and value.step.op_type in NOTHING and value.step.inputs[0] is not None:
             value = self.same(value.step.inputs[0])
@@ -386,7 +386,7 @@ class CarriedValues:
 
 
 def _same_attributes(step: GraphStep, was: GraphStep) -> bool:
-    """Return whether the common attributes of two steps are equal; an absorbed Transpose changes them."""
+    """Return whether the attributes that two steps have in common are equal; an absorbed Transpose changes them."""
     mine, theirs = (
         {name: rest for name, *rest in signature(one.node, small_contents)} for one in (step, was)
     )

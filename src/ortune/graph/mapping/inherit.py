@@ -19,11 +19,11 @@ _BODIES = op_set("If Loop Scan SequenceMap")
 def inherited(
     mapping: Mapping, optimised_costs: Sequence[NodeCost], original_costs: Sequence[NodeCost]
 ) -> dict[str, tuple[float, float]]:
-    """Return the operations and bytes of one execution of each node, by its name in the mapping.
+    """Return (operations, bytes) of one execution of each node, by the node's name in the mapping.
 
     A node with known operator and shapes is counted directly. Any other node has the sum of its originals, without
-    bytes that stay inside it. Nodes with neither are missing from the result, as are nodes that share their originals
-    with others, and names shared by nodes with different work (in different subgraphs).
+    bytes that stay inside the node. Nodes with neither are missing from the result, as are nodes that share their
+    originals with other nodes, and names of several nodes with different work (in different subgraphs).
     """
     work_of: dict[str, tuple[float, float]] = {}
     unclear: set[str] = set()
@@ -45,7 +45,7 @@ def inherited(
 
 
 def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[float, float] | None:
-    """Return the sum over a node's originals; None if one is unknown, or its name is not unique."""
+    """Return (operations, bytes), summed over a node's originals; None if one is unknown or has an ambiguous name."""
     flops = size = 0.0
     for step in mapping.originals[name]:
         if step in mapping.merged:
@@ -66,7 +66,7 @@ def _sum(mapping: Mapping, name: str, own: dict[str, list[NodeCost]]) -> tuple[f
 
 
 def weights(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, int]:
-    """Return the bytes of constants that one execution of each node reads, by its name in the mapping."""
+    """Return the bytes of constants that one execution of each node reads, by the node's name in the mapping."""
     return {mapping.keys.get(place, place): cost.weight_bytes for place, cost in _placed(optimised_costs)}
 
 
@@ -89,7 +89,7 @@ def placed(graph: ir.Graph, path: str = "") -> Iterator[tuple[str, ir.Node]]:
 
 
 def remarks(mapping: Mapping, optimised_costs: Sequence[NodeCost]) -> dict[str, str]:
-    """Return the notes on the work of nodes, by name in the mapping."""
+    """Return the notes of the nodes' costs, by node name in the mapping."""
     return {
         mapping.keys.get(place, place): cost.note
         for place, cost in _placed(optimised_costs)

@@ -33,15 +33,15 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class GraphStep:
-    """A node as it runs, functions inlined.
+    """A node of the model, with functions inlined.
 
     Attributes:
         name: Name as described in the module docstring; not always unique.
         own_name: Name in the file; "" if there is none.
         order: Index among all steps of the model.
         index: ONNX Runtime's number of the node within its graph as loaded; None in functions.
-        inputs: Inputs; None for each that is omitted.
-        outer: Outer values that its subgraphs read.
+        inputs: Inputs; None for each omitted input.
+        outer: Values of enclosing graphs that the step's subgraphs read.
     """
 
     name: str
@@ -238,7 +238,7 @@ class ModelView:
 
 
 def step_names(model: ir.Model) -> dict[ir.Node, frozenset[str]]:
-    """Return each node's step names; a function's node has one per call, and a calling node has none."""
+    """Return the step names of each node: one per call for a function's node, none for a node that calls a function."""
     names: dict[ir.Node, frozenset[str]] = {}
     for step in ModelView(model).steps:
         names[step.node] = names.get(step.node, frozenset()) | {step.name}

@@ -64,7 +64,7 @@ def called(name: str, functions: Iterable[str]) -> tuple[str, int, str] | None:
 
 
 def call_numbers(texts: Iterable[str], functions: frozenset[str]) -> dict[str, list[int]]:
-    """Return the numbers that distinguish the calls of each function, in order."""
+    """Return, for each function, the numbers in names that distinguish its calls, in ascending order."""
     numbers_of: dict[str, set[int]] = {}
     for name in texts:
         call = called(name, functions) if name.startswith("_inlfunc_") else None
@@ -79,7 +79,7 @@ def is_moved_out(name: str) -> bool:
 
 
 def blocked_values(name: str) -> Iterator[str]:
-    """Yield the values that an NCHWc node may be named after, most likely first; none for other names."""
+    """Yield the names of values that an NCHWc node may be named after, most likely first; nothing for other names."""
     plain = without_token(name)
     if not plain.endswith(_BLOCKED):
         return
@@ -96,7 +96,7 @@ def cast_value(name: str) -> str:
 
 
 def node_names(name: str, *, copies: bool) -> Iterator[str]:
-    """Yield the original node names that a node may have had, most likely first."""
+    """Yield the original names that a node may have had, most likely first; ``copies`` includes duplicated nodes."""
     yield name
     plain = without_token(name)
     if plain.endswith(_DUPLICATE):

@@ -26,23 +26,23 @@ _TAKES_VIEWS = op_set(
     "FusedMatMul Gemm FusedGemm QGemm Attention QAttention MultiHeadAttention GroupQueryAttention "
     "DecoderMaskedMultiHeadAttention EmbedLayerNormalization ReorderInput ReorderOutput"
 )
-"""Operators that include the work of a Transpose or Reshape."""
+"""Operators into which a Transpose or Reshape can be fused."""
 
 
 _MOST_TOGETHER = 1000
-"""Maximum number of steps without a known value between them for which the order is considered."""
+"""Maximum number of steps between known values for which the order of the steps is considered."""
 
 
 class OriginSearch:
     """The original steps that each step of the optimized graph replaces.
 
-    A step with a known output replaces all steps between that value and other known ones. A step without one is a
-    helper of the steps that read its output, and shares their originals.
+    A step with a known output replaces all original steps between that value and the nearest other known values. A
+    step without a known output is a helper of the steps that read its output, and shares their originals.
 
     Attributes:
         originals: Original steps by step (inserted ones excluded), in model order; empty if none is known.
         left_out: Original steps that were removed next to a step that remains.
-        merged: Original steps that duplicated another one, which remains in their place.
+        merged: Original steps that duplicated another original step, which remains in their place.
     """
 
     def __init__(self, optimised: ModelView, carried: CarriedValues, segments: Segments) -> None:
@@ -68,7 +68,7 @@ class OriginSearch:
         self._add_twins()
 
     def _owners(self, optimised: ModelView) -> dict[GraphStep, list[GraphStep]]:
-        """Return, by step, the steps with known outputs that depend on it through unknown values."""
+        """Map each step to the steps with known outputs that depend on it through unknown values only."""
         owners_of: dict[GraphStep, list[GraphStep]] = {}
         for step in reversed(optimised.steps):
             users = [user for value in step.outputs for user in value.users]
@@ -113,7 +113,7 @@ class OriginSearch:
             self.originals[helper] = list(beside[0]) if beside else []
 
     def _split(self, owner: GraphStep, steps: list[GraphStep]) -> None:
-        """Distribute a segment among an owner and its helpers: by operator, then the rest by order."""
+        """Distribute the original steps of a segment among an owner and its helpers: by operator, then by order."""
         segment = self._cone[owner]
         if len(steps) == 1:
             self.originals[steps[0]] = ordered(segment)
@@ -158,7 +158,7 @@ class OriginSearch:
             self.originals[step].sort(key=lambda s: s.order)
 
     def _hand_back(self) -> None:
-        """Move other operators from a step that only moves data to the step before it, into which they were fused."""
+        """Move computing originals from a step that only moves data to the preceding step that fused them."""
         for step, sources in self.originals.items():
             if step.op_type not in VIEWS or not any(was.op_type == step.op_type for was in sources):
                 continue
@@ -185,7 +185,7 @@ class OriginSearch:
                     self.originals[step] = rest
 
     def _where(self) -> dict[GraphStep, list[GraphStep]]:
-        """Return the steps that contain each original step."""
+        """Map each original step to the optimized steps that contain it."""
         where: dict[GraphStep, list[GraphStep]] = {}
         for step, sources in self.originals.items():
             for was in sources:
@@ -204,7 +204,7 @@ class OriginSearch:
                         self.originals[step] = ordered({*self.originals[step], twin})
 
     def _trimmed(self, step: GraphStep, sources: list[GraphStep]) -> list[GraphStep]:
-        """Return the sources without those that another step replaces, and record the rest in ``left_out``."""
+        """Return the sources that ``step`` itself replaces, and record the others in ``left_out``."""
         same = [was for was in sources if was.op_type == step.op_type]
         working = [was for was in sources if was.op_type not in NOTHING] or same or sources
         if not step.bodies:
@@ -219,7 +219,7 @@ class OriginSearch:
         return working
 
     def _without_views_around(self, steps: list[GraphStep]) -> list[GraphStep]:
-        """Return the steps without moving steps at the ends, which were pushed past the fused step or cancelled."""
+        """Remove steps that only move data from both ends; they were pushed past the fused step or cancelled."""
         kept = set(steps)
         while True:
             ends = {
@@ -237,7 +237,7 @@ class OriginSearch:
 
 
 def heaviest_first(operator: str, steps: Iterable[GraphStep]) -> list[GraphStep]:
-    """Return the steps in model order, but with the one that best describes the fused node first."""
+    """Return the steps in model order, except that the step that best describes the fused node comes first."""
     # The fused node's operator, then heavy operators, then normalizations, then any that computes.
     in_order = ordered(steps)
     tiers = ({operator}, _HEAVY, _LIGHTER, {was.op_type for was in in_order} - VIEWS - QUANTIZERS)
@@ -260,7 +260,7 @@ def _is_unchanged(step: GraphStep, was: GraphStep) -> bool:
 
 
 def _shared(helper: GraphStep, segments: list[set[GraphStep]]) -> set[GraphStep]:
-    """Return the steps that are in all segments, limited to the helper's own operator if any has it."""
+    """Return the steps that are in all segments; if any of these has the helper's operator, only those."""
     common = set.intersection(*segments)
     alike = {was for was in common if was.op_type == helper.op_type}
     return alike or common
@@ -290,7 +290,7 @@ class _Around:
         )
 
     def nearest(self, was: GraphStep) -> GraphStep | None:
-        """Return the step assigned to the first reader of ``was``, else to the last step it depends on, else None."""
+        """Return the step assigned to the first user of ``was``, else to the last step it depends on, else None."""
         after = [other for other in self._assigned if was in self._before[other]]
         if after:
             return self._assigned[min(after, key=lambda step: step.order)]

@@ -19,12 +19,12 @@ from ortune.graph.mapping.model_view import GraphStep, ModelView, Value
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
 _MOST_CELLS = 16_000_000
-"""Maximum size of the alignment table; models that differ in more are compared only by name."""
+"""Maximum number of cells of the alignment table; models with larger differences are matched only by name."""
 _HEAD = 16  # leading numbers of a weight that are compared
 
 
 def counterparts(a: ir.Model, b: ir.Model) -> dict[str, str]:
-    """Return the names in ``a`` of the nodes of ``b`` that are the same."""
+    """Map the name of each matched node of ``b`` to the name of the same node in ``a``."""
     mine, theirs = ModelView(a).steps, ModelView(b).steps
     codes: dict[Hashable, int] = {}
     traits = _traits(mine, codes), _traits(theirs, codes)
@@ -50,7 +50,7 @@ def _outputs(step: GraphStep) -> Hashable:
 def _alone(
     key: Callable[[GraphStep], Hashable], steps: Iterable[tuple[int, GraphStep]]
 ) -> dict[Hashable, int]:
-    """Return the indices of steps by key, without keys that are None or not unique."""
+    """Map each unique key to the index of its step; keys that are None are omitted."""
     places_of: dict[Hashable, list[int]] = {}
     for place, step in steps:
         places_of.setdefault(key(step), []).append(place)
@@ -86,7 +86,7 @@ _OPERATOR, _KIND, _SAME, _NAME, _MADE = range(5)
 
 
 def _traits(steps: Sequence[GraphStep], codes: dict[Hashable, int]) -> Codes:
-    """Return the codes by which steps are compared, equal for equal traits; shape (steps, 5)."""
+    """Return the codes by which steps are compared, of shape (steps, 5); equal traits have equal codes."""
     codes_of = np.zeros((len(steps), 5), dtype=np.int64)
     same: dict[GraphStep | None, Hashable] = {}
     for row, step in enumerate(steps):

@@ -25,12 +25,12 @@ class Mapping:
         inserted: Purpose of nodes without an original: "into blocked layout for /conv1/Conv".
         unmapped: Nodes with an unknown original.
         vanished: Original nodes without a counterpart, except constants.
-        why: Reason for each of these.
+        why: Reason why each vanished node has no counterpart.
         keys: Names of unnamed nodes, by their position in the optimized graph (``Conv#3``).
         around: Enclosing nodes of unnamed nodes in subgraphs.
-        hidden: For nodes with several originals, those with results that stay inside the node.
-        spared: For the same nodes, the number of reads of each result that fusion saves.
-        merged: Originals that duplicated another one, which replaces both.
+        hidden: For nodes with several originals, the originals whose results stay inside the node.
+        spared: For nodes with several originals, the number of reads of each original's result that fusion saves.
+        merged: Originals that duplicated another original, which remains in place of both.
         operators: Operator of each node.
         shared: For unnamed nodes that share a name, the originals of each, by position.
     """
@@ -59,8 +59,8 @@ def as_logged(mapping: Mapping, logged: Sequence[tuple[str, str]]) -> Mapping:
 
     Args:
         mapping: Mapping from ``originals``.
-        logged: Name and operator of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
-            in the order of creation and saves in the order of execution, so the latter distinguishes nodes.
+        logged: (name, operator) of the profile's nodes in the order in which they first ran. ONNX Runtime numbers
+            nodes in the order of creation but saves them in the order of execution, so that order identifies nodes.
     """
     taken = {*mapping.originals, *mapping.inserted, *mapping.unmapped}
     logged_of: dict[str, list[str]] = {}

@@ -36,7 +36,7 @@ class Segments:
         self._merge_twins(original)
 
     def segment(self, targets: Iterable[Value]) -> set[GraphStep]:
-        """Return the steps between the targets and the nearest values that the optimized graph contains."""
+        """Return the steps that compute the targets from the nearest values that the optimized graph contains."""
         steps: set[GraphStep] = set()
         waiting = [value.step for value in targets]
         while waiting:

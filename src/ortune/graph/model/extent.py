@@ -1,8 +1,8 @@
 """Size of a graph with functions inlined and loops followed, checked before anything walks it.
 
-A function that calls another twice, which calls a third twice, and so on, is a file of a few lines with more nodes than
-any memory holds. Analyses and ONNX Runtime itself inline functions and walk loop bodies until nothing new is learned,
-so the work for a file is known only after this multiplication.
+If a function calls another twice, which calls a third twice, and so on, a file of a few lines has more nodes than fit
+in any memory. Analyses and ONNX Runtime itself inline functions and walk loop bodies until no new facts appear, so the
+work for a file is known only after this multiplication.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_VISITS = 300_000
 """Number of node visits allowed for any file; a larger file is allowed ``_FOR_EACH`` visits per node."""
 
 _FOR_EACH = LOOP_ROUNDS**2
-"""A loop in a loop."""
+"""Visits allowed per node of a large file: enough for one loop nested in another."""
 
 _MOST_CALLS = 64
 """Maximum nesting depth of function calls and subgraphs; exporters stay below 20."""
@@ -54,7 +54,7 @@ def require_bounded(model: ir.Model, where: str) -> None:
 
 
 def copies(model: ir.Model) -> dict[ir.OperatorIdentifier, int]:
-    """Return how often each function is inlined, in a model without recursive functions."""
+    """Map each function to the number of times it is inlined; the model must not contain recursive functions."""
     calls = {name: _calls(function, model.functions) for name, function in model.functions.items()}
     times_written = dict.fromkeys(model.functions, 0) | _calls(model.graph, model.functions)
     # Callers first: the count of a function must be final before its calls are multiplied by it.
@@ -87,7 +87,7 @@ class _Extent:
         self._calling: list[ir.OperatorIdentifier] = []
 
     def visits(self, graph: ir.Graph | ir.Function, depth: int) -> tuple[int, int]:
-        """Return the visits of a graph's nodes with all nested ones, and the number of nested levels."""
+        """Return the number of node visits for a graph, nested graphs included, and the number of nested levels."""
         visits = height = 0
         for node in graph:
             visits += 1

@@ -53,7 +53,7 @@ class Flatbuffer:
             raise self.damaged(at, f"{size} bytes are needed there, and the file has {self.size}")
 
     def count_table(self, at: int, depth: int) -> None:
-        """Raise ModelError if more or deeper tables are read than a file of this size can contain."""
+        """Count a table; raise ModelError for more or deeper tables than a file of this size can contain."""
         self._tables_left -= 1
         if self._tables_left < 0:
             raise self.damaged(at, "two of its tables share bytes, which no writer produces")

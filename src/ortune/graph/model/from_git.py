@@ -39,7 +39,7 @@ def split(text: str) -> tuple[str, str] | None:
 
 
 def checkout(path: str, revision: str, folder: Path) -> Path:
-    """Write the model at a revision, and its external data, into a new subfolder, and return its path.
+    """Write the model at a revision, and its external data, into a new subfolder, and return the model's path.
 
     Git LFS pointers are resolved if the object is in the local LFS store.
 
@@ -116,7 +116,7 @@ def _lfs_object(top: Path, pointer: bytes, where: str) -> Path:
 
 
 def _external_files(model: Path) -> set[str]:
-    """Return the names of the external data files in the model's folder, read from the graph only."""
+    """Return the names of the external data files to which the model's graph refers."""
     if model.suffix == ".ort":
         return set()
     import onnx
@@ -144,7 +144,7 @@ def _external_files(model: Path) -> set[str]:
 
 
 def _text(top: Path, *words: str, where: str) -> str:
-    """Return git's output; raise UsageError with its last line of errors if it fails."""
+    """Run git and return its output; raise UsageError with the last line of its error output if it fails."""
     done = _git(top, *words, where=where)
     if done.code != 0:
         what = done.log.decode("utf-8", "replace").strip().splitlines()

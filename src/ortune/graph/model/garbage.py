@@ -12,7 +12,7 @@ def without_collection() -> Iterator[None]:
     """Pause the collection of reference cycles.
 
     A large graph consists of millions of objects that stay alive. Copies dropped during the pause are freed by the
-    first collection afterwards, which only examines objects created meanwhile.
+    first collection afterwards, which only examines objects created during the pause.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -16,16 +16,16 @@ import onnx_ir as ir
 from ortune.graph.model.operators import STANDARD
 
 MAP_TYPE = "ortune.onnx_type"
-"""Key in ``Value.meta`` of a type as text that onnx-ir does not support (maps)."""
+"""Key in ``Value.meta`` for a type that onnx-ir does not support (a map), as text."""
 
 MAP_TYPE_PROTO = "ortune.onnx_type_proto"
-"""Key in ``Value.meta`` of that type as a proto, to write it again."""
+"""Key in ``Value.meta`` for the same type as a proto, which is written when the model is saved."""
 
 SHARES_NAME = "ortune.shares_name"
-"""Key in ``Node.meta`` of a node with the same name as another node."""
+"""Key in ``Node.meta`` that marks a node with the same name as another node."""
 
 NEVER_FED = "ortune.never_fed"
-"""Key in ``Value.meta`` of an initializer that is a graph input only because its IR version requires it."""
+"""Key in ``Value.meta`` that marks an initializer that is a graph input only because the IR version requires it."""
 
 _MOST_CALLS = 64
 _MOST_NODES = 10_000_000
@@ -49,7 +49,7 @@ def own_name(node: ir.Node) -> str:
 
 
 def name_of(node: ir.Node) -> str:
-    """Return the node's name, or that of its first output if the node's is missing or not unique, or its operator."""
+    """Return the node's name; if missing or not unique, the name of its first output, or its operator without one."""
     name = "" if SHARES_NAME in node.meta else own_name(node)
     return name or next((value.name for value in node.outputs if value.name), "") or node.op_type
 
@@ -76,7 +76,7 @@ def require_signatures(model: ir.Model) -> None:
     """Check that nodes of ONNX's own operators have the required inputs, outputs and attribute types.
 
     Raises:
-        ValueError: If a node has too few, or an attribute has another type.
+        ValueError: If a node has too few inputs or outputs, or an attribute has a wrong type.
     """
     for scope in scopes(model):
         imports = scope.opset_imports
@@ -181,7 +181,7 @@ class Listing:
     Attributes:
         model: The model.
         graphs: For each outermost graph, itself and its subgraphs, in the order of ``nested``.
-        nodes: For each outermost graph, the nodes of all these.
+        nodes: For each outermost graph, the nodes of these graphs.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -193,7 +193,7 @@ class Listing:
 
     @cached_property
     def places(self) -> dict[str, list[tuple[int, ir.Node]]]:
-        """Nodes by operator of the ONNX domain, each with its position in the order of ``nodes``."""
+        """(position, node) pairs by operator of the ONNX domain; positions count in the order of ``nodes``."""
         by_operator: dict[str, list[tuple[int, ir.Node]]] = {}
         for place, node in enumerate(chain.from_iterable(self.nodes.values())):
             if node.domain in STANDARD:
@@ -256,13 +256,13 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
 
 
 def parameters(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Yield every initializer and every tensor of a Constant node, which some exporters use for weights, by graph."""
+    """Yield, graph by graph, every initializer and every tensor of a Constant node, which may also hold a weight."""
     for graph in graphs(model):
         yield from _stored(graph, (node for node in graph if node.op_type == "Constant"))
 
 
 def _stored(graph: ir.Graph | ir.Function, holders: Iterable[ir.Node]) -> Iterator[ir.TensorProtocol]:
-    """Yield a graph's initializers, then the tensors in attributes of some of its nodes."""
+    """Yield a graph's initializers, then the tensors in the attributes of the nodes ``holders``."""
     if isinstance(graph, ir.Graph):
         yield from (v.const_value for v in graph.initializers.values() if v.const_value is not None)
     for node in holders:
@@ -325,7 +325,7 @@ def _in_order(graph: ir.Graph | ir.Function, visited: set[ir.Node]) -> bool:
 
 
 def type_text(value: ir.Value) -> str:
-    """Return a value's type as text: "float", "int64", "seq(float)", "map(int64,float)"; "" if it is not declared."""
+    """Return a value's declared type as text, such as "float", "seq(float)" or "map(int64,float)"; "" without one."""
     in_words = value.meta.get(MAP_TYPE)
     if isinstance(in_words, str):
         return in_words
@@ -355,5 +355,5 @@ def type_name(dtype: ir.DataType) -> str:
 
 
 def element_type(number: int) -> ir.DataType | None:
-    """Return the element type with an ONNX type number; None for an unknown number."""
+    """Convert an ONNX type number to the element type; return None for an unknown number."""
     return ir.DataType(number) if number and number in ir.DataType.__members__.values() else None

@@ -43,10 +43,10 @@ def read_onnx(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.onnx`` file.
 
     Returns:
-        The model, with tensors of ``wire.THRESHOLD`` bytes and more left in their files, and those files.
+        The model, in which tensors of ``wire.THRESHOLD`` bytes or more stay in their files, and these files.
 
     Raises:
-        ModelError: If it is not an ONNX model, is damaged, or lacks external data.
+        ModelError: If the file is not an ONNX model, is damaged, or lacks external data.
     """
     proto, files = read_proto(path)
     return to_ir(proto, files, str(path)), files
@@ -56,7 +56,7 @@ def read_proto(path: Path) -> tuple[onnx.ModelProto, WeightFiles]:
     """Read a model with large tensors as references, which ``WeightFiles.tensor`` resolves.
 
     Raises:
-        ModelError: As ``read_onnx``, except for inconsistencies within the graph.
+        ModelError: As in ``read_onnx``, but inconsistencies within the graph are not detected.
     """
     where = str(path)
     files = WeightFiles(path)

@@ -30,11 +30,11 @@ logging.getLogger(ir.__name__).setLevel(logging.ERROR)
 
 
 BLOCK_BYTES = 512
-"""Unit of ``st_blocks``, on every system that has it."""
+"""Unit of ``st_blocks`` in bytes, on every system that reports this field."""
 MOST_HOLE_BYTES = 8 << 30
 """Maximum length of a file that is not checked for holes, since it can be read within seconds."""
 LEAST_WRITTEN = 0.01
-"""Minimum share of a file on disk; file systems that compress never reduce weights this far."""
+"""Minimum fraction of a file's bytes that is allocated on disk; no compressing file system shrinks weights further."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +42,12 @@ class OpenModel:
     """An opened model: its graph is in memory, its weights remain in their files.
 
     Attributes:
-        path: The file, as given.
-        ir: The graph. Tensors of 1 KiB and more are ``FileTensor``: ``numpy()`` maps them on demand.
-            Modify a clone instead of this one.
-        facts: All of ``info`` except the sha256, without reading the weights.
-        external: Tensors in external data, in the order of their use for the identity.
-        stamps: Size and modification time of each file when it was opened.
+        path: The file, as passed to ``open_model``.
+        ir: The graph. Tensors of 1 KiB or more are ``FileTensor``: ``numpy()`` maps them on demand.
+            Modify a clone instead of this graph.
+        facts: All fields of ``info`` except the sha256, which alone requires reading the weights.
+        external: Tensors in external data, in the order in which ``sha256`` includes them.
+        stamps: Path, size and modification time of each file when the model was opened.
     """
 
     path: Path
@@ -68,12 +68,12 @@ class OpenModel:
 
     @property
     def size_bytes(self) -> int:
-        """Size of the file and of its external data, in bytes."""
+        """Size of the model file and of its external data, in bytes."""
         return self.facts.size_bytes + self.facts.external_bytes
 
     @property
     def ref(self) -> ModelRef:
-        """Reference to the model for documents."""
+        """Reference to the model, as stored in documents."""
         return ModelRef(path=self.facts.path, sha256=self.sha256)
 
     @cached_property
@@ -98,13 +98,13 @@ class OpenModel:
 
     @cached_property
     def op_counts(self) -> Counter[str]:
-        """Number of nodes by operator in all graphs: "Conv", "com.microsoft.FusedConv"."""
+        """Number of nodes in all graphs, by operator ("Conv", "com.microsoft.FusedConv")."""
         return Counter(f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in nodes(self.ir))
 
 
 @without_collection()
 def open_model(path: str | Path, *, called: str = "") -> OpenModel:
-    """Open a model by its content, regardless of its extension.
+    """Open a model; the format is detected from the content, not from the file extension.
 
     Args:
         path: File of the model.

@@ -28,7 +28,7 @@ _HELD = range(_Attribute.FLOAT, _Attribute.GRAPHS + 1)
 
 
 def is_ort(head: bytes) -> bool:
-    """Return whether a file with this beginning is in ORT format."""
+    """Return whether a file that begins with the bytes ``head`` is in ORT format."""
     return head[_IDENTIFIER_AT : _IDENTIFIER_AT + 4] == IDENTIFIER
 
 
@@ -36,8 +36,8 @@ def read_ort(path: Path) -> tuple[ir.Model, WeightFiles]:
     """Open an ``.ort`` file.
 
     Returns:
-        The model, with tensors left in the file, and that file. ``model.meta[VERSION]`` is the format's version as
-        text, ``model.meta[SAVED]`` the number of nodes that stored optimizations create, by operator.
+        The model, whose tensors stay in the file, and the file. ``model.meta[VERSION]`` is the format's version as
+        text; ``model.meta[SAVED]`` is the number of nodes that stored optimizations create, by operator.
 
     Raises:
         ModelError: If the file is damaged, or not a model.
