@@ -17,7 +17,7 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE})
 
 
 def is_op(node: ir.Node | None, *names: str) -> bool:
-    """Return whether a node is one of these operators of the ONNX domain."""
+    """Return whether a node has one of these operators of the ONNX domain."""
     return node is not None and node.domain in STANDARD and node.op_type in names
 
 
@@ -35,7 +35,7 @@ def holds(model: ir.Model, *names: str) -> bool:
 
 
 def with_operator(model: ir.Model, *names: str) -> list[ir.Node]:
-    """List the nodes of a model that are one of these operators of the ONNX domain, in the order of ``nodes``."""
+    """List the nodes of a model with one of these operators of the ONNX domain, in the order of ``nodes``."""
     listing = listing_of(model)
     if listing is None:
         return [node for node in nodes(model) if is_op(node, *names)]
@@ -53,12 +53,12 @@ def anchors_in(model: ir.Model, scope: Scope, *names: str) -> list[ir.Node]:
 
 
 def input_of(node: ir.Node, position: int) -> ir.Value | None:
-    """Return an input of a node, None if it is omitted."""
+    """Return the input of a node at a position; None if it is omitted."""
     return node.inputs[position] if position < len(node.inputs) else None
 
 
 def only_user(value: ir.Value) -> ir.Node | None:
-    """Return the only reader of a value in its graph; None if it has several uses or is a graph output."""
+    """Return the only reader of a value in its graph; None if the value has several uses or is a graph output."""
     uses = tuple(value.uses())
     if len(uses) != 1 or value.is_graph_output():
         return None
@@ -72,7 +72,7 @@ def source_of(value: ir.Value) -> ir.Value: ...
 @overload
 def source_of(value: ir.Value | None) -> ir.Value | None: ...
 def source_of(value: ir.Value | None) -> ir.Value | None:
-    """Follow Identity nodes, which ONNX Runtime removes, to the value that they copy; None for no value."""
+    """Follow Identity nodes, which ONNX Runtime removes, to the value that they copy; None if ``value`` is None."""
     while value is not None and (node := value.producer()) is not None:
         if not is_op(node, "Identity") or node.inputs[0] is None:
             break

@@ -1,4 +1,4 @@
-"""Facts about a file in ORT format: optimization level, style, releases that read it, and where it is rejected."""
+"""Facts about a file in ORT format: optimization level, style, releases that read it, and targets that reject it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _READ_BY = {
     "5": "onnxruntime 1.13 and later",
     "6": "onnxruntime 1.16 and later",
 }
-"""Releases that read each version of the format, according to ONNX Runtime's documentation."""
+"""Maps each version of the format to the releases that read it, according to ONNX Runtime's documentation."""
 _TODAY = ("5", "6")
-"""Versions that every current build reads."""
+"""Versions of the format that every current build reads."""
 
 
 def is_blocked(node: ir.Node) -> bool:

@@ -53,13 +53,13 @@ FUSIONS: tuple[tuple[str, Part], ...] = (
 """Fused operators, each with a pattern that ONNX Runtime fuses into it."""
 
 _INSIDE_ALONE = ("FastGelu",)
-"""Operators that ONNX Runtime does not fuse if the pattern's result is a graph output."""
+"""Fused operators that ONNX Runtime does not create if the pattern's result is a graph output."""
 
 _LONGEST = 3  # maximum number of nodes from a scale or shift of a pattern to its end, inclusive
 
 
 def fusion_at(end: ir.Node) -> tuple[str, tuple[ir.Node, ...]] | None:
-    """Return the operator that ONNX Runtime fuses a node and its inputs into, with all fused nodes, or None."""
+    """Return (operator, fused nodes) if ONNX Runtime fuses a pattern that ends at this node, else None."""
     for operator, form in FUSIONS:
         if operator in _INSIDE_ALONE and end.outputs[0].is_graph_output():
             continue
@@ -87,7 +87,7 @@ def fused(node: ir.Node) -> str:
 
 
 def folds_behind(product: ir.Node, user: ir.Node) -> bool:
-    """Return whether ONNX Runtime folds a scale, shift or BatchNormalization into the product before it."""
+    """Return whether ONNX Runtime folds a scale, shift or BatchNormalization into the preceding Conv or MatMul."""
     if is_op(user, "BatchNormalization"):
         return is_op(product, "Conv", "ConvTranspose", "MatMul")
     if not is_op(product, "Conv") or not is_op(user, "Mul", "Add"):
@@ -101,7 +101,7 @@ def folds_behind(product: ir.Node, user: ir.Node) -> bool:
 
 
 def scales_product(product: ir.Node, scale: ir.Node) -> bool:
-    """Return whether ONNX Runtime fuses adjacent nodes, a MatMul and a scale by one number, into a FusedMatMul."""
+    """Return whether ONNX Runtime fuses a MatMul and a following scale by one number into a FusedMatMul."""
     if not is_op(product, "MatMul") or not is_op(scale, "Mul", "Div"):
         return False
     numbers = _numbers(scale)
@@ -124,7 +124,7 @@ class Unfused:
     Attributes:
         node: The node that findings refer to.
         nodes: All nodes of the pattern.
-        why: Reason why ONNX Runtime does not fuse it; "" if it is fused, or the reason is unknown.
+        why: Reason why ONNX Runtime does not fuse the pattern; "" if it does, or the reason is unknown.
     """
 
     node: ir.Node
@@ -165,7 +165,7 @@ def gelu_ending(end: ir.Node) -> Unfused | None:
 
 
 def _departure(matching: Matching, end: ir.Node) -> str:
-    """Return the first departure of a match, else which value other nodes read, as text; "" if neither."""
+    """Return, as text, the first departure of a match, or the value that other nodes also read; "" without either."""
     shared = matching.shared(end)
     read = (
         f"another node reads {matching.nodes[shared]}"
@@ -233,7 +233,7 @@ def _reason(matching: Matching, end: ir.Node, opset: int) -> str:
 
 
 def _scale(quotient: ir.Node) -> str:
-    """Return the reason why the scale and shift after the quotient prevent the fusion; "" if they do not."""
+    """Return the reason why the scale and shift after the quotient prevent the fusion; "" if they do not prevent it."""
     value = quotient.outputs[0]
     users = readers(value)
     scale = next((user for user in users if is_op(user, "Mul")), None)
@@ -252,8 +252,8 @@ def _scale(quotient: ir.Node) -> str:
 def _is_moved(matching: Matching, quotient: ir.Node) -> bool:
     """Return whether ONNX Runtime moves the preceding Transpose past the pattern to cancel a later one.
 
-    The normalized axis is then no longer the last. Without a later Transpose the outcome depends on known sizes, and
-    False is returned.
+    The normalized axis is then no longer the last. Without a later Transpose, ONNX Runtime's decision depends on known
+    sizes, and False is returned.
     """
     before, behind = matching.values["x"].producer(), _end(quotient)
     first, second = _order(before), _order(behind)

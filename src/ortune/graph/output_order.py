@@ -1,8 +1,8 @@
 """Axes along which the rows of a value may be reordered, followed from TopK, NonMaxSuppression and NonZero.
 
-Each axis of such a value has a role. Rows are reordered along the "free" axis. "joint" axes move with them: a row may
-be a box with its four numbers. Each index of a "fixed" axis has its own order: rows of two images do not mix. If an
-operator cannot be followed, the roles are lost, and the value is compared element by element.
+Each axis of such a value has a role. Rows are reordered along the "free" axis. "joint" axes move with the rows: a row
+may be a box with its four numbers. Each index of a "fixed" axis has a separate order: rows of two images do not mix. If
+an operator cannot be followed, the roles are lost, and the value is compared element by element.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Role", "Roles", "decided_roles", "followed_roles"]
 
 Role = Literal["free", "joint", "fixed"]
 Roles = tuple[Role, ...]
-"""Role of each axis of a value."""
+"""The role of each axis of a value, in axis order."""
 
 _JOINT: Roles = ("joint",)
 Sized = Callable[[], Values]
@@ -38,7 +38,7 @@ _REDUCE = op_set(
 
 
 def decided_roles(node: ir.Node, output: int, sized: Sized) -> Roles | None:
-    """Return the roles of an output of a node that selects positions or rows; None if its rank is unknown."""
+    """Return the roles of an output of a node that selects positions or rows; None if the output's rank is unknown."""
     op = node.op_type
     if op == "NonMaxSuppression":
         return ("free", "joint")
@@ -60,7 +60,7 @@ class _Read:
     """The inputs of a node.
 
     Attributes:
-        roles: Roles of each input; None if its order is fixed.
+        roles: Roles of each input; None for an input whose order is fixed.
         fixed: Whether each input is the same in every run, because it is computed only from constants.
         sized: The inferred shapes.
     """
@@ -92,7 +92,7 @@ def followed_roles(
 
     Args:
         node: A node with at least one input with roles.
-        inputs: Roles of each input; None if its order is fixed.
+        inputs: Roles of each input; None for an input whose order is fixed.
         fixed: Whether each input is the same in every run.
         sized: The inferred shapes.
     """
@@ -149,7 +149,7 @@ def _same(read: _Read) -> Roles | None:
 
 
 def _expanded(read: _Read) -> Roles | None:
-    """Return the roles of expanded rows, which are repeated only along other axes."""
+    """Return the roles of the output of an Expand, which repeats rows only along axes other than the free one."""
     rank, dims = read.rank(read.node.outputs[0]), read.dims(read.node.inputs[0])
     if read.first is None or rank is None or dims is None or dims[read.first.index("free")] == 1:
         return None
@@ -157,7 +157,7 @@ def _expanded(read: _Read) -> Roles | None:
 
 
 def _selected(read: _Read) -> Roles | None:
-    """Return the roles after selecting some of the rows again."""
+    """Return the roles of the output of a node that selects some of the rows again."""
     if read.first is None:
         return None
     axis = int_of(read.node, "axis", -1 if read.node.op_type == "TopK" else 0)
@@ -165,7 +165,7 @@ def _selected(read: _Read) -> Roles | None:
 
 
 def _row_by_row(read: _Read) -> Roles | None:
-    """Return the roles of an operator that treats rows independently, if its other operands are constant."""
+    """Return the output roles of an operator that processes rows independently, if other operands are constant."""
     if read.first is None or read.first[-1] != "joint":
         return None
     alone = all(roles is None and same for roles, same in zip(read.roles[1:], read.fixed[1:], strict=True))
@@ -215,7 +215,7 @@ def _from_rows(data: Roles | None, axis: int) -> bool:
 
 
 def _reshaped(read: _Read) -> Roles | None:
-    """Return the roles if only axes of length one are added or removed, or trailing joint axes are merged or split."""
+    """Return the roles after a reshape that only adds or removes axes of length one, or merges or splits joint axes."""
     roles, old, new = read.first, read.dims(read.node.inputs[0]), read.dims(read.node.outputs[0])
     if roles is None or old is None or new is None or len(old) != len(roles):
         return None

@@ -2,8 +2,8 @@
 
 Correct plans round differently. If the model then picks the largest score, a near tie may be decided either way: a
 label changes, or two positions of a TopK are swapped, although neither plan is wrong. This module determines from the
-graph which outputs may change so, along which axis their rows may be reordered, and which scores decide a label.
-Outputs that cannot be followed are compared element by element.
+graph which outputs may change in this way, along which axis their rows may be reordered, and which scores decide a
+label. Outputs that cannot be followed are compared element by element.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 OutputKind = Literal["values", "labels", "indices", "set", "random", "random length"]
-"""Kind of comparison of an output; see ``OutputComparison``."""
+"""The way in which an output is compared; see ``OutputComparison``."""
 
 _ORDER: tuple[OutputKind, ...] = ("values", "labels", "indices", "set")
 
@@ -45,11 +45,11 @@ class OutputComparison:
     """The comparison that an output requires.
 
     Attributes:
-        kind: "values": element by element. "labels": element by element; one with tied best scores may differ.
+        kind: "values": element by element. "labels": element by element; a label with tied best scores may differ.
             "indices": positions that may be reordered. "set": rows that may be reordered, added or dropped. "random":
             by shape and finiteness. "random length": by rank, approximate size and finiteness.
         roles: For "indices" and "set", the role of each axis; None if it is unknown, so the order is fixed.
-        labels: For "labels", the scores that decided; None if they cannot be traced, so no label may differ.
+        labels: For "labels", the source of the scores; None if it cannot be traced, so no label may differ.
     """
 
     kind: OutputKind = "values"
@@ -59,7 +59,7 @@ class OutputComparison:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The state of a value in the analysis.
+    """The state of a value in the data-flow analysis.
 
     ``varies``: it depends on the model's inputs. ``rounded``: it was computed in floating point, so two plans may
     differ in the last bits; ties between exact numbers are decided the same way everywhere. ``floating``: its elements
@@ -140,7 +140,7 @@ def column_classes(model: ir.Model) -> dict[str, tuple[str, ...]]:
 
 
 def _behind(value: ir.Value, operators: Collection[str]) -> ir.Value:
-    """Return the value before a chain of these operators that ends at an output."""
+    """Return the value before the chain of ``operators`` that ends at ``value``; ``value`` itself without one."""
     node = value.producer()
     while node is not None and node.op_type in operators and node.inputs[0] is not None:
         value = node.inputs[0]

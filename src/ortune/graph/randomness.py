@@ -15,7 +15,7 @@ RANDOM = op_set(
 )
 """Operators that always draw random numbers."""
 _TRAINING_INPUT = {"Dropout": 2, "BiasDropout": 4, "BitmaskDropout": 2, "BitmaskBiasDropout": 4}
-"""Operators that draw random numbers only in training mode, with the index of that input."""
+"""Maps operators that draw random numbers only in training mode to the index of their ``training_mode`` input."""
 
 # The values determine the output size or the amount of work, regardless of shapes.
 _BY_VALUES = op_set(
@@ -47,7 +47,7 @@ SIZES: dict[str, tuple[int, ...]] = {
     "HammingWindow": (0,),
     "BlackmanWindow": (0,),
 }
-"""Inputs that determine the output size, by index; only some models compute them from data."""
+"""Maps operators to the indices of inputs that determine the output size; few models compute such inputs from data."""
 
 
 def is_random(node: ir.Node) -> bool:
@@ -72,7 +72,7 @@ def random_ops(model: ir.Model) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """``data``: the value depends on fed or random values, not only on shapes. ``shape``: its shape does."""
+    """``data``: the value depends on fed or random values, not only on shapes. ``shape``: the shape depends on them."""
 
     data: bool = False
     shape: bool = False
@@ -87,7 +87,7 @@ def value_dependent_ops(model: ir.Model) -> list[tuple[str, str]]:
 
 
 def random_outputs(model: ir.Model) -> dict[str, bool]:
-    """Return the outputs with values or lengths that depend on random numbers, by name; True if lengths do."""
+    """Map each output name that depends on random numbers to whether its lengths do too, not only its values."""
     if not random_ops(model):
         return {}
     flow, _ = _followed(model, fed=_State())
@@ -100,7 +100,7 @@ def _followed(model: ir.Model, fed: _State) -> tuple[Flow[_State], list[ir.Node]
 
     Args:
         model: The model.
-        fed: State of its inputs; initializers have none.
+        fed: State of the model's inputs; initializers depend on neither fed nor random values.
     """
     dependents: dict[ir.Node, None] = {}
 

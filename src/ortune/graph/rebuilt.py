@@ -30,7 +30,7 @@ class Rebuilt:
 
     Attributes:
         n_rebuilt: Number of tensors and lists with replaced values.
-        n_kept: Number of those that kept their values.
+        n_kept: Number of tensors and lists that kept their values.
     """
 
     def __init__(self, files: WeightFiles, text: Callable[[bytes], bytes]) -> None:
@@ -49,7 +49,7 @@ class Rebuilt:
                 self._biases.update(node.input)
 
     def floats(self, values: Sequence[float], *, most: int) -> Sequence[float]:
-        """Return seeded values for a list of floats in an attribute; lists of at most ``most`` elements are kept."""
+        """Return seeded values in place of a float-list attribute; lists of at most ``most`` elements are kept."""
         if len(values) <= most:
             self.n_kept += 1
             return values
@@ -139,7 +139,7 @@ class Rebuilt:
         return sparse
 
     def _seed(self, values: np.ndarray[Any, Any]) -> int:
-        """Return the index of the first tensor with these values, so equal weights (and only those) stay equal."""
+        """Return the index of the first tensor with these values as a seed, so exactly the equal weights stay equal."""
         digest = hashlib.sha256(f"{values.dtype}{values.shape}".encode())
         digest.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
         return self._seeds.setdefault(digest.digest(), len(self._seeds))
@@ -158,7 +158,7 @@ def _sample(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _scale(values: np.ndarray[Any, Any]) -> float:
-    """Return the root mean square of a sample, rounded to a power of two to reveal little about the weights."""
+    """Return the root mean square of a sample of ``values``, rounded to a power of two to reveal little of them."""
     sample = _sample(values).astype(np.float64)
     sample = sample[np.isfinite(sample)]
     mean = float(np.sqrt(np.mean(sample**2))) if sample.size else 0.0
@@ -171,7 +171,7 @@ def _denormal(values: np.ndarray[Any, Any]) -> bool:
 
 
 def _drawn(rng: np.random.Generator, values: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Return random numbers of the same type and scale; non-negative if the originals are, so roots stay real."""
+    """Return random numbers with the type and scale of ``values``, non-negative if these are, so roots stay real."""
     if values.dtype == np.bool_:
         return np.ones(count, np.bool_)
     if values.dtype.kind in "iu":

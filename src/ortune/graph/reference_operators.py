@@ -31,14 +31,14 @@ _TYPES = {
 
 
 def _along(array: Array, values: Array, axis: int) -> Array:
-    """Reshape a single number, or one per index of an axis, to broadcast with an array."""
+    """Reshape one number, or one number per index of an axis, to broadcast with an array."""
     if values.size == 1:
         return values.reshape(())
     return values.reshape([-1 if i == axis % array.ndim else 1 for i in range(array.ndim)])
 
 
 def _blocks(array: Array, values: Array, axis: int, block_size: int) -> Array:
-    """Repeat one number per block of an axis for every index in the block; raise ValueError if the ranks differ."""
+    """Repeat values, one per block of an axis, for every index in the block; raise ValueError if the ranks differ."""
     if values.ndim != array.ndim:
         raise ValueError("scales of blocks have as many axes as what they scale")
     return np.repeat(values, block_size, axis=axis).take(range(array.shape[axis]), axis=axis)
@@ -188,7 +188,7 @@ OURS = (
     QuantizeLinear,
     Softmax,
 )
-"""Operators that replace those of the evaluator."""
+"""Operators that replace the evaluator's operators of the same name."""
 
 
 def misread(node: ir.Node) -> bool:

@@ -1,6 +1,6 @@
-"""Repeated regions: consecutive stretches of a graph with the same structure and other weights, such as equal layers.
+"""Repeated regions: consecutive stretches of a graph with equal structure but different weights, such as equal layers.
 
-Each node has its own fingerprint: operator, attributes, and types and shapes of its weights. Names, weight values and
+Each node has a fingerprint: operator, attributes, and types and shapes of its weights. Names, weight values and
 the positions that steps of an unrolled loop read are ignored. A region is a stretch of nodes, in file order, with
 fingerprints that repeat directly after it.
 """
@@ -62,8 +62,8 @@ def share(region: Region, weights: Mapping[str, float], total: float | None = No
 
     Args:
         region: The region.
-        weights: Weight by node name.
-        total: The total, if it includes weights of no node in ``weights``; by default their sum.
+        weights: Weight of each node, by node name.
+        total: The total weight, if larger than the sum of ``weights``; by default this sum.
     """
     total = sum(weights.values()) if total is None else total
     return sum(weights.get(name, 0.0) for name in set(region.nodes)) / total if total else 0.0
@@ -114,7 +114,7 @@ def _fed_by(value: ir.Value | None) -> str:
 
 
 def _stretches(labels: Labels) -> Iterator[tuple[int, int, int]]:
-    """Yield (start, length, copies) of each stretch of labels that repeats directly after itself."""
+    """Yield (start, length per copy, copies) of each stretch of labels that repeats directly after itself."""
     for size in range(SMALLEST, min(LARGEST, len(labels) // 2) + 1):
         same = labels[size:] == labels[:-size]
         if np.count_nonzero(same) < size:

@@ -1,4 +1,4 @@
-"""Elements of a shape tensor as numbers or as sizes of axes of other values."""
+"""Elements of a shape tensor, as numbers or as axis sizes of other values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.graph.nodes import is_op
 from ortune.graph.shapes.elements import elements
 
 Symbol = int | tuple[ir.Value, int] | None
-"""An element of a shape: a number, the size of an axis of a value, or None if unknown."""
+"""An element of a shape: a number, (value, axis) for the size of an axis, or None if unknown."""
 
 
 def symbols(value: ir.Value | None) -> list[Symbol] | None:
@@ -34,7 +34,7 @@ def _shape(node: ir.Node, least: int) -> list[Symbol] | None:
 
 
 def _count(value: ir.Value) -> int | None:
-    """Return 1 if a value has one element, by its declaration, an Unsqueeze of a scalar, or a Slice; else None."""
+    """Return 1 if a value is known to have one element (declared, an Unsqueeze of a scalar, or a Slice), else None."""
     node = value.producer()
     if is_op(node, "Unsqueeze") and node is not None:
         source = node.inputs[0]

@@ -21,9 +21,9 @@ from ortune.graph.model.graphs import MAP_TYPE_PROTO, attribute_tensors, graphs,
 from ortune.graph.model.open import open_model
 
 INLINE_LIMIT_BYTES = 1 << 30
-"""Maximum size of inline weights; larger ones go to ``<name>.data`` next to the model. protobuf's limit is 2 GiB."""
+"""Maximum size of inline weights; larger weights go to ``<name>.data`` next to the model. protobuf's limit is 2 GiB."""
 SMALL_BYTES = 1024
-"""Tensors up to this size stay inside the model, as in ONNX's own tools."""
+"""Maximum size in bytes of tensors that always stay inside the model file, as in ONNX's own tools."""
 _LIST_BYTES = 1 << 20
 _WHOLE_NUMBERS = (ir.DataType.INT64, ir.DataType.INT32)
 
@@ -45,7 +45,7 @@ def save_model(model: ir.Model, path: Path, *, inline_limit_bytes: int = INLINE_
 
 
 def in_memory(model: ir.Model) -> onnx.ModelProto:
-    """Return the model as a proto with all its weights inside, including attributes; ``model`` is not modified."""
+    """Return the model as a proto that contains all weights, also those in attributes; ``model`` is not modified."""
     copy = model.clone()
     _detach(copy)
     return ir.to_proto(copy)
@@ -53,12 +53,12 @@ def in_memory(model: ir.Model) -> onnx.ModelProto:
 
 @contextlib.contextmanager
 def staged_model(model: ir.Model | Path, place: Path, *, external: bool) -> Iterator[Path]:
-    """Write a model into a temporary folder next to its destination, and yield its path; remove it at the end.
+    """Write a model into a temporary folder next to its destination, yield the path, and remove the folder at the end.
 
     Args:
         model: The model, which is not modified, or a finished file, which is copied.
-        place: Destination; its name is used at once, since it is part of the name of the weights file.
-        external: Whether weights of any size go to a separate file, as in the original.
+        place: Destination. The staged file has the same name, since the name of the weights file contains it.
+        external: Whether weights of any size go to a separate file, as in the original model.
 
     Raises:
         ModelError: If it cannot be written there.
@@ -88,12 +88,12 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
     Args:
         staged: Path from ``staged_model``.
         place: Destination of the model.
-        typed: Whether the user typed this path: the target of a link is then written.
+        typed: Whether the user typed this path. If so, the target of a symbolic link is written, not the link.
         replace: Whether existing files may be replaced.
 
     Raises:
         ModelError: If it cannot be written there.
-        UsageError: If a file exists and ``replace`` is not set, or if it contains the weights of another
+        UsageError: If a file exists and ``replace`` is not set, or if an existing file contains the weights of another
             model.
     """
     with _named_as_unwritable(place):
@@ -111,10 +111,10 @@ def deliver_model(staged: Path, place: Path, *, typed: bool, replace: bool) -> N
 
 
 def _require_unread(targets: Sequence[Path], place: Path) -> None:
-    """Check that no other model in the folder reads its weights from the files to replace.
+    """Check that no other model in the folder reads its weights from the files that will be replaced.
 
     Raises:
-        UsageError: If one does.
+        UsageError: If another model does.
     """
     replaced = {target.resolve(): target for target in targets}
     for other in sorted(place.parent.glob("*.onnx")) if replaced else []:
@@ -153,7 +153,7 @@ def require_place(place: Path, *, replace: bool) -> None:
         replace: Whether an existing file may be replaced.
 
     Raises:
-        UsageError: If it cannot be written there, or a file exists and ``replace`` is not set.
+        UsageError: If the destination cannot be written, or a file exists and ``replace`` is not set.
     """
     files.require_writable(place, "--output", for_model=True)
     if not replace:
@@ -177,8 +177,8 @@ def require_free(place: Path) -> None:
 def _unload(model: ir.Model, path: Path) -> None:
     """Move the weights to a file next to the model.
 
-    ONNX Runtime infers shapes before it reads that file, and rejects a model with sizes in it: the shape of a Reshape,
-    the starts of a Slice, the parts of a Split.
+    ONNX Runtime infers shapes before it reads that file, and rejects a model whose sizes are stored there: the shape
+    of a Reshape, the starts of a Slice, the parts of a Split.
     """
     initializers = (v for g in graphs(model) if isinstance(g, ir.Graph) for v in g.initializers.values())
     weights = [
@@ -196,7 +196,7 @@ def _unload(model: ir.Model, path: Path) -> None:
 
 
 def _is_weight(tensor: ir.TensorProtocol) -> bool:
-    """Return whether a tensor may be stored outside the model: not a small one, nor a list that may contain sizes."""
+    """Return whether a tensor may be stored outside the model; small tensors and lists of possible sizes may not."""
     if tensor.dtype == ir.DataType.STRING or tensor.nbytes <= SMALL_BYTES:
         return False
     is_list = len(tensor.shape) <= 1 and tensor.dtype in _WHOLE_NUMBERS
@@ -204,7 +204,7 @@ def _is_weight(tensor: ir.TensorProtocol) -> bool:
 
 
 def _detach(model: ir.Model) -> None:
-    """Replace every tensor in a file by one that is read when it is written."""
+    """Replace every tensor that refers to a file by a tensor whose data is only read while the model is written."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             for value in graph.initializers.values():

@@ -27,11 +27,11 @@ _EXPONENTS = {
     ir.DataType.FLOAT: 0x7F80_0000,
     ir.DataType.DOUBLE: 0x7FF0_0000_0000_0000,
 }
-"""Exponent bits, which are all set in NaN and infinities."""
+"""Bit mask of the exponent for each type; all of its bits are set in NaN and infinities."""
 
 
 def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
-    """Return the number of NaN and of infinite elements; (0, 0) for types without an entry in ``_EXPONENTS``."""
+    """Return (NaN elements, infinite elements) as counts; (0, 0) for types without an entry in ``_EXPONENTS``."""
     exponent = _EXPONENTS.get(tensor.dtype)
     if exponent is None:
         return 0, 0
@@ -43,7 +43,7 @@ def not_finite(tensor: ir.TensorProtocol) -> tuple[int, int]:
 
 
 def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
-    """Return whether all numbers are finite, by their maximum read as integers.
+    """Return whether all numbers are finite, judged by the maximum of their bit patterns read as integers.
 
     Positive numbers are ordered as signed integers, the magnitudes of negative ones as unsigned integers.
     """
@@ -54,9 +54,9 @@ def _all_finite(numbers: np.ndarray[Any, Any], exponent: int) -> bool:
 
 
 def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield the elements of a tensor of at least 8-bit elements, flat, in parts that are valid until the next one.
+    """Yield a tensor's elements (of at least 8 bits) as flat arrays, each valid only until the next is requested.
 
-    A file is read instead of mapped: a model may be larger than memory, and mapped pages count as used.
+    A file is read instead of mapped: a model may be larger than memory, and mapped pages count as used memory.
     """
     dtype = np.dtype(tensor.dtype.numpy())
     if isinstance(tensor, FileTensor):
@@ -69,7 +69,7 @@ def pieces(tensor: ir.TensorProtocol) -> Iterator[np.ndarray[Any, Any]]:
 
 
 class WeightFile:
-    """A file with weights, mapped once for all of its tensors, since a map per tensor would exhaust handles."""
+    """A file with weights, mapped once for all of its tensors, since one map per tensor would exhaust file handles."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class WeightFile:
         return self._map
 
     def chunks(self, offset: int, length: int) -> Iterator[memoryview]:
-        """Yield ``length`` bytes from ``offset`` in parts, each overwritten by the next."""
+        """Yield ``length`` bytes from ``offset`` on in chunks; each chunk is overwritten by the next."""
         if self._file is None:  # opened once for all tensors
             self._file = self.path.open("rb")
             weakref.finalize(self, self._file.close)
@@ -108,10 +108,10 @@ class WeightFile:
 
 
 class FileTensor(ir.ExternalTensor):
-    """A tensor in a part of a file, inline in the model file or in external data.
+    """A tensor that occupies a part of a file: inline in the model file, or in external data.
 
-    Unlike its base class it shares one map per file, and was checked when the model was opened: the file is in the
-    model's folder and long enough. ``numpy()`` is a read-only view for types that numpy can map.
+    Unlike the base class, all tensors of a file share one map, and each was checked when the model was opened: the
+    file is in the model's folder and long enough. ``numpy()`` returns a read-only view for types that numpy can map.
     """
 
     __slots__ = ("_dims", "_file", "_size")
@@ -149,7 +149,7 @@ class FileTensor(ir.ExternalTensor):
         return flat.reshape(shape)
 
     def head(self, n_elements: int) -> bytes:
-        """Return the bytes of the first elements (or all if there are fewer), for types of at least 8 bits."""
+        """Return the bytes of the first (at most ``n_elements``) elements, for types of at least 8 bits."""
         start = self.offset or 0
         n_bytes = min(self.length or 0, n_elements * self.dtype.bitwidth // 8)
         return self._file.map()[start : start + n_bytes] if n_bytes else b""
@@ -255,10 +255,10 @@ class WeightFiles:
 
 
 def payload_bytes(proto: onnx.TensorProto, where: str) -> int | None:
-    """Return the bytes of a tensor's raw data by its type and shape; None for strings.
+    """Return the size in bytes of a tensor's raw data, from its type and shape; None for strings.
 
     Raises:
-        ModelError: If the type is unknown, a dimension is negative, or there are too many.
+        ModelError: If the type is unknown, a dimension is negative, or there are too many dimensions.
     """
     name = proto.name or "(unnamed)"
     if len(proto.dims) > MOST_AXES:

@@ -20,10 +20,10 @@ OWN_FILE: Final = "<this file>"
 """Location in skeletons for payloads that are inline in the model file."""
 
 LOOKS: Final = 256
-"""Number of tensors read before their pages are released; reading one number maps sixteen pages around it."""
+"""Number of tensors to read before their pages are released; reading one number maps the sixteen pages around it."""
 
 MAX_DEPTH: Final = 100
-"""Maximum nesting depth of messages, protobuf's own limit and so ONNX Runtime's."""
+"""Maximum nesting depth of messages, which is the limit of protobuf and therefore of ONNX Runtime."""
 
 MAX_PROTOBUF_BYTES: Final = 2**31 - 1
 
@@ -51,7 +51,7 @@ _SAME_AS_RAW: Final = {_FLOAT_DATA: (1, 14), _DOUBLE_DATA: (11, 15)}
 
 
 def give_back(buffer: mmap.mmap) -> None:
-    """Release the pages that were read from the process; reading on restores them from the system's cache."""
+    """Release the mapped pages that were read; a later read restores them from the system's page cache."""
     if hasattr(mmap, "MADV_DONTNEED"):
         buffer.madvise(mmap.MADV_DONTNEED)
 
@@ -110,7 +110,7 @@ class _Scanner:
         return b"".join(pieces)
 
     def _tensor(self, start: int, end: int) -> bytes | None:
-        """Return a TensorProto with its payload replaced by a reference, or None if it must stay unchanged."""
+        """Return a TensorProto whose payload is replaced by a reference, or None if the tensor must stay unchanged."""
         payloads: list[tuple[int, int, int, int, int]] = []
         data_type, position = 0, start
         while position < end:
@@ -147,7 +147,7 @@ class _Scanner:
         )
 
     def _field(self, position: int, end: int) -> tuple[int, int, int, int]:
-        """Return a field's number, wire type, and the start and end of its value."""
+        """Return (field number, wire type, start of the value, end of the value)."""
         key, at = self._varint(position, end)
         number, wire = key >> 3, key & 7
         # A key has 32 bits: 29 for the field number, 3 for the wire type.
@@ -173,7 +173,7 @@ class _Scanner:
         return number, wire, at, value_end
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
-        """Return a varint and the position after it."""
+        """Return (value, position after it) of a varint."""
         value = shift = 0
         buffer = self._buffer
         # 64 bits in groups of seven take at most ten bytes.

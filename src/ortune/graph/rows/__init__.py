@@ -15,7 +15,7 @@ from ortune.graph.shapes.known import known_values
 from ortune.graph.shapes.symbols import Size, feedable, input_sizes, is_anonymous, kind_of_name
 
 _WEAK = "n"
-"""A dimension name that means a batch in most models, and a number of points or nodes in some."""
+"""A dimension name that means a batch in most models, but a number of points or nodes in some."""
 _IMAGE_RANK, _CHANNELS = 4, (1, 3, 4)
 _MASK = re.compile(r"mask|padding", re.IGNORECASE)
 
@@ -35,7 +35,7 @@ class MixedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """A mask, and the inputs of the same length.
+    """A mask input, and the inputs that have the same length.
 
     Attributes:
         mask: Name of the mask input.
@@ -49,8 +49,8 @@ class Lengths:
 def batch_axes(model: ir.Model) -> dict[str, int]:
     """Return the row axis by input name; empty if no input has rows or the axis is uncertain.
 
-    Rows are identified by the name of a dynamic dimension or, if it is unnamed, in images and token ids. Two names for
-    two batches (texts and images, say) do not count as rows, since combining them is intended.
+    Rows are identified by the name of a dynamic dimension or, if it is unnamed, in images and token ids. Two different
+    names for two batches (texts and images, say) do not count as rows, since the model combines them on purpose.
     """
     inputs = feedable(model)
     sizes = {value: input_sizes(value) for value in inputs}
@@ -79,7 +79,7 @@ def masks(model: ir.Model) -> tuple[str, ...]:
 
 
 def length_axes(model: ir.Model) -> Lengths | None:
-    """Return a mask with the length axes of all inputs of its length; None if no mask suffices to pad a row."""
+    """Return a mask with the length axes of all inputs of the same length; None if no mask suffices to pad a row."""
     sizes = {value.name or "": input_sizes(value) or () for value in feedable(model)}
     for mask in masks(model):
         symbol = _symbol(sizes[mask][1])
@@ -155,7 +155,7 @@ def _symbol(size: Size) -> str:
 
 
 def _everywhere_first(model: ir.Model, symbol: str) -> bool:
-    """Return whether a dimension is the first of all inputs and outputs, and occurs nowhere else."""
+    """Return whether ``symbol`` is the first dimension of all inputs and outputs, and occurs in no other position."""
     for value in (*feedable(model), *model.graph.outputs):
         symbols = [_symbol(size) for size in input_sizes(value) or ()]
         if symbols[:1] != [symbol] or symbol in symbols[1:]:

@@ -1,6 +1,6 @@
 """Propagation of the row axis through operators, including where they combine rows.
 
-An operator that is not listed loses the axis; later values are then unknown, unless rows were combined before.
+An operator without a rule loses the axis; later values are then unknown, unless rows were combined before.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def after(
 
 
 def _floating(node: ir.Node, data: list[Rows], values: Values) -> bool:
-    """Return whether all inputs with rows are floating-point; a maximum of integer lengths is not a row's result."""
+    """Return whether all inputs with rows are floating-point; integers, such as lengths, are not results of a row."""
     types = [values.inferred(node.inputs[i]).dtype for i, rows in enumerate(data) if rows.depends_on_rows]
     return all(dtype is not None and dtype.is_floating_point() for dtype in types)
 
@@ -84,8 +84,8 @@ _NO_DATA: dict[str, tuple[int, ...]] = {
     "Reshape": (1,), "Expand": (1,), "Slice": (1, 2, 3, 4), "Tile": (1,), "Pad": (1, 2, 3), "Resize": (1, 2, 3),
     "Upsample": (1,), "TopK": (1,), "Split": (1,), "Unsqueeze": (1,), "Squeeze": (1,), "CumSum": (1,),
 }  # fmt: skip
-"""Inputs that define positions or sizes instead of data."""
+"""Maps operators to the indices of inputs that define positions or sizes instead of data."""
 _FORGETS = op_set("Shape Size ConstantOfShape Range EyeLike RandomNormalLike RandomUniformLike NonZero")
 _WITH_SPREAD_ROWS = moving.ELEMENTWISE | meeting.NORMALISES | {"Reshape"}
-"""Operators that keep elements in place; any other loses rows that are spread over several axes."""
+"""Operators that keep elements in place; after all others, rows that are spread over several axes are lost."""
 _HANDLERS = moving.HANDLERS | meeting.HANDLERS

@@ -12,7 +12,7 @@ from ortune.graph.rows.state import GONE, Handler, RowAxis, RowStep
 
 
 def _over(step: RowStep, axes: list[int], *, keeps: bool = True) -> RowAxis:
-    """Return the row axis after normalizing or reducing over some axes."""
+    """Return the row axis after normalizing (``keeps``) or reducing over ``axes``."""
     axis, rank = step.axis(), step.rank()
     if axis is None or rank is None:
         return GONE
@@ -74,7 +74,7 @@ def _top_k(step: RowStep) -> RowAxis:
 
 
 def _product(a: int, b: int, turned: tuple[str, str] | None = None) -> Handler:
-    """Return the handler of a matrix product of inputs ``a`` and ``b``; ``turned`` names the transpose attributes."""
+    """Return the handler for a matrix product of the inputs at ``a`` and ``b``; ``turned`` are transpose attributes."""
 
     def found(step: RowStep) -> RowAxis:
         rank_a, rank_b = step.rank(a) or 0, step.rank(b) or 0

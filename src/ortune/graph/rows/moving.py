@@ -61,7 +61,7 @@ def _reshape(step: RowStep) -> RowAxis:
 
 
 def _from_first(step: RowStep, to: Dims, size: int | str | None) -> RowAxis:
-    """Return the row axis after a Reshape of a value with its rows first; ``size`` is the number of rows, if known."""
+    """Return the row axis after a Reshape of a value with rows on its first axis; ``size`` is their number."""
     lead = next((i for i, new in enumerate(to) if new != 1), None)
     if lead is None:
         return GONE

@@ -19,8 +19,8 @@ class Rows:
 
     Attributes:
         axis: The row axis, on which rows are outermost; None if there are no rows, or the axis is unknown.
-        spread: Whether rows are spread over that axis and all before it, as after a Reshape that puts another size
-            first.
+        spread: Whether rows are spread over ``axis`` and all axes before it, as after a Reshape that puts a different
+            size first.
         lost: Whether the value depends on rows, but the axis is unknown.
         varies: Whether the value depends on fed inputs.
         mixed: Nodes through which the value depends on several rows at once.
@@ -70,7 +70,7 @@ class RowStep:
         return None if dims is None else len(dims)
 
     def axes(self, position: int) -> list[int] | None:
-        """Return axes given by an attribute or input; None if there is neither, [] if the input is not constant."""
+        """Return axes from an attribute or an input; None if both are missing, [] if the input is not constant."""
         named = ints_of(self.node, "axes")
         if named is None and (given := input_of(self.node, position)) is not None:
             numbers = constant(given)
@@ -80,7 +80,7 @@ class RowStep:
 
 Axis = int | None
 LOST = -1
-"""Marks rows on an unknown axis."""
+"""Value for rows on an unknown axis."""
 
 
 @dataclass(frozen=True, slots=True)

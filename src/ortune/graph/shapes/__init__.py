@@ -1,17 +1,17 @@
-"""Shapes and types of values: by onnx's inference, by a symbolic walk, and from nearby nodes.
+"""Shapes and types of values, from onnx's shape inference, from a symbolic walk, and from nearby nodes.
 
-There are two engines, since each computes what the other cannot:
+There are two engines, since neither can replace the other:
 
 - ``known`` runs onnx's own inference over a whole model. It is written in C++, supports all standard operators with
   their subgraphs, and gives the types and sizes that rules and rewrites rely on. It does not support contributed
-  operators, relations between dynamic dimensions, or the question which input sizes are possible.
+  operators or relations between dynamic dimensions, and cannot determine which input sizes are possible.
 - ``walk``, with ``operators`` and ``rules_*``, visits the nodes in order and keeps sizes as linear expressions over the
   input dimensions, together with each operator's constraints on them. It chooses and checks the sizes of inputs. It is
-  also used to count nodes (``graph/cost``): every size is a number there, so an operator without a rule is left to
-  onnx's inference of that single node (``single_nodes``).
+  also used to count operations (``graph/cost``): every size is a number there, so onnx can infer a single node whose
+  operator has no rule (``single_nodes``).
 
 ``nearby`` is not an engine: it returns the rank or axes of one value from the few nodes before it, for patterns that
-are matched many times in a model, if inference would cost more than the match.
+are matched many times in a model, where inference would cost more than the match.
 
 Contents of values are computed only by ``graph/evaluation``. Three modules select which contents to follow:
 
