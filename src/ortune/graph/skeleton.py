@@ -26,7 +26,7 @@ from ortune.graph.rebuilt import FEW, Rebuilt, whole_bytes
 _ML = "ai.onnx.ml"
 
 _Whose = Literal["public", "call", "own"]
-"""Origin of an attribute: a public operator schema, a called function of the model, or the model's owner."""
+"""Who defines an attribute: a public operator schema, a function that the node calls, or the model's owner."""
 _PUBLIC: _Whose = "public"
 _CALL: _Whose = "call"
 _OWN: _Whose = "own"
@@ -48,10 +48,10 @@ class Skeleton:
 
     Attributes:
         proto: The skeleton model.
-        names: New name by old name, by kind of name.
+        names: For each kind of name, a mapping from old to new names.
         n_rebuilt: Number of tensors with seeded values.
         n_kept: Number of tensors with unchanged values.
-        own_operators: Number of nodes per operator of a private domain, by new name; others cannot run them.
+        own_operators: Number of nodes for each operator of a private domain, by new name; only its owner can run these.
     """
 
     proto: onnx.ModelProto
@@ -72,13 +72,13 @@ def skeleton(path: Path) -> Skeleton:
 
 
 class _Names:
-    """New names by kind; the same old name always gets the same new one."""
+    """New names for each kind of name; the same old name always gets the same new name."""
 
     def __init__(self) -> None:
         self.new_names: dict[str, dict[str, str]] = {}
 
     def renamed(self, kind: str, text: str) -> str:
-        """Return the new name; "" stays ""."""
+        """Return the new name for a name of this kind; "" stays ""."""
         names = self.new_names.setdefault(kind, {})
         return names.setdefault(text, f"{kind}{len(names)}") if text else ""
 
@@ -120,7 +120,7 @@ class _Builder:
     # --- names
 
     def _called(self, function: onnx.FunctionProto) -> tuple[str, str, str]:
-        """Return a function's new domain, name and overload; one that replaces a public operator keeps its name."""
+        """Return a function's new (domain, name, overload); replacements of public operators keep their name."""
         if operators.attributes(function.domain, function.name) is not None:
             return function.domain, function.name, self.names.renamed("o", function.overload)
         key = "\0".join((function.domain, function.name, function.overload))
@@ -281,7 +281,7 @@ class _Builder:
         node: onnx.NodeProto | None,
         whose: _Whose,
     ) -> None:
-        """Copy numbers and texts that an operator's schema defines, and replace the others."""
+        """Copy numbers and texts that an operator's schema defines, and replace all others."""
         kind, name = target.type, source.name
         domain, op_type = (node.domain, node.op_type) if node is not None else ("", "")
         public = whose == _PUBLIC

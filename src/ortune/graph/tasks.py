@@ -1,4 +1,4 @@
-"""The purpose of a model's outputs, inferred from the graph and from output names, and the metric that fits."""
+"""The purpose of a model's outputs, inferred from the graph and from output names, and the metric suited to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ortune.graph.model.graphs import nodes
 from ortune.graph.nodes import is_op
 
 VOCABULARY = 1000
-"""Minimum number of scores per row that counts as a vocabulary if no embedding table of that size shows it."""
+"""Minimum number of scores per row that counts as a vocabulary without an embedding table of the same size."""
 _BOXES = ("bbox", "boxes", "box", "detection", "rois")
 _VECTORS = ("embed", "sentence", "pooler", "pooled", "last_hidden_state", "feature", "vector")
 _SCORES = ("logit", "prob", "score", "class", "label", "softmax")
@@ -22,7 +22,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataTy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTask:
-    """A built-in metric that fits an output, with the evidence.
+    """A built-in metric that is suited to an output, with the evidence.
 
     Attributes:
         metric: Name of the metric.
@@ -36,7 +36,7 @@ class OutputTask:
 
 
 def output_tasks(model: ir.Model) -> list[OutputTask]:
-    """Return the metrics that fit outputs of a model, most certain first."""
+    """Return the metrics that are suited to the outputs of a model, most certain first."""
     outputs = [value for value in model.graph.outputs if value.dtype in _FLOATS]
     tests = (_boxes, _tokens, _text, _embeddings, _classes)
     return [task for test in tests for value in outputs for task in test(model, value)]
@@ -59,7 +59,7 @@ def _boxes(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Yield the task if an output has logits over the vocabulary of integer token inputs."""
+    """Yield a perplexity task if an output has logits over the vocabulary of integer token inputs."""
     name, last = value.name or "", _last(value)
     integers = [v for v in _fed(model) if v.dtype in (ir.DataType.INT64, ir.DataType.INT32)]
     if _rank(value) != 3 or last is None or not any(_rank(v) == 2 for v in integers):
@@ -73,7 +73,7 @@ def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _text(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Yield the task if the only output has symbol scores per step and all inputs are floating-point."""
+    """Yield a text task if the only output has symbol scores per step and all inputs are floating-point."""
     name = value.name or ""
     floats = [v for v in _fed(model) if v.dtype in _FLOATS]
     if _rank(value) != 3 or len(floats) < len(list(_fed(model))) or len(model.graph.outputs) > 1:
@@ -109,14 +109,14 @@ def _fed(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _tables(model: ir.Model) -> set[int]:
-    """Return the row counts of the tables that inputs are looked up in."""
+    """Return the row counts of the tables from which a Gather looks up rows."""
     tensors = [stored(node.inputs[0]) for node in model.graph if is_op(node, "Gather")]
     shapes = [tensor.shape.numpy() for tensor in tensors if tensor is not None]
     return {shape[0] for shape in shapes if len(shape) == 2 and shape[0] > 2}
 
 
 def _end(value: ir.Value) -> ir.Node:
-    """Return the node that computes an output, skipping nodes that only move values; one with operator "" if none."""
+    """Return the node that computes an output, before nodes that only move values; an empty node without one."""
     node = value.producer()
     while node is not None and is_op(node, *_BEHIND) and node.inputs[0] is not None:
         source = node.inputs[0].producer()
@@ -127,7 +127,7 @@ def _end(value: ir.Value) -> ir.Node:
 
 
 def _is_of_norm(node: ir.Node) -> bool:
-    """Return whether a division is by the norm of its dividend."""
+    """Return whether a Div node divides by a norm."""
     source = node.inputs[1].producer() if node.inputs[1] is not None else None
     while source is not None and is_op(source, "Clip", "Expand", "Max", "Sqrt"):
         source = source.inputs[0].producer() if source.inputs[0] is not None else None

@@ -15,12 +15,12 @@ Signature = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """Everything that a model's file contains, names included, without the bytes of large tensors.
+    """Contents of a model's file, including names, without the bytes of large tensors.
 
     Attributes:
-        nodes: One signature per node, in order; metadata is ignored, since provenance is not a change.
-        rest: Inputs, outputs, initializers and shapes of every graph, versions, functions.
-        tensors: The tensors seen, kept alive so their ids are not reused.
+        nodes: One signature per node, in graph order; metadata is ignored, since provenance is not a change.
+        rest: Inputs, outputs, initializers and shapes of every graph, opset versions, and functions.
+        tensors: The tensors that were compared by identity, kept alive so their ids are not reused.
     """
 
     nodes: tuple[Signature, ...]
@@ -34,7 +34,7 @@ class Fingerprint:
         Args:
             model: A model; it is not modified, and large weights are not read.
             by_identity: Whether tensors are compared as objects, which suits a model that is modified
-                in place. Otherwise small ones are compared by content, large ones by type and shape.
+                in place. Otherwise small tensors are compared by content, large tensors by type and shape.
         """
         tensors: list[object] = []
         signatures, nodes = list[Signature](), list[Signature]()
@@ -62,7 +62,7 @@ class Fingerprint:
 
 
 def node_signature(node: ir.Node, tensors: list[object], by_identity: bool) -> Signature:
-    """Return a node's key: operator, names and attributes; nodes of its subgraphs have separate keys."""
+    """Return a comparable key of a node: operator, names and attributes; nodes in subgraphs have separate keys."""
     return (
         node.domain,
         node.op_type,

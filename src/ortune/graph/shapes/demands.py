@@ -23,7 +23,8 @@ def study(
         model: A model; its large weights are not read.
         sizes: Declared shape of each fed input.
         solved: Symbols with a known size.
-        keep: Priority of a symbol to stay free: of two equal ones, the lower is expressed by the other.
+        keep: Returns a symbol's priority to stay free: of two equal symbols, the one with the lower priority is
+            expressed by the other.
     """
     walk = Walk(keep=keep, bound={s: Size((), n) for s, n in solved.items()})
     for value in model.graph.inputs:

@@ -1,4 +1,4 @@
-"""Elements of a shape tensor, followed backwards to the values with these sizes."""
+"""Elements of a shape tensor, traced back to the values that have these sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ortune.graph.nodes import is_op
 Element = TypeVar("Element")
 
 DEPTH = 32
-"""Maximum number of nodes between a shape tensor and the values with its sizes."""
+"""Maximum number of nodes between a shape tensor and the values whose sizes it contains."""
 
 _SAME = ("Unsqueeze", "Squeeze", "Cast", "Identity")
 """Operators that change the shape or type of a list of sizes, but not the sizes."""
 _WHOLE_TYPES = (0, ir.DataType.INT64.value, ir.DataType.INT32.value)
 """Types that a Cast may convert to (0 means no Cast); narrower types might change a size."""
 _OPSET, _OPSET_OF_ATTRIBUTES = 13, 9
-"""Opset versions in which the bounds of a Slice are inputs, and attributes."""
+"""Opset versions in which the bounds of a Slice are inputs, and in which they are attributes."""
 
 
 def elements(
@@ -38,13 +38,13 @@ def elements(
     Args:
         value: Any value.
         sizes_of: Returns the result of a Shape node; None if its input's rank is unknown. The second argument is the
-            number of leading axes that are needed, whatever the rank; 0 for all.
+            number of leading axes that are needed, for any rank; 0 for all axes.
         count_of: Returns the number of elements of a value; None if unknown.
         depth: Maximum number of consecutive nodes.
-        least: Number of leading elements that are needed; 0 for all.
+        least: Number of leading elements that are needed; 0 for all elements.
 
     Returns:
-        A number or a symbol for each element, None for each unknown one. None if the number of elements is unknown.
+        A number or a symbol for each element, None for each unknown element. None if the number of elements is unknown.
     """
     numbers = constant(value, most=SMALL)
     if numbers is not None:
@@ -76,7 +76,7 @@ def elements(
 def _picked(
     node: ir.Node, follow: Callable[[ir.Value | None, int], list[Element | int | None] | None]
 ) -> list[Element | int | None] | None:
-    """Return the elements that a Gather or a Slice selects from a list, by evaluating it on indices."""
+    """Return the list elements that a Gather or a Slice selects, by evaluating the node on indices."""
     rest = [None if value is None else constant(value) for value in node.inputs[1:]]
     if any(array is None and value is not None for array, value in zip(rest, node.inputs[1:], strict=True)):
         return None

@@ -19,17 +19,17 @@ _MOVES = op_set("Identity Cast Transpose Reshape Squeeze Unsqueeze Gather Slice 
 _ATTENTION = frozenset(
     {"Attention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention", "MultiHeadAttention"}
 )
-"""Operators that append to a past internally and return the present."""
+"""Operators that append to a past key-value cache internally and return the present cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowingInput:
-    """An input that a step extends along a dynamic dimension.
+    """An input that each step extends along a dynamic dimension.
 
     Attributes:
         name: The input.
-        dimension: Its dynamic dimension.
-        output: The longer output, which is the input of the next step; "" if the model returns none.
+        dimension: The dynamic dimension along which the input grows.
+        output: The longer output, which is the input of the next step; "" if the model does not return it.
     """
 
     name: str
@@ -64,7 +64,7 @@ def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
 
 
 def growing_dimensions(model: ir.Model) -> frozenset[str]:
-    """Return the dynamic dimensions that grow, and those of inputs with a size that contains one."""
+    """Return the dynamic dimensions that grow, and those of input sizes that contain a growing dimension."""
     growing = {item.dimension for item in growing_inputs(model)}
     named = {
         str(getattr(dim, "value", "") or "")
@@ -76,7 +76,7 @@ def growing_dimensions(model: ir.Model) -> frozenset[str]:
 
 
 def _appending(source: ir.Value) -> Iterator[ir.Node]:
-    """Yield the nodes that append to a value, directly or after nodes that only move it."""
+    """Yield the nodes that append to a value, directly or after nodes that only move the value."""
     seen, waiting = {source}, [source]
     while waiting:
         value = waiting.pop()
@@ -90,7 +90,7 @@ def _appending(source: ir.Value) -> Iterator[ir.Node]:
 
 
 def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
-    """Return the graph output that is longer by what a node appends; "" if none returns it, None if nothing grows."""
+    """Return the graph output that contains the extended value; "" if there is none, None if ``node`` extends none."""
     if is_op(node, "Concat"):
         axis = int_of(node, "axis", 0)
         parts = [walk.shape(value) for value in node.inputs]
@@ -116,7 +116,7 @@ def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
 
 
 def _returned(value: ir.Value) -> Iterator[ir.Value]:
-    """Yield the graph outputs that contain a value, directly or after nodes that only move it."""
+    """Yield the graph outputs that contain a value, directly or after nodes that only move the value."""
     seen, waiting = {value}, [value]
     while waiting:
         now = waiting.pop()

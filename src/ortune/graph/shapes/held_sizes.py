@@ -18,8 +18,8 @@ class HeldSize:
     """A dynamic dimension of an input, with the only size that works.
 
     Attributes:
-        dimension: Its symbol, or ``input[axis]`` if it has none.
-        size: The size.
+        dimension: The symbol of the dimension, or ``input[axis]`` if it has none.
+        size: The only size that works.
         node: The first node that accepts no other size.
     """
 
@@ -29,7 +29,7 @@ class HeldSize:
 
     @property
     def sentence(self) -> str:
-        """Sentence that reports the fact."""
+        """Sentence for users that states the dimension, its only size and the node."""
         name = own_name(self.node) or str(self.node.outputs[0].name)
         return (
             f"{self.dimension} is dynamic in the file, but {self.node.op_type} node {name!r} works only with "
@@ -38,7 +38,7 @@ class HeldSize:
 
 
 def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
-    """Return the dynamic input dimensions for which the graph accepts only one size, by symbol."""
+    """Return the dynamic input dimensions for which the graph accepts only one size, keyed by symbol."""
     # Of two dimensions that must be equal, the one with its own size is kept.
     walk = Walk(keep=lambda symbol: 0, defaults=False)
     for value in feedable(model):
@@ -54,7 +54,7 @@ def held_sizes(model: ir.Model) -> dict[str, HeldSize]:
 
 
 def wrong_sizes(model: ir.Model, sizes: Mapping[str, int]) -> list[HeldSize]:
-    """Return the dimensions with a given size other than the only one that works."""
+    """Return the dimensions for which ``sizes`` contains a different size than the only one that works."""
     return [
         held
         for name, held in held_sizes(model).items()

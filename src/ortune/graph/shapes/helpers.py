@@ -18,13 +18,13 @@ Handler = Callable[[Walk, ir.Node], "Shape | Sequence[Shape | None] | None"]
 
 
 def axes_of(walk: Walk, node: ir.Node) -> list[int] | None:
-    """Return axes given by an attribute (old opsets) or the second input; None if missing or unknown."""
+    """Return axes from an attribute (old opsets) or the second input; None if missing or unknown."""
     listed = ints_of(node, "axes")
     return listed if listed is not None else walk.numbers(input_of(node, 1))
 
 
 def broadcast(walk: Walk, a: Shape, b: Shape) -> Shape:
-    """Broadcast two shapes; record a clash for two different numbers if neither is 1."""
+    """Broadcast two shapes; record a clash if two sizes are different numbers and neither is 1."""
     rank = max(len(a), len(b))
     left = (ONE,) * (rank - len(a)) + a
     right = (ONE,) * (rank - len(b)) + b

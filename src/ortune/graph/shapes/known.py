@@ -34,25 +34,25 @@ _KEEP_SYMBOLS = op_set(
     "ReduceProd ReduceSum Relu Reshape Round Shape Sigmoid Sign Sin Softmax Softplus Sqrt Squeeze Sub Sum Tanh "
     "Transpose Unsqueeze Where"
 )
-"""Operators that keep symbols valid; after others, such as Slice, inference may give a size another size's name."""
+"""Operators after which inferred symbols are valid; for others, such as Slice, a size may get a wrong symbol."""
 
 Dims = tuple[int | str | None, ...]
 
 _Types = Mapping[str, onnx.TypeProto.Tensor]
 _Inferred = dict[Fingerprint, _Types]
 _remembered: ContextVar[_Inferred | None] = ContextVar("remembered", default=None)
-"""Inferred types by value name (``_apart_name``) for each model; None outside ``remembering``."""
+"""Inferred types for each model, keyed by value name (``_apart_name``); None outside ``remembering``."""
 _of_unchanged: WeakKeyDictionary[Listing, Values] = WeakKeyDictionary()
 """Inferred values of models inside ``unchanged``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredShape:
-    """The inferred type and shape of a value.
+    """Inferred type and shape of a value.
 
     Attributes:
         dtype: The element type; None if unknown.
-        dims: Each size is a number, a symbol (equal symbols are equal sizes), or None if unknown. None if the
+        dims: The sizes: each is a number, a symbol (equal symbols are equal sizes), or None if unknown. None if the
             rank is unknown.
     """
 
@@ -77,7 +77,7 @@ class Values(dict[ir.Value, InferredShape]):
         return None if dims is None else tuple(dim if isinstance(dim, int) else None for dim in dims)
 
     def contents(self, value: ir.Value | None) -> Dims | None:
-        """Return the elements of a value that consists of sizes; None if their number is unknown."""
+        """Return the elements of a value that consists of sizes; None if the number of elements is unknown."""
         found = elements(value, self._shape, self._count)
         return None if found is None else tuple(found)
 
@@ -96,7 +96,7 @@ class Values(dict[ir.Value, InferredShape]):
 def known_values(model: ir.Model) -> Values:
     """Infer types and shapes from the inputs only; other declared shapes are not trusted.
 
-    ONNX Runtime rejects inputs of other sizes than declared, but does not check other declared sizes.
+    ONNX Runtime rejects inputs whose sizes differ from the declared ones, but does not check other declared sizes.
     """
     listing = listing_of(model)
     if listing is None:
@@ -132,7 +132,7 @@ def _known_values(model: ir.Model) -> Values:
 
 
 def _believed(model: ir.Model) -> set[ir.Value]:
-    """Return the values with reliable inferred symbols: inputs, and outputs of operators that keep symbols."""
+    """Return the values with reliable inferred symbols: inputs, and outputs of operators that keep symbols valid."""
     believed = set(model.graph.inputs)
     for graph in graphs(model, functions=False):
         believed.update(graph.initializers.values() if isinstance(graph, ir.Graph) else ())
@@ -201,7 +201,7 @@ def _forget(model: ir.Model) -> None:
 
 @contextmanager
 def remembering() -> Iterator[None]:
-    """Cache inferred types by model fingerprint while many rewrites examine one model."""
+    """Cache inferred types, keyed by model fingerprint, while many rewrites examine one model."""
     cache = _remembered.get()
     token = _remembered.set({} if cache is None else cache)
     try:
@@ -259,7 +259,7 @@ def _vector_elements(model: ir.Model) -> int:
 
 
 def _cut(model: ir.Model) -> None:
-    """Insert an Identity after each node with contents that inference computes wrongly, to hide them from it."""
+    """Insert an Identity after each node whose contents inference computes wrongly, to hide them from inference."""
     for graph in graphs(model):
         for node in list(graph):
             if not _computes_otherwise(node):
@@ -274,7 +274,7 @@ def _cut(model: ir.Model) -> None:
 
 
 def _computes_otherwise(node: ir.Node) -> bool:
-    """Return whether inference computes other contents than the node does (onnx 1.23)."""
+    """Return whether onnx's inference (1.23) computes different contents than the node itself."""
     if is_op(node, "Slice"):  # bounds that are not constant are taken as zero
         return any(value is not None and constant(value) is None for value in node.inputs[1:])
     # Inference casts sizes to any type without a change.

@@ -1,4 +1,4 @@
-"""Ranks and axes derived from a node and its nearest producers, without inferring the whole model."""
+"""Ranks and axes derived from a node and its nearest producers, without shape inference over the whole model."""
 
 from __future__ import annotations
 

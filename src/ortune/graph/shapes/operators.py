@@ -21,12 +21,12 @@ _FIRST_SHAPE = UNARY | op_set(
     "LogSoftmax LpNormalization MeanVarianceNormalization PRelu QLinearSoftmax RotaryEmbedding Scatter ScatterElements "
     "ScatterND SkipGroupNorm Softmax Trilu"
 )
-"""Operators with outputs that all have the shape of the first input."""
+"""Operators whose outputs all have the shape of the first input."""
 _SAME_VALUES = MOVES | op_set("Cast CastLike Clip Dropout Expand")
 
 
 def visit(walk: Walk, node: ir.Node) -> None:
-    """Process one node: set shapes and contents of its outputs, and add its constraints.
+    """Process one node: set the shapes and contents of its outputs, and add the constraints on its inputs.
 
     A node that contradicts its operands or attributes is skipped; ONNX Runtime reports the error.
     """
@@ -63,7 +63,7 @@ def _visit(walk: Walk, node: ir.Node) -> None:
 
 
 def _visit_bodies(walk: Walk, node: ir.Node) -> None:
-    """Walk the branches of an If and the bodies of loops, from which only index ranges are recorded."""
+    """Walk the branches of an If and the bodies of loops; only index ranges are recorded from them."""
     outer, walk.soft = walk.soft, True
     for body in subgraphs(node):
         for inner in body:

@@ -1,4 +1,4 @@
-"""Shape rules for ONNX Runtime's attention operators: outputs, and present keys and values."""
+"""Shape rules for ONNX Runtime's attention operators: shapes of the output, and of present keys and values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _heads(node: ir.Node, name: str = "num_heads") -> int:
 
 
 def _present(walk: Walk, node: ir.Node, at: int, fresh: Shape) -> Shape:
-    """Return the present shape: the past of input ``at`` plus the new entries, unless they share one buffer."""
+    """Return the shape of the present: the past (input ``at``) plus ``fresh`` entries, unless both share one buffer."""
     past = walk.shape(input_of(node, at))
     if past is None or len(past) < 4:
         return fresh if input_of(node, at) is None else (None,) * len(fresh)

@@ -16,7 +16,7 @@ from ortune.graph.shapes.walk import Shape, Walk, ceil_div
 def _windows(
     walk: Walk, node: ir.Node, spatial: Shape, kernel: Sequence[Dim], ceil_mode: bool = False
 ) -> Shape:
-    """Return the spatial dimensions after a sliding window."""
+    """Return the spatial dimensions of the output of a sliding-window operator (convolution, pooling)."""
     rank = len(spatial)
     strides = ints_of(node, "strides") or [1] * rank
     dilations = ints_of(node, "dilations") or [1] * rank
@@ -228,7 +228,7 @@ def _einsum(walk: Walk, node: ir.Node) -> Shape | None:
 
 
 def _tree_or_linear(walk: Walk, node: ir.Node) -> None:
-    """Constrain the features of classical models, which attributes define instead of a weight."""
+    """Constrain the number of features of classical models, which is defined by attributes instead of a weight."""
     x = walk.shape(input_of(node, 0))
     if not x:
         return

@@ -57,7 +57,7 @@ def _same_count(walk: Walk, a: tuple[int, tuple[str, ...]], b: tuple[int, tuple[
 
 
 def _missing(walk: Walk, total: tuple[int, tuple[str, ...]], rest: tuple[int, tuple[str, ...]]) -> Dim:
-    """Return the dimension written as -1; None if unknown."""
+    """Return the dimension written as -1, ``total / rest`` as (factor, symbols) products; None if unknown."""
     symbols = list(total[1])
     for symbol in rest[1]:
         if symbol not in symbols:

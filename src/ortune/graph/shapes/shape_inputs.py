@@ -1,4 +1,4 @@
-"""Inputs with values that are a shape: values that match the output sizes declared by the model."""
+"""Values for inputs that determine shapes, chosen to match the output sizes that the model declares."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def shape_values(
     Args:
         model: The model.
         shapes: The shape of each fed input.
-        names: Names of inputs with values to determine.
+        names: Names of the inputs for which values are needed.
         sizes: Size of each symbol.
 
     Returns:
-        Values by input name, without inputs that determine no shape or cannot be derived from the graph.
+        Values by input name, without inputs that determine no shape or whose values do not follow from the graph.
     """
     wanted = [
         value
@@ -74,7 +74,7 @@ def _walked(
     sizes: Mapping[str, int],
     taken: Mapping[str, int],
 ) -> Walk:
-    """Walk the graph with elements of the wanted inputs as symbols; equate computed and declared output shapes."""
+    """Walk the graph with the elements of wanted inputs as symbols, and equate computed and declared output shapes."""
     walk = Walk(keep=lambda symbol: 0, bound={s: Size((), n) for s, n in {**sizes, **taken}.items()})
     walk.symbols |= set(sizes)
     for value in model.graph.inputs:
@@ -98,7 +98,7 @@ def _walked(
 
 
 def _terms(walk: Walk) -> Iterator[tuple[str, int]]:
-    """Yield the symbols in the shapes of values, with their factors."""
+    """Yield (symbol, factor) for each term in the shapes of values."""
     for shape in walk.shapes.values():
         for size in shape:
             if size is not None:

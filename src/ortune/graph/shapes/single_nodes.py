@@ -1,4 +1,4 @@
-"""Shapes that the shape walk does not cover: contributed operators by rule, others by ONNX's own inference."""
+"""Shapes that the walk does not cover: rules for contributed operators, ONNX's own inference for all others."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _REFUSALS = (
 
 
 def by_rule(node: ir.Node, inputs: Known, values: Mapping[int, Array]) -> Known | None:
-    """Return output shapes by this module's rule for the operator; None if there is no rule or it does not apply."""
+    """Return output shapes from this module's rule for the operator; None if there is no rule or it does not apply."""
     rule = _RULES.get((node.domain, node.op_type))
     try:
         if node.op_type == "STFT" and not node.domain:

@@ -12,10 +12,10 @@ import onnx_ir as ir
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A dimension as a linear expression over symbols, e.g. ``past + 1``; without terms it is a number.
+    """A dimension as a linear expression over symbols, e.g. ``past + 1``; a size without terms is a number.
 
     Attributes:
-        terms: (symbol, factor) pairs, sorted by symbol, no factor 0.
+        terms: (symbol, factor) pairs, sorted by symbol; no factor is 0.
         add: The constant part.
     """
 
@@ -24,7 +24,7 @@ class Size:
 
     @classmethod
     def from_symbol(cls, symbol: str) -> Size:
-        """Return the size that is one symbol."""
+        """Return the size that consists of one symbol."""
         return cls(((symbol, 1),), 0)
 
     @property
@@ -48,7 +48,7 @@ class Size:
         return Size().plus(self, factor)
 
     def over(self, divisor: int) -> Size | None:
-        """Return ``self // divisor`` for a number or evenly divisible factors; else None."""
+        """Return ``self // divisor`` if it is a number or all factors are divisible; None otherwise."""
         if divisor == 0:
             return None
         if not self.terms:
@@ -63,17 +63,17 @@ class Size:
 
 
 Dim = Size | None
-"""A dimension during a walk over the graph; None if unknown."""
+"""A dimension during a walk over the graph; None if the size is unknown."""
 
 MOST_SIZE = 1 << 62
-"""Larger numbers are not valid sizes; the limit also bounds graphs that square a size repeatedly."""
+"""Maximum valid size; the limit also bounds the numbers in graphs that square a size repeatedly."""
 
 LONGEST_NAME = 256
 """Maximum length of a dimension name that is interpreted; longer ones are opaque."""
 
 
 def within(dim: Dim) -> Dim:
-    """Return a dimension, or None if its numbers are larger than any size."""
+    """Return a dimension, or None if one of its numbers exceeds ``MOST_SIZE``."""
     if dim is None or abs(dim.add) > MOST_SIZE:
         return None
     return None if dim.terms and any(abs(factor) > MOST_SIZE for _, factor in dim.terms) else dim
@@ -114,7 +114,7 @@ DEFAULT_SIZES: dict[str, int] = {
     "heads": 1,
     "other": 64,
 }
-"""Default size by kind of dimension. The kind "total" is past + seq."""
+"""Default size for each kind of dimension. The kind "total" is the sum of "past" and "seq"."""
 
 
 def is_anonymous(symbol: str) -> bool:
@@ -182,7 +182,7 @@ def _combined(operator: ast.operator, a: Size, b: Size) -> Size | None:
 
 
 def quotient(text: str) -> tuple[str, int] | None:
-    """Parse symbol and divisor of a dimension such as ``encoder_sequence_length / 2``; else None."""
+    """Split a dimension such as ``encoder_sequence_length / 2`` into (symbol, divisor); None for other dimensions."""
     if len(text) > LONGEST_NAME:
         return None
     match = re.fullmatch(r"\s*(?:floor\()?\s*([A-Za-z_]\w*)\s*//?\s*(\d+)\s*\)?\s*", text)
@@ -193,7 +193,7 @@ def size_of(dim: int | ir.SymbolicDim, place: str) -> Size:
     """Convert a declared dimension to a Size.
 
     Args:
-        dim: The dimension in onnx_ir; negative numbers count as unknown.
+        dim: The dimension as in onnx_ir; negative numbers count as unknown.
         place: Unique symbol for an unnamed dimension, ``input[axis]``.
     """
     if isinstance(dim, int):

@@ -48,7 +48,7 @@ _SECOND = {
 
 
 def output_types(node: ir.Node, inputs: Sequence[_Type], opset: int) -> list[_Type]:
-    """Return each output's element type: as declared, else by the operator's schema at that opset version."""
+    """Return each output's element type: the declared one, or that of the operator's schema at this opset version."""
     return [_declared(value) or _of(node, i, inputs, opset) for i, value in enumerate(node.outputs)]
 
 
@@ -73,7 +73,7 @@ def _of(node: ir.Node, position: int, inputs: Sequence[_Type], opset: int) -> _T
 
 
 def _attribute(node: ir.Node) -> _Type:
-    """Return the type given by an attribute (``to``, ``dtype``, ``output_dtype``, or that of ``value``), or None."""
+    """Return the type from an attribute (``to``, ``dtype``, ``output_dtype``, or the tensor ``value``), or None."""
     for name in ("to", "dtype", "output_dtype", "output_datatype"):
         number = optional_int(node, name)
         if number is not None:

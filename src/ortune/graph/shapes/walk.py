@@ -22,7 +22,7 @@ from ortune.graph.shapes.symbols import Dim, Size, size_of, within
 Shape = tuple[Dim, ...]
 
 _MAX_CONTENT = 64
-"""Maximum number of elements of an integer tensor with tracked contents."""
+"""Maximum number of elements of an integer tensor whose contents are tracked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class SizeFacts:
     """The result of a walk: solved symbols, limits, and a clash if there is one.
 
     Attributes:
-        solution: Expressions of symbols that follow from others.
-        rows: Number of rows that an input's values index (exclusive upper bound), by input name.
-        limits: (size, rows) pairs: the size must not exceed the rows (position tables).
-        held: For symbols with only one accepted size, the node that requires it.
+        solution: Symbols that follow from other symbols, each with its expression.
+        rows: For each input with indices, by name, the number of rows that its values select from (exclusive bound).
+        limits: (size, rows) pairs: the size must not exceed the number of rows (of a position table).
+        held: Symbols with only one accepted size, each with the node that requires it.
         clash: The first constraint that cannot hold; "" if there is none.
     """
 
@@ -105,7 +105,7 @@ class Walk:
         return self.substitute(a)
 
     def fail(self, what: str) -> None:
-        """Record a constraint that cannot hold; only the first is kept, and none inside branches and loops."""
+        """Record a constraint that cannot hold; only the first is kept, and none from branches and loops."""
         if self.clash or self.soft:
             return
         self.clash = f"{self.node.op_type} {self.node.name or ''}: {what}" if self.node else what
@@ -128,7 +128,7 @@ class Walk:
         return None if shape is None else tuple(None if d is None else self.substitute(d) for d in shape)
 
     def declared(self, value: ir.Value) -> Shape | None:
-        """Return the declared shape; symbols count only if an input declares them too."""
+        """Return the declared shape of a value; a symbol counts only if an input declares the same symbol."""
         if value.const_value is not None:
             return tuple(Size((), int(d)) for d in value.const_value.shape.numpy())
         if value.shape is None:
@@ -149,11 +149,11 @@ class Walk:
         return tuple(Size((), int(x)) for x in array.ravel())
 
     def constant(self, value: ir.Value | None) -> NDArray[np.generic] | None:
-        """Return a small constant's array, else None; input defaults count unless the walk excludes them."""
+        """Return the array of a small constant, else None; defaults of inputs count unless the walk excludes them."""
         return constant(value, most=SMALL, defaults=self.defaults)
 
     def numbers(self, value: ir.Value | None) -> list[int] | None:
-        """Return the elements of a small integer tensor if all are numbers, else None."""
+        """Return the elements of a small integer tensor; None unless all elements are known numbers."""
         content = self.content(value)
         if content is None or any(d is None or d.value is None for d in content):
             return None
@@ -165,7 +165,7 @@ class Walk:
             self.contents[value] = tuple(map(within, content))
 
     def index(self, table: ir.Value | None, axis: int, indices: ir.Value | None) -> None:
-        """Record that ``indices`` select along ``axis`` of ``table``."""
+        """Record that the values of ``indices`` select along ``axis`` of ``table``."""
         shape = self.shape(table)
         if shape is None or indices is None or not -len(shape) <= axis < len(shape):
             return
@@ -184,7 +184,7 @@ class Walk:
 
 
 def product(shape: Shape) -> tuple[int, tuple[str, ...]] | None:
-    """Return the element count as (factor, symbols with repetition); None if a dimension is not a monomial."""
+    """Return a shape's element count as (factor, repeated symbols); None if a dimension is not a monomial."""
     factor, symbols = 1, []
     for dim in shape:
         if dim is None:
