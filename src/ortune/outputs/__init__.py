@@ -1,1 +1,1 @@
-"""Comparison of the outputs of two runs: tolerance, ways, slices, steps, rounding, task metrics."""
+"""Comparison of the outputs of two runs: tolerances, slices, grid steps, effects of rounding, and task metrics."""

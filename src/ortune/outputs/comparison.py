@@ -9,14 +9,14 @@ Outputs are compared by kind:
   be at the same positions, and infinities must be equal;
 - integers, booleans and strings: equal;
 - labels (ArgMax, classifiers): one by one; a label may differ if its two best scores tie; see ``labels``;
-- positions of a TopK, NonZero or NonMaxSuppression and what they select: rows, which may be reordered along the axis of
-  the selection; a small share may be added or dropped at a threshold; see ``rows``;
-- outputs of a model that differs from itself (random operators): shape, finiteness, mean and spread;
-- random outputs of which the two sides have different generators, such as a framework's: shape and finiteness.
+- positions of a TopK, NonZero or NonMaxSuppression, and the values that they select: by row; rows may be reordered
+  along the axis of the selection, and a few may be added or dropped at a threshold; see ``rows``;
+- outputs of a model whose outputs differ between runs (random operators): shape, finiteness, mean and spread;
+- random outputs that the two sides draw from different generators, such as a framework's: shape and finiteness.
 
-Outputs that exceed a limit may still be a less exact answer. They are wrong if they have another shape or kind, are NaN
-where the reference is not, or are no nearer to the reference than zeros; or if all values of an integer, string or row
-output differ, and the model has no floating-point outputs.
+Outputs that exceed a limit may still be a less exact result. They are wrong if they have a different shape or kind, are
+NaN where the reference is not, or are no nearer to the reference than zeros; or if all values of an integer, string or
+row output differ, and the model has no floating-point outputs.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ def compare_outputs(
 
     Args:
         reference: Folder written by the baseline's worker.
-        candidate: Folder written by the candidate's worker; additional outputs are ignored.
-        comparisons: Comparison by output name; others are compared by value.
-        scores: Reads the scores of labels by value name, if the scores are not outputs.
+        candidate: Folder written by the candidate's worker; outputs that the reference lacks are ignored.
+        comparisons: Comparison for each output, by name; outputs without an entry are compared by value.
+        scores: Returns the scores of labels, given their value name, if the scores are not outputs.
         grids: Quantization grids of the reference's outputs, by name.
         labels: Classes of outputs that are maps on one side, in the column order of the other side, by name;
             by default in key order.
         tolerance: Limit of the relative L2 distance for all floating-point types; the limit of the largest error is ten
             times this value.
-        rows: The tolerance of labels and of outputs of kind "set", if it differs.
-        as_moments: Whether to compare every output by its moments, since the baseline differs from itself.
+        rows: The tolerance for labels and for outputs of kind "set", if it differs from ``tolerance``.
+        as_moments: Whether to compare every output by its moments, because the baseline's outputs differ between runs.
         random: Outputs with random numbers from different generators, by name: only shape and finiteness are compared,
             or rank and approximate size if the value is True, because lengths are random too.
         without: Names of outputs that the candidate omits on request; they are skipped.
@@ -82,7 +82,7 @@ def compare_outputs(
 
     Returns:
         The distance over all floating-point outputs compared as values; ``what`` names the first output
-        that failed, the figure and its limit.
+        that failed, the measure and its limit.
 
     Raises:
         MeasurementError: If a folder has no readable ``outputs.json``, or a file is missing or damaged.
@@ -151,13 +151,13 @@ def compare_outputs(
 
 
 def _accepting(report: Findings) -> float:
-    """Return the tolerance that accepts every output and its worst slice."""
+    """Return the smallest round tolerance that accepts every output and its worst slice."""
     slices = [error.worst_slice.relative_l2 for error in report.outputs if error.worst_slice is not None]
     return smallest_accepting(max([report.relative_l2, *slices]), report.max_error)
 
 
 def _n_elements(value: StoredValue) -> int:
-    """Return the number of elements of an output; for map outputs, the number of maps."""
+    """Return the number of elements of an output; for an output of maps, the number of maps."""
     if value.kind in ("json", "map-list"):
         return sum(
             len(content) if hasattr(content, "__len__") else 1 for content in map(load_json, value.files)
@@ -170,7 +170,7 @@ def _scores_of(
     reference: Mapping[str, StoredValue],
     scores: Callable[[str], Scores | None] | None,
 ) -> Callable[[], Scores | None]:
-    """Return a function that reads the scores of an output's labels, or returns None if they are not available."""
+    """Return a function that returns the scores of an output's labels, or None if these are not available."""
 
     def read() -> Scores | None:
         if comparison.labels is None:
@@ -242,7 +242,7 @@ def _compare_maps_with_tensor(
 
 
 def _compare_maps(report: Findings, name: str, maps: tuple[Any, Any], limits: tuple[float, float]) -> None:
-    """Compare lists of maps: equal keys, text and integers, and floats within the limits."""
+    """Compare lists of maps: keys, text and integers must be equal, and floats within the limits."""
     if report.as_moments:
         report.ways.add("moments")
     old, new = (dict(leaves(m)) for m in maps)

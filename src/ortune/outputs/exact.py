@@ -1,4 +1,4 @@
-"""Evaluation of a small model by ONNX's reference evaluator in double precision, as the exact result."""
+"""Evaluation of a small model in double precision by ONNX's reference evaluator; the result counts as exact."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from ortune.records import FeedRef, NotEvaluated
 from ortune.store import evaluations
 
 MOST_S = 5.0
-"""Time limit of an evaluation in seconds, if no budget is given."""
+"""Time limit in seconds for one evaluation, if no budget is given."""
 FLOPS_PER_S = 1e8
-"""Speed of the reference evaluator, which is not optimized; measured on convolutions."""
+"""Assumed speed of the reference evaluator, which is not optimized, as measured on convolutions."""
 NODES_PER_S = 2e3
 MOST_BYTES = 1 << 29
-"""Maximum bytes of all values of a run in float32: the evaluator keeps them all, in twice the width."""
+"""Maximum total bytes of a run's values in float32: the evaluator keeps all values, with twice the width."""
 _NARROW = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _FAILURES = (
     ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, RuntimeError, TypeError,
@@ -42,12 +42,12 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactOutputs:
-    """Outputs of the reference evaluator for every input, or the reason why there are none.
+    """Outputs of the reference evaluator for every set of inputs, or the reason why there are none.
 
     Attributes:
-        wide: Folder with one folder of outputs per input, computed in double precision.
-        plain: The same in the model's own types.
-        why: Reason why there are no outputs; "" if there are.
+        wide: Folder with one folder of outputs per set of inputs, computed in double precision.
+        plain: Folder with the same layout and outputs computed in the model's own types.
+        why: Reason why there are no outputs; "" if there are outputs.
         needed_s: Expected seconds of the evaluation if that exceeds the limit, else 0.0.
     """
 
@@ -58,7 +58,7 @@ class ExactOutputs:
 
 
 class Evaluations:
-    """Evaluator of models, at most once per model and inputs in a session, and across sessions through the store.
+    """Evaluates each model at most once per set of inputs, within a session and, through the store, across sessions.
 
     Args:
         folder: Folder for outputs, created on demand.
@@ -77,8 +77,8 @@ class Evaluations:
         Args:
             model: The model as stored in its file.
             sha256: Digest of the model.
-            refs: The inputs.
-            most_s: Limit of the expected time in seconds.
+            refs: The sets of inputs.
+            most_s: Maximum expected time in seconds; the model is not evaluated if the estimate exceeds it.
         """
         key = _key(sha256, refs)
         known = self._known.get(key)
@@ -115,7 +115,7 @@ class Evaluations:
 
 
 def expected_s(model: ir.Model, feeds: dict[str, Array]) -> float:
-    """Return the expected seconds of one evaluation; infinite if the work is unknown or exceeds ``MOST_BYTES``."""
+    """Return the expected seconds of one evaluation; infinite if the work is unknown or needs over ``MOST_BYTES``."""
     shapes = {name: value.shape for name, value in feeds.items()}
     whole = {name: value for name, value in feeds.items() if value.dtype.kind in "iub"}
     counted = cost.costs(model, shapes, whole)
@@ -130,10 +130,10 @@ def evaluate(model: ir.Model, feeds: dict[str, Array], *, wide: bool = True) -> 
     Args:
         model: The model as stored in its file.
         feeds: Inputs by name.
-        wide: Compute in double precision; otherwise in the types of the model.
+        wide: Whether to compute in double precision instead of the types of the model.
 
     Returns:
-        The outputs that are tensors, by name; None if the evaluator does not support the model.
+        The tensor outputs by name; None if the evaluator does not support the model.
     """
     # Imported late because they load every operator.
     from onnx.reference import ReferenceEvaluator
@@ -182,7 +182,7 @@ def _key(sha256: str, refs: Sequence[FeedRef]) -> str:
 
 
 def _write(folder: Path, arrays: dict[str, Array]) -> None:
-    """Write outputs in a worker's format."""
+    """Write outputs to a folder in the format of a worker."""
     folder.mkdir(parents=True, exist_ok=True)
     entries = []
     for i, (name, array) in enumerate(arrays.items()):

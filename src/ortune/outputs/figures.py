@@ -1,4 +1,4 @@
-"""Measures for the comparison of outputs: matched rows, moments, values of maps."""
+"""Measures for the comparison of outputs: matched rows, top-1 agreement, moments, values of maps."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 from ortune.outputs.files import CHUNK, Array, decode, pieces
 
 FLOOR = 1e-5
-"""Minimum magnitude of an output for relative errors; smaller outputs are compared as if they had it."""
+"""Minimum magnitude of an output for relative errors; smaller outputs are compared as if they had this magnitude."""
 
 MOST_PAIRED = 2_000
-"""Maximum number of remaining rows for the pairwise search, which takes quadratic time."""
+"""Maximum number of unmatched rows for the pairwise search, which takes quadratic time."""
 
 
 def units_of(rows: Array, limit: float) -> Array:
-    """Return the largest allowed difference of matching values in each column."""
+    """Return the largest difference of matching values in each column: ``limit`` times its largest magnitude."""
     finite = np.where(np.isfinite(rows), np.abs(rows), 0.0)
     return np.asarray(limit * np.maximum(finite.max(axis=0, initial=0.0), FLOOR))
 
 
 def partners(old: Array, new: Array, unit: Array | None) -> tuple[list[int], list[int]]:
-    """Match the rows of two sets one to one; return the indices of matches in each.
+    """Match the rows of two sets one to one; return the indices of the matched rows in ``old`` and in ``new``.
 
     Args:
         old: Rows of the reference.
         new: Rows of the candidate.
-        unit: Largest difference of matching values per column; None if they must be equal.
+        unit: Largest difference of matching values, for each column; None if the values must be equal.
     """
     if unit is not None:
         # NaN and infinities become distinct large values, equal only to themselves.
@@ -68,9 +68,9 @@ def smallest_accepting(relative_l2: float, max_error: float) -> float:
 
 
 def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, int] | None:
-    """Return the share of rows with the same largest element, and the number of rows; None if there are no such rows.
+    """Return the fraction of rows whose largest element has the same index, and the number of rows; None without rows.
 
-    Rows are those of non-empty outputs with two or three dimensions and at least two columns.
+    Only non-empty outputs with two or three dimensions and at least two columns have rows.
     """
     old, _ = arrays
     if old.ndim not in (2, 3) or old.shape[-1] < 2 or not old.size or types[0].startswith("complex"):
@@ -88,7 +88,7 @@ def top1(arrays: tuple[Array, Array], types: tuple[str, str]) -> tuple[float, in
 
 
 def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
-    """Return the number of NaN or infinite elements, and the number of those that indicate an error.
+    """Return the number of NaN or infinite elements, and how many of these indicate an error.
 
     In an output with finite elements, -infinity is allowed as a masked score or the logarithm of 0.
     """
@@ -103,7 +103,7 @@ def nonfinite(array: Array, onnx_type: str) -> tuple[int, int]:
 
 
 def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
-    """Return mean and standard deviation of the finite values, and the number of other values."""
+    """Return the mean and standard deviation of the finite values, and the number of non-finite values."""
     count = bad = 0
     mean = squares = 0.0
     for piece, _ in pieces(array, array):
@@ -120,7 +120,7 @@ def moments(array: Array, onnx_type: str) -> tuple[float, float, int]:
 
 
 def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
-    """Return maps from classes to numbers as a table with one row per map and one column per class, or None.
+    """Return maps from classes to numbers as a table with one row per map and one column per class.
 
     Args:
         maps: The maps, as read from JSON.
@@ -144,7 +144,7 @@ def columns_of(maps: Any, labels: Sequence[str]) -> Array | None:
 
 
 def leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield (place, value) for each number and text inside lists and maps."""
+    """Yield (path, value) for each number and text in nested lists and maps."""
     if isinstance(value, dict):
         for key in sorted(value):
             yield from leaves(value[key], f"{place}[{key!r}]")

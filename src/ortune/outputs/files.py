@@ -63,11 +63,11 @@ def tensors(folder: Path) -> dict[str, Array]:
 
 
 def load_array(path: Path, onnx_type: str | None = None) -> Array:
-    """Return the memory-mapped array of a ``.npy`` file; pickles are rejected.
+    """Return the array of a ``.npy`` file, memory-mapped; pickles are rejected.
 
     Args:
         path: The file.
-        onnx_type: Type in the index; None to skip the check.
+        onnx_type: ONNX type according to the index; None to skip the check.
 
     Raises:
         MeasurementError: If the file is missing, damaged, of another type, or not numbers, booleans or text.
@@ -85,7 +85,7 @@ def load_array(path: Path, onnx_type: str | None = None) -> Array:
 
 
 def load_json(path: Path) -> Any:
-    """Return a map output: lists and dicts of text and numbers.
+    """Return the content of a map output: lists and dicts of text and numbers.
 
     Raises:
         MeasurementError: If the file is missing, not JSON, or nested too deeply.
@@ -127,7 +127,7 @@ def unreadable(path: Path, error: Exception) -> MeasurementError:
 
 
 def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
-    """Return the kind of a type for comparison; widths within a kind may differ between plans."""
+    """Return the kind of an ONNX type for comparison; plans may differ in the width within a kind."""
     if onnx_type == "string":
         return "string"
     if onnx_type == "bool":
@@ -136,7 +136,7 @@ def family(onnx_type: str) -> Literal["float", "integer", "bool", "string"]:
 
 
 def decode(array: Array, onnx_type: str) -> Array:
-    """Return values in a type for computation: floats as float64 (complex as pairs), others unchanged."""
+    """Convert floats to float64 for computation, and complex numbers to pairs; other types are unchanged."""
     if onnx_type in FLOAT8 and array.dtype == np.uint8:
         return _float8_values(onnx_type)[array]
     if onnx_type == "bfloat16" and array.dtype == np.uint16:
@@ -155,7 +155,7 @@ def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
 
 
 def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes that cover an array of at least one dimension, in order, each with at most ``CHUNK`` elements."""
+    """Yield boxes (one slice per axis) of at most ``CHUNK`` elements that together cover an array, in order."""
     # The first axis with at most a piece per index is split; axes before it are iterated index by index.
     split = next(i for i in range(len(shape)) if math.prod(shape[i + 1 :]) <= CHUNK)
     rows = max(1, CHUNK // max(1, math.prod(shape[split + 1 :])))
@@ -165,7 +165,7 @@ def blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _float8_values(onnx_type: str) -> Array:
-    """Return the value of each of the 256 bit patterns."""
+    """Return the value of each of the 256 bit patterns of an 8-bit floating-point type."""
     _, mantissa_bits, bias, special = FLOAT8[onnx_type]
     bits = np.arange(256)
     sign = np.where(bits & 0x80, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Accumulated findings of a comparison of outputs."""
+"""Findings that are accumulated while outputs are compared."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ FEWEST_TO_JUDGE = 4  # minimum number of values that count as wrong if all of th
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """Accumulated findings of a comparison.
+    """Findings that are accumulated during a comparison.
 
     Attributes:
-        what: The worst failure, by ``times``, its ratio to the limit; the first one that no tolerance accepts.
+        what: The failure with the largest ``times`` (ratio to the limit), or the first that no tolerance accepts.
         wrong: The first failure that makes an output wrong instead of less exact.
-        unlike: The first exactly compared output with only different values; without floating-point
-            outputs it counts as wrong.
+        unlike: The failure of the first exactly compared output whose values all differ; the output counts as wrong
+            if the model has no floating-point outputs.
         inexact: Whether some tolerance accepts every failure.
         floats: Number of floating-point outputs so far.
-        as_moments: Whether outputs are compared by their moments, since the reference differs from itself.
+        as_moments: Whether outputs are compared by their moments, because the reference differs between runs.
         may_be_nonfinite: Whether outputs without finite elements are accepted.
         grids: Quantization grids of the reference's outputs, by name.
         labels: Classes of outputs that are maps on one side, in the column order of the other side, by name.
@@ -69,19 +69,19 @@ class Findings:
             self.wrong = self.wrong or what
 
     def differ(self, what: str, differing: int, count: int) -> None:
-        """Record the number of different values of an output that is compared exactly."""
+        """Record a failure of an output that is compared exactly: ``differing`` of ``count`` values differ."""
         self.fail(what, wrong=False)
         if count >= FEWEST_TO_JUDGE and differing == count:
             self.unlike = self.unlike or what
 
     def accept(self, label: str, reason: AcceptedBy, differing: int, count: int, noun: str) -> None:
-        """Record differences that rounding may cause, which are accepted."""
+        """Record accepted differences, which rounding may cause."""
         self.accepted.append(
             AcceptedChange(output=label, reason=reason, n_differing=differing, n_elements=count, what=noun)
         )
 
     def count_nonfinite(self, label: str, arrays: tuple[Array, Array], types: tuple[str, str]) -> None:
-        """Record non-finite elements; fail if neither side has finite ones, unless that is accepted."""
+        """Record non-finite elements; fail if neither side has finite elements, unless such outputs are accepted."""
         (all_old, unusable_old), (all_new, unusable_new) = map(nonfinite, arrays, types)
         if not (all_old or all_new) or not (arrays[0].size and arrays[1].size):
             return

@@ -12,9 +12,9 @@ from ortune.outputs.files import Array, decode, family, pieces
 from ortune.outputs.findings import Findings
 
 NEAR = 2.0
-"""Factor on the scores' limit for a tie, since each of the two scores may be off by the limit."""
+"""Factor on the limit of scores within which two scores tie, since each may be off by the limit."""
 AT_ONCE = 1 << 16
-"""Number of labels with scores examined at a time."""
+"""Number of labels whose scores are examined at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Scores:
 
     Attributes:
         values: The reference's scores.
-        moved: Change of each score by one rounding step of inputs and weights; None if unknown.
+        moved: Change of each score if inputs and weights move by one rounding step; None if unknown.
     """
 
     values: Array
@@ -44,10 +44,10 @@ def compare_labels(
     Args:
         report: Receives the findings.
         label: Name of the output for messages.
-        source: The scores that decide the labels; None if unknown: all labels must then be equal.
+        source: Source of the scores that decide the labels; None if unknown, so all labels must be equal.
         arrays: Reference and candidate, of the same shape.
         types: Their ONNX types.
-        limits: Limit of a tie, as a share of the label's largest score, and limit of the difference of two
+        limits: Limit of a tie, as a fraction of the label's largest score, and limit of the difference between two
             elements with the same label.
         scores: Returns the scores or None; called only if labels differ.
 
@@ -82,7 +82,7 @@ def compare_labels(
 
 
 def _others(old: Array, new: Array, types: tuple[str, str], room: float) -> Array:
-    """Return whether two labels differ, elementwise."""
+    """Return elementwise whether two labels differ; floating-point labels differ if farther apart than ``room``."""
     if not room:
         return np.asarray(old != new)
     with np.errstate(invalid="ignore"):
@@ -99,7 +99,7 @@ def _tied(
     *,
     exact: bool,
 ) -> int:
-    """Return the number of differing elements for which both sides have a class that ties for the best score."""
+    """Return the number of differing elements for which the classes of both sides tie for the best score."""
     values = scores.values
     way = traced(source, values.shape, arrays[0].shape)
     if way is None:
@@ -124,9 +124,9 @@ def _tied(
 
 
 def _equal(given: Array, seen: Array, *, exact: bool) -> Array:
-    """Return whether a class's value equals the observed one, elementwise; floats are compared with 1 % tolerance.
+    """Return elementwise whether a class's value equals the observed value; floats may differ by 1 %.
 
-    Tables may be stored with fewer digits.
+    The tolerance allows for tables that are stored with fewer digits.
     """
     if exact or given.dtype.kind not in "iuf":
         return np.asarray(given == seen)

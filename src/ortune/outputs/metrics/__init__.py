@@ -1,4 +1,4 @@
-"""Built-in metrics of ``--metric``, one file each with a constant ``METRIC``: quality from 0 (nothing correct) to 1."""
+"""Built-in metrics of ``--metric``, one file each with a constant ``METRIC``; quality is from 0 (none correct) to 1."""
 
 from __future__ import annotations
 
@@ -11,4 +11,4 @@ METRICS = {
     "ranks": ranks.METRIC,
     "perplexity": perplexity.METRIC,
 }
-"""Metrics by name, in the order in which users read them."""
+"""Metrics by name, in the order of the help text."""

@@ -1,4 +1,4 @@
-"""Top-1 accuracy of rows of scores."""
+"""Top-1 accuracy of outputs with rows of scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ortune.outputs.metrics.metric import FEWEST, Metric, Side, TaskCase, all_ro
 
 
 def _score_names(case: TaskCase) -> list[str]:
-    """Return the names of outputs with rows of scores; with labels, only those with one row per label."""
+    """Return the names of outputs with rows of scores; if there are labels, only outputs with one row per label."""
     rows = {
         name: a.size // a.shape[-1] for name, a in case.base.items() if a.ndim in (2, 3) and a.shape[-1] > 1
     }
@@ -32,7 +32,7 @@ def _accuracy(_: Sequence[TaskCase], right: Sequence[Array], side: Side, name: s
 
 
 def top1_accuracy(scores: Array, labels: Array) -> float:
-    """Return the share of rows with the largest score at the label's index; 1.0 without rows.
+    """Return the fraction of rows whose largest score is at the label's index; 1.0 without rows.
 
     Args:
         scores: Rows of scores.
@@ -42,12 +42,12 @@ def top1_accuracy(scores: Array, labels: Array) -> float:
 
 
 def by_label(scores: Array, labels: Array, least: int = 1) -> dict[int, float]:
-    """Return the top-1 accuracy by label, so the loss of one class is not hidden in the mean.
+    """Return the top-1 accuracy for each label, so the loss of one class is not hidden in the mean.
 
     Args:
         scores: Rows of scores.
         labels: Correct index of each row.
-        least: Minimum rows of a label.
+        least: Minimum number of rows of a label; labels with fewer rows are omitted.
     """
     right = scores.argmax(axis=-1).reshape(-1) == labels.reshape(-1)
     kinds, place, counts = np.unique(labels.reshape(-1), return_inverse=True, return_counts=True)

@@ -10,11 +10,11 @@ from ortune.outputs.files import Array
 from ortune.outputs.metrics.metric import FEWEST, Metric, Side, TaskCase
 
 MOST_BOXES = 300
-"""Maximum number of boxes per input, those with the best scores."""
+"""Maximum number of boxes per input; boxes with the best scores are kept."""
 LEAST_SCORE = 0.3
-"""Minimum score of a box, and of a pixel in a region."""
+"""Minimum score of a box, and of a pixel that belongs to a region."""
 LEAST_PIXELS = 9
-"""Minimum pixels of a region; smaller ones are noise."""
+"""Minimum number of pixels of a region; smaller regions are noise."""
 
 
 def _box_names(case: TaskCase) -> list[str]:
@@ -42,7 +42,7 @@ def _box_figures(
 
 
 def _found_boxes(outputs: Mapping[str, Array], name: str) -> Array:
-    """Return the boxes of an output; none if its scores exceed 1, so it is something else."""
+    """Return the boxes of an output; an empty array if the output does not contain boxes with scores from 0 to 1."""
     boxes = _boxes(outputs, name)
     return np.zeros((0, 6)) if boxes is None else boxes
 
@@ -65,7 +65,7 @@ def _mean_agreement(pairs: Sequence[tuple[Array, Array]]) -> float:
 
 
 def _labelled(label: Array) -> Array:
-    """Return labels with x0, y0, x1, y1 and optionally a class as boxes with score 1."""
+    """Convert label rows (x0, y0, x1, y1 and optionally a class) to boxes with score 1."""
     rows = label.reshape(-1, label.shape[-1]).astype(np.float64)
     kinds = rows[:, 4:5] if rows.shape[1] > 4 else np.zeros((len(rows), 1))
     return np.concatenate([rows[:, :4], np.ones((len(rows), 1)), kinds], axis=1)
@@ -97,7 +97,7 @@ def _boxes(outputs: Mapping[str, Array], name: str) -> Array | None:
 
 
 def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
-    """Return boxes with their best scores from the first other output with matching scores; None if there is none."""
+    """Return boxes with their best scores from the first other output that has matching scores; None without one."""
     for scores in others.values():
         if scores.ndim > 3 or not len(rows) or scores.size % len(rows) or not _is_share(scores):
             continue
@@ -110,7 +110,7 @@ def _beside_scores(rows: Array, others: Mapping[str, Array]) -> Array | None:
 
 
 def _corners(rows: Array) -> Array:
-    """Return boxes as corners, converted from centre and size if necessary."""
+    """Return boxes as (x0, y0, x1, y1), converted from centre and size if necessary."""
     # In centre and size form, some box has a size smaller than its distance from the origin.
     if (rows[:, 2:4] >= rows[:, :2]).all():
         return rows[:, :4]
@@ -142,8 +142,8 @@ def box_iou(boxes: Array, others: Array) -> Array:
 def box_agreement(boxes: Array, others: Array) -> float:
     """Return the agreement of two sets of boxes: 1 for equal boxes and scores, 0 without overlap.
 
-    Boxes are matched one to one, largest overlap first. A match counts by its overlap, times the smaller over the
-    larger score; an unmatched box counts as 0.
+    Boxes are matched one to one, largest overlap first. A match counts as its overlap times the ratio of the smaller
+    to the larger score; an unmatched box counts as 0.
 
     Args:
         boxes: Rows of x0, y0, x1, y1, score.

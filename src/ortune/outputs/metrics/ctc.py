@@ -31,14 +31,14 @@ def _text_figures(
 
 
 def ctc_text(scores: Array, blank: int = 0) -> list[int]:
-    """Return the text of a CTC output: the best symbol per step, with repeats merged and blanks removed."""
+    """Decode a CTC output to symbol indices: the best symbol per step, with repeats merged and blanks removed."""
     best = scores.argmax(axis=-1)
     changes = np.concatenate([[True], best[1:] != best[:-1]])
     return [int(symbol) for symbol in best[changes] if symbol != blank]
 
 
 def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
-    """Return the number of symbols to insert, remove or replace to turn one text into the other."""
+    """Return the minimum number of insertions, deletions and replacements that turn one text into the other."""
     row = list(range(len(other) + 1))
     for i, symbol in enumerate(text, 1):
         # One row of the Levenshtein table; ``before`` is the value above and to the left.
@@ -49,7 +49,7 @@ def edit_distance(text: Sequence[int], other: Sequence[int]) -> int:
 
 
 def character_accuracy(texts: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
-    """Return 1 minus the character error rate (edits over symbols of the correct texts), at least 0."""
+    """Return 1 minus the character error rate (edits per symbol of the correct texts), at least 0."""
     edits = sum(edit_distance(text, wanted) for text, wanted in zip(texts, right, strict=True))
     return max(0.0, 1.0 - edits / max(1, sum(map(len, right))))
 

@@ -1,4 +1,4 @@
-"""A built-in metric, and what its functions receive."""
+"""A built-in metric, and the data that its functions receive."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from ortune.outputs.files import Array
 
 FEWEST = 5
-"""Minimum rows of a class for a separate result."""
+"""Minimum number of rows of a class for a separate result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCase:
-    """One input.
+    """One set of inputs, with the base's outputs and the expected label.
 
     Attributes:
-        base: Outputs of the base, by name.
-        inputs: Fed values by name.
-        label: Label from the data; None without one.
+        base: Outputs of the base model, by name.
+        inputs: Input values, by name.
+        label: Label from the data; None if the data has no labels.
     """
 
     base: Mapping[str, Array]
@@ -30,7 +30,7 @@ class TaskCase:
 
 
 Side = Sequence[Mapping[str, Array]]
-"""Outputs by name, for each input."""
+"""Outputs of one model, by name, for each set of inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,9 @@ class Metric:
     Attributes:
         names: Returns the names of the outputs that it applies to.
         takes: Description of these outputs.
-        right: Returns the expected result for an input, from its label or the base's output.
-        of: Returns the quality by slice, with "" for the whole first.
-        count: Returns the number of answers in an expected result.
+        right: Returns the expected result for a set of inputs, from its label or the base's output.
+        of: Returns the quality by slice name: first that of the whole output, named "", then that of each slice.
+        count: Returns the number of rows, boxes, symbols or tokens in an expected result.
     """
 
     names: Callable[[TaskCase], list[str]]

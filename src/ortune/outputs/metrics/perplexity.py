@@ -15,9 +15,9 @@ def _logit_names(case: TaskCase) -> list[str]:
 
 
 def _tokens(case: TaskCase, logits: Array) -> Array | None:
-    """Return the token that each row of logits should predict, from the label or the next input token; -1 for none.
+    """Return the token that each row of logits should predict, from the label or the next input token.
 
-    None if neither matches the logits' shape.
+    Rows without an expected token have -1. None is returned if neither source matches the logits' shape.
     """
     if case.label is not None:
         return case.label if case.label.shape == logits.shape[:2] else None
@@ -33,7 +33,7 @@ def _tokens(case: TaskCase, logits: Array) -> Array | None:
 
 
 def _attended(case: TaskCase, tokens: Array) -> Array:
-    """Return which tokens are text instead of padding, by the attention mask; all of them without one."""
+    """Return a mask of the tokens that are text, not padding, from the attention mask input; all without such input."""
     for name, fed in case.inputs.items():
         # With a past, the mask has leading columns for its tokens.
         if (
