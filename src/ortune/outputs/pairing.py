@@ -35,11 +35,11 @@ CASTS = {
 def write_inputs_for(
     a: onnx_ir.Model, refs: Sequence[FeedRef], b: onnx_ir.Model, folder: Path, place: Path
 ) -> Path | None:
-    """Write the values that A ran with to a file for B and return it; None if B's inputs do not accept them.
+    """Write A's input values to a file for B and return its path; None if B's inputs do not accept the values.
 
     Args:
-        a: The model that ran; ``refs`` are its inputs.
-        refs: Input files; the first one is used.
+        a: The model that ran with ``refs``.
+        refs: Input files of A; the first one is used.
         b: The model to feed.
         folder: Folder for temporary files.
         place: Path of the ``.npz`` file to write.
@@ -59,16 +59,16 @@ def write_inputs_for(
 def pair_inputs(
     a: onnx_ir.Model, b: onnx_ir.Model, mapped: Mapping[str, str], name: str = "B"
 ) -> dict[str, str]:
-    """Return A's input by B's input: as given, then by name, then in order among those with matching shape and kind.
+    """Map B's inputs to A's: as given, then by name, then in order among inputs with matching shape and kind.
 
     Args:
         a: The model with known inputs.
         b: The model to feed.
-        mapped: The user's pairs, A's input to B's.
+        mapped: The user's pairs, from A's input name to B's input name.
         name: Name of B in messages.
 
     Raises:
-        InputError: If an input of B has no partner, a given name does not exist, or the models need
+        InputError: If an input of B has no counterpart, a given name does not exist, or the models need
             inputs of different sizes.
     """
     theirs, ours = feedable(a), feedable(b)
@@ -128,7 +128,7 @@ def _sizes(value: onnx_ir.Value) -> str:
 
 
 def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
-    """Return A's output by B's output: by name, then in order among those with matching shape and kind."""
+    """Map B's outputs to A's: by name, then in order among outputs with matching shape and kind."""
     theirs = {str(v.name): v for v in a.graph.outputs}
     ours = {str(v.name): v for v in b.graph.outputs}
     pairs = {name: name for name in ours if name in theirs}
@@ -146,13 +146,13 @@ def pair_outputs(a: onnx_ir.Model, b: onnx_ir.Model) -> dict[str, str]:
 def joint_labels(
     of_a: Mapping[str, tuple[str, ...]], a: onnx_ir.Model, b: onnx_ir.Model, pairs: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the classes of outputs that are maps on one side, by A's names, in the column order of the other side.
+    """Return the classes of outputs that are maps on one side, in the other side's column order, keyed by A's names.
 
     Args:
-        of_a: Known classes of A's outputs.
-        a: The base.
-        b: The other side.
-        pairs: A's output by B's output.
+        of_a: Known classes of A's outputs, by output name.
+        a: The base model.
+        b: The other model.
+        pairs: Maps B's output names to A's.
     """
     joint = {pairs.get(name, name): labels for name, labels in class_labels(b).items()} | dict(of_a)
     columns = column_classes(a) | {pairs.get(name, name): cs for name, cs in column_classes(b).items()}
@@ -163,7 +163,7 @@ def joint_labels(
 
 
 def _kind(value: onnx_ir.Value) -> str | None:
-    """Return the kind of numbers of a value; None if the type is unknown or not a tensor's."""
+    """Return the kind of number in a tensor; None if the type is unknown or not a tensor type."""
     if not isinstance(value.type, onnx_ir.TensorType) or value.type.dtype.name == "UNDEFINED":
         return None
     return family(dtype_of(value))
@@ -191,10 +191,10 @@ def _same_sizes(a: onnx_ir.Value, b: onnx_ir.Value) -> bool:
 def feeds_for(
     refs: Sequence[FeedRef], model: onnx_ir.Model, pairs: Mapping[str, str], folder: Path, name: str = "B"
 ) -> tuple[FeedRef, ...]:
-    """Return A's feeds with B's names and number types; unchanged feeds keep their folder.
+    """Return A's feeds, renamed and converted for B; feeds that need no change stay in their folder.
 
     Raises:
-        InputError: If an input's values do not fit its partner in B.
+        InputError: If the values of an input do not fit the paired input of B.
     """
     types = {str(v.name): dtype_of(v) for v in feedable(model)}
     sizes = {str(v.name): v.shape for v in feedable(model)}
@@ -230,7 +230,7 @@ def feeds_for(
 
 
 def _takes(shape: onnx_ir.Shape | None, of: tuple[int, ...]) -> bool:
-    """Return whether a declared shape accepts a shape; an unknown or different rank is left to the runtime."""
+    """Return whether a declared shape accepts shape ``of``; the runtime checks unknown or different ranks."""
     if shape is None or len(shape) != len(of):
         return True
     return all(not isinstance(d, int) or d == n for d, n in zip(shape, of, strict=True))

@@ -1,4 +1,4 @@
-"""Decision which outputs are wrong, from independent reference outputs: for one side, or for two that differ."""
+"""Decides, with independent reference outputs, whether one side is wrong, or which of two sides that differ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ortune.outputs.files import Array, decode, family, load_array, read_outputs
 from ortune.records import OutputDifference
 
 WRONG = 1e-3
-"""Relative L2 distance from which outputs are wrong instead of less exact."""
+"""Relative L2 distance above which outputs count as wrong instead of less exact."""
 WRONG_ELSEWHERE = 2e-2
-"""The same limit for providers that may compute with fewer bits than the model's types by default."""
+"""The same limit for providers that by default may compute with fewer bits than the model's types."""
 WRONG_SLICE = 10.0
-"""Factor on the limit for the worst slice, such as the border of a map or a channel."""
+"""Factor on the limit that applies to the worst slice, such as a channel or the border of a map."""
 FARTHER = 4.0
-"""Minimum ratio of the distances to the reference; below it, both sides or neither are wrong."""
+"""Minimum ratio of the sides' distances to the reference; below it, either both sides are wrong or neither is."""
 
 
 def refutes(
@@ -30,7 +30,7 @@ def refutes(
     Args:
         difference: Difference of the side's outputs from the exact ones.
         moved: Effect of rounding on the model's outputs; None if unknown.
-        few_bits: Whether that was rounding to a few bits.
+        few_bits: Whether ``moved`` is the effect of rounding to few bits, as in a quantized model.
         cpu: Whether the side runs on the CPU, in the model's types.
     """
     if not rounding.far_beyond(difference, moved, few_bits=few_bits):
@@ -42,7 +42,7 @@ def refutes(
 
 
 def wrong_side(a: Path, b: Path, reference: Mapping[str, Array]) -> Literal["", "A", "B"]:
-    """Return the side that is far from a reference while the other is not; "" if that is not so.
+    """Return the side whose outputs are far from a reference while the other side's are not; "" without such a side.
 
     Args:
         a: Folder with the base's outputs.

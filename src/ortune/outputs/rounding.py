@@ -1,4 +1,4 @@
-"""Effect of rounding on outputs: inputs and weights moved by one step, and the differences that this explains."""
+"""Effect of rounding on outputs: inputs and weights moved by one rounding step, and differences explained by it."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from ortune.outputs.ways import DEFAULT_LIMITS, slice_limit
 from ortune.records import FeedRef, OutputDifference, OutputError
 
 FORGIVEN = 3.0
-"""Factor on the effect of rounding that is accepted, since orders of summation differ too."""
+"""Accepted multiple of the measured effect of rounding, since the order of summation may differ too."""
 OPTIMISED, OPTIMISED_ELEMENT = 1.5, 2.0
-"""Factors on the optimizer's change, if it is correct, that are accepted for all elements and for one element. Two
+"""Accepted multiples of the optimizer's (correct) change of the outputs, for all elements and for one element. Two
 results equally far from the reference are sqrt(2) times as far apart, and in one element at most twice. Larger factors
 would let a smaller change by the optimizer excuse a wrong scale.
 """
 DOUBTED = 0.1
-"""Fraction of the limit for equality; beyond it, the model's own sensitivity must be of similar size."""
+"""Fraction of the limit for equality above which the difference must not be far larger than the effect of rounding."""
 NEARLY = 0.1
 STEPPED = 0.04
 """Fraction of the elements of a directly quantized input that are moved by a grid step. Two correct computations of a
 quantized model round about as many internal values differently, and the effect grows along the graph.
 """
 FAR, FAR_OF_FEW_BITS = 10.0, 3.0
-"""Factors on the effect of one rounding step beyond which something else was computed. Intermediate sums are rounded
-too; a step of a few bits is as large as the rounding of all values of a quantized model.
+"""Multiples of the effect of one rounding step above which the computation itself differs. Intermediate sums are also
+rounded; a rounding step of few bits is as large as the rounding of all values of a quantized model.
 """
 BY_VALUE = 0.1
-"""Relative L2 distance beyond which outputs differ if the effect of rounding is unknown."""
+"""Relative L2 distance above which outputs differ if the effect of rounding is unknown."""
 OF_FEW_BITS = op_set(
     "ConvInteger DequantizeLinear DynamicQuantizeLinear DynamicQuantizeMatMul MatMulInteger MatMulIntegerToFloat "
     "MatMulNBits QAttention QGemm QLinearConv QLinearMatMul QuantizeLinear"
@@ -46,11 +46,11 @@ OF_FEW_BITS = op_set(
 """Operators of quantized models, which round far more coarsely than their floating-point types."""
 STEP_OF_FEW_BITS = 2.0**-8
 SMALL_WEIGHT = 1 << 16
-"""Maximum elements of a weight that is moved to measure the effect of rounding; larger ones would cost a copy."""
+"""Maximum number of elements of a weight that is moved to measure the effect of rounding, since it is copied."""
 
 
 def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Array:
-    """Return the array with every finite number moved to a neighbour, or by up to the share ``step`` of itself."""
+    """Move every finite number to a neighbouring number, or, if ``step`` is set, by up to this fraction of itself."""
     if step:
         return (array * (1 + step * draw.uniform(-1, 1, array.shape))).astype(array.dtype)
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
@@ -61,14 +61,14 @@ def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Arra
 def moved_feed(
     ref: FeedRef, folder: Path, seed: int, grids: Mapping[str, Grid] | None = None, step: float = 0.0
 ) -> FeedRef:
-    """Return a copy of the feed with floating-point inputs moved by one step; integers are unchanged.
+    """Write a copy of the feed with floating-point inputs moved by one rounding step; integers are unchanged.
 
     Args:
         ref: The feed.
         folder: Folder for the copy.
         seed: Seed of the random directions.
-        grids: Grids of directly quantized inputs, of which some elements move by a grid step.
-        step: If not 0, elements move by up to this share of the largest one instead.
+        grids: Grids of directly quantized inputs, by name; some elements of these inputs move by a grid step.
+        step: If not 0, elements move by up to this fraction of the largest element instead.
     """
     draw = np.random.default_rng(seed)
     feeds = feed_files.read_feeds(Path(ref.path))
@@ -83,7 +83,7 @@ def moved_feed(
 
 
 def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
-    """Return an array with a few elements, at least one, moved by a grid step."""
+    """Move a few elements of an array, at least one, by a grid step."""
     if not array.size:
         return array
     flat = array.reshape(-1).copy()
@@ -93,14 +93,14 @@ def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Arr
 
 
 def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
-    """Return an array with every number moved by up to the share ``step`` of the largest finite one."""
+    """Move every number of an array by up to the fraction ``step`` of the largest finite number."""
     finite = array[np.isfinite(array)]
     most = step * float(np.abs(finite).max()) if finite.size else 0.0
     return (array + most * draw.uniform(-1, 1, array.shape)).astype(array.dtype)
 
 
 def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
-    """Return a copy with small weights moved by one step, except those that determine shapes; None without any."""
+    """Return a copy of the model with small weights moved by one step, except in shapes; None without any."""
     draw = np.random.default_rng(seed)
     copy, moved = model.clone(), False
     # Sizes must not move: outputs of another shape give no information about rounding.
@@ -116,7 +116,7 @@ def nudged(model: ir.Model, seed: int, step: float = 0.0) -> ir.Model | None:
 
 
 def _shaping(model: ir.Model) -> set[ir.Value]:
-    """Return the values that sizes are computed from."""
+    """Return the values from which sizes are computed."""
     values: set[ir.Value] = set()
     rest = [
         node.inputs[i] for node in nodes(model) for i in SIZES.get(node.op_type, ()) if i < len(node.inputs)
@@ -134,12 +134,12 @@ def _shaping(model: ir.Model) -> set[ir.Value]:
 
 
 def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, few_bits: bool) -> bool:
-    """Return whether a difference exceeds the effect of rounding.
+    """Return whether a difference is far larger than the effect of rounding.
 
     Args:
         difference: Difference from a reference.
         moved: Change of the reference by one rounding step of inputs and weights; None if unknown.
-        few_bits: Whether that step was one of a few bits.
+        few_bits: Whether that rounding step was one of few bits, as in a quantized model.
     """
     if difference.empty or (difference.nonfinite_reference and not difference.nonfinite_candidate):
         return False  # empty outputs, or an overflow of the reference, are no basis for a verdict
@@ -168,7 +168,7 @@ def far_beyond(difference: OutputDifference, moved: OutputDifference | None, *, 
 
 
 def doubtful(difference: OutputDifference) -> bool:
-    """Return whether outputs pass so narrowly that the model's own sensitivity should be measured."""
+    """Return whether outputs are so close to a limit that the model's sensitivity to rounding should be measured."""
     return difference.ok and any(
         output.relative_l2 > DOUBTED * output.limit and not _steps_explain(output)
         for output in difference.outputs
@@ -176,12 +176,12 @@ def doubtful(difference: OutputDifference) -> bool:
 
 
 def _steps_explain(output: OutputError) -> bool:
-    """Return whether an output is on a quantization grid and its difference is within the rounding to it."""
+    """Return whether an output is on a quantization grid and rounding to the grid explains its difference."""
     return output.steps is not None and output.steps.same
 
 
 def _within(output: OutputError) -> bool:
-    """Return whether an output is equal within the usual limits."""
+    """Return whether the difference of an output is within the usual limits."""
     whole = output.relative_l2 <= output.limit and output.max_error <= max(output.limit, DEFAULT_LIMITS[1])
     return whole and _of_slice(output) <= slice_limit(output.limit, None)
 
@@ -200,11 +200,11 @@ def _of_slice(output: OutputError) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnRounding:
-    """Differences of a model's outputs that occur although they are correct.
+    """Differences between outputs of one model that occur although all of the outputs are correct.
 
     Attributes:
-        moved: Change of the reference by one rounding step; None if unknown.
-        optimised: Change of the reference by the optimizer; None if wrong or unknown.
+        moved: Change of the reference outputs if inputs and weights move by one rounding step; None if unknown.
+        optimised: Change of the reference outputs by ONNX Runtime's optimizer; None if wrong or unknown.
     """
 
     moved: OutputDifference | None = None
@@ -212,11 +212,11 @@ class OwnRounding:
 
     @property
     def moves(self) -> float:
-        """Largest relative L2 change of the outputs without an error."""
+        """Largest relative L2 distance between correct outputs of the model."""
         return max((d.relative_l2 for _, d in self._excuses()), default=0.0)
 
     def moves_of(self, name: str) -> float:
-        """Return the largest relative L2 change of one output without an error."""
+        """Return the largest relative L2 distance between correct values of one output."""
         return max(
             (o.relative_l2 for _, d in self._excuses() for o in d.outputs if o.name == name), default=0.0
         )
@@ -227,11 +227,11 @@ class OwnRounding:
         return max((times * d.relative_l2 for times, d in self._excuses()), default=0.0)
 
     def most(self, name: str, figure: Callable[[OutputError], float], optimised: float = OPTIMISED) -> float:
-        """Return the largest accepted value of a measure of an output.
+        """Return the largest accepted value of a measure for one output.
 
         Args:
             name: Name of the output.
-            figure: Returns the measure.
+            figure: Returns the measure of an output's error.
             optimised: Factor on the optimizer's change.
         """
         excuses = self._excuses(optimised)
@@ -240,13 +240,13 @@ class OwnRounding:
         )
 
     def _excuses(self, optimised: float = OPTIMISED) -> list[tuple[float, OutputDifference]]:
-        """Return the known correct differences, each with the factor up to which it excuses others."""
+        """Return (factor, difference) pairs: the accepted multiple of each known difference of correct outputs."""
         both = ((FORGIVEN, self.moved), (optimised, self.optimised))
         return [(times, d) for times, d in both if d is not None]
 
 
 def forgiven(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
-    """Return the difference as equal if correct changes of the model explain every output, else unchanged."""
+    """Mark a difference as equal if known differences of correct outputs explain every output."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
@@ -261,7 +261,7 @@ def forgiven(difference: OutputDifference, own: OwnRounding) -> OutputDifference
 
 
 def tightened(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
-    """Return the difference as unequal if the model's own sensitivity is far smaller than a difference that passed."""
+    """Mark a difference that passed as unequal if it is far larger than the model's sensitivity to rounding."""
     if not own.moves:
         return difference  # the effect of rounding is unknown
     for output in difference.outputs:

@@ -1,4 +1,4 @@
-"""Outputs with reorderable rows: positions of a TopK, boxes kept by a NonMaxSuppression, and what they select."""
+"""Outputs with reorderable rows: positions from TopK, boxes from NonMaxSuppression, and the values that they select."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ortune.outputs.findings import Findings
 from ortune.outputs.slices import dead_columns, in_words
 
 DIFFERING_SHARE = 0.01
-"""Share of the rows that may remain unmatched, since a box may be added or dropped at a threshold."""
+"""Fraction of the rows that may remain unmatched, since a box may be added or dropped at a threshold."""
 ENOUGH_ROWS = 4
-"""Minimum number of rows for one to remain unmatched; if the scores agree, two suffice."""
+"""Minimum number of rows of which one may remain unmatched; if the scores agree, two rows suffice."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,8 +27,8 @@ class _Matched:
     Attributes:
         unmatched: Number of rows without a counterpart.
         moved: Number of rows with a counterpart at another position.
-        error2, norm2: Squared norms of the differences of matched rows, and of the reference.
-        worst, largest: Largest difference of matched elements, and largest reference element.
+        error2, norm2: Squared norm of the differences of matched rows, and that of the reference rows.
+        worst, largest: Largest difference of matched elements, and largest element of the reference.
     """
 
     unmatched: int = 0
@@ -47,10 +47,11 @@ def compare_rows(
     types: tuple[str, str],
     limit: float,
 ) -> None:
-    """Compare each row with its counterpart, which may be at another position along the free axis.
+    """Compare each row with its counterpart, which may be at a different position along the free axis.
 
-    1 % of the rows may remain unmatched, and at least one of four, or of two if all floating-point outputs agree: a box
-    near the threshold may be added or dropped. The number of rows may therefore differ too.
+    1 % of the rows may remain unmatched, but at least one row if there are four or more (two or more if all
+    floating-point outputs agree), since a box near the threshold may be added or dropped. The number of rows may
+    therefore differ too.
 
     Args:
         report: Receives the findings.
@@ -58,7 +59,7 @@ def compare_rows(
         roles: Role of each axis.
         arrays: Reference and candidate.
         types: Their ONNX types.
-        limit: Largest difference of matching floating-point elements, as a share of their column's largest element.
+        limit: Largest difference of matching floating-point elements, as a fraction of their column's largest element.
     """
     scores_agree = report.floats > 0 and not report.what
     is_float = family(types[0]) == "float"
@@ -107,7 +108,7 @@ def _same_sizes(old: tuple[int, ...], new: tuple[int, ...], roles: Roles) -> boo
 
 
 def _rows(array: Array, roles: Roles) -> Array:
-    """Return the array as (fixed indices, rows, elements of a row)."""
+    """Reshape an array to three axes: (fixed indices, rows, elements per row)."""
     order = [[i for i, role in enumerate(roles) if role == wanted] for wanted in ("fixed", "free", "joint")]
     moved = np.transpose(array, [axis for axes in order for axis in axes])
     fixed, free = len(order[0]), roles.index("free")
@@ -129,7 +130,7 @@ def _matched(old: Array, new: Array, unit: Array | None) -> _Matched:
 
 
 def _pairs(old: Array, new: Array, unit: Array | None) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield index lists of matching rows: first those at the same position, then the others."""
+    """Yield (old, new) index lists of matching rows: first rows at the same position, then all others."""
     rest = np.ones(min(len(old), len(new)), dtype=bool)
     if len(old) == len(new):
         with np.errstate(invalid="ignore"):

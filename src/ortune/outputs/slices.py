@@ -4,8 +4,8 @@ One error for a whole tensor hides small parts: boxes of hundreds of pixels hide
 distance is therefore also computed for each slice along each axis of moderate length.
 
 A slice that is small compared with the whole may be lost without harm: the background of a heat map, an absent class.
-Values as small as its own are then also lost in other slices. A small slice therefore counts only if such values are
-rare in other slices, or are much more accurate there.
+Values of the same size are then also lost in other slices. A small slice therefore counts only if such values are rare
+in other slices, or are much more accurate there.
 
 Slices along longer axes, or with fewer elements, have no separate error, since positions and pixels differ too. They
 are still checked for being dead: 3 lost rows among the 2,000 of a detector show in no other measure.
@@ -26,31 +26,31 @@ from ortune.outputs.files import Array, blocks, decode
 from ortune.records import SliceError
 
 MOST_SLICES = 256
-"""Maximum slices per axis with separate errors; longer axes are positions, pixels or anchors."""
+"""Maximum number of slices per axis with separate errors; longer axes are positions, pixels or anchors."""
 FEWEST = 16
-"""Minimum elements of a slice with a separate error."""
+"""Minimum number of elements of a slice with a separate error."""
 MOST_JUDGED, FEWEST_JUDGED = 32_768, 4
-"""Maximum slices per axis, and minimum elements per slice, that are checked for being dead."""
+"""Maximum number of slices per axis, and minimum number of elements per slice, for the check for dead slices."""
 MOST_RUNS = 256
 """Maximum number of runs of dead slices kept per axis."""
 FLOOR_SHARE = 1e-3
-"""Minimum magnitude of a slice for its relative error, as a share of the whole's root mean square."""
+"""Minimum magnitude of a slice for its relative error, as a fraction of the whole output's root mean square."""
 STANDS_OUT = 2.0
-"""Minimum ratio of a slice's error to that of the whole for further examination."""
+"""Minimum ratio of a slice's error to that of the whole output for further examination."""
 LEAST = 1e-4
 """Minimum relative L2 distance of a slice for further examination."""
 COMMON = 0.1
-"""Minimum share of other values in a slice's range for the range to be common."""
+"""Minimum fraction of all values that must be in a slice's range for the range to be common."""
 FARES_WORSE = 3.0
-"""Minimum ratio of a slice's error to the largest error of such values elsewhere."""
+"""Minimum ratio of a slice's largest error to the largest error of similar values in other slices."""
 MARGIN = 3.0
 """Margin around a slice's range, as a multiple of the range, in which other values are compared with it."""
 STILL = 1e-3
-"""Maximum ratio of a candidate's spread to the reference's for the candidate to be constant."""
+"""Maximum ratio of a candidate slice's spread to that of the reference slice for the candidate to count as constant."""
 LEAST_SPREAD = 1e-5
-"""Maximum ratio of the spread to the whole's largest value for the reference to be constant."""
+"""Maximum ratio of a reference slice's spread to the output's largest value for the slice to count as constant."""
 LOST = 0.1
-"""Minimum relative L2 distance of a slice for a constant to be no approximation."""
+"""Minimum relative L2 distance at which a constant slice is dead, not an approximation."""
 
 
 @dataclass(slots=True)
@@ -74,11 +74,11 @@ class _Axis:
 
     @property
     def only_dead(self) -> bool:
-        """Whether the slices are too many or too short for separate errors."""
+        """Whether the slices are only checked for being dead: there are too many, or they are too short."""
         return self.norm2.size > MOST_SLICES or self.n_elements < FEWEST
 
     def add(self, at: slice, old: Array, new: Array, error2: Array, norm2: Array) -> None:
-        """Add a box of finite values with their squared errors and squares."""
+        """Add the finite values of a box, with squared errors ``error2`` and squared reference values ``norm2``."""
         others = tuple(i for i in range(old.ndim) if i != self.axis)
         self.error2[at] += error2.sum(axis=others)
         self.norm2[at] += norm2.sum(axis=others)
@@ -97,7 +97,7 @@ def slice_errors(
     Args:
         arrays: Reference and candidate, of the same shape.
         types: Their ONNX types.
-        relative_l2: Relative L2 distance of the whole.
+        relative_l2: Relative L2 distance of the whole output.
 
     Returns:
         The worst slice, or None if no axis has slices to judge, and a tuple of dead slices.
@@ -135,7 +135,7 @@ def slice_errors(
 
 
 def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]:
-    """Return the dead columns of rows in no fixed order; each column is sorted, and row counts may differ.
+    """Return the dead columns of unordered rows; columns are sorted for comparison, and row counts may differ.
 
     Args:
         old: Rows of the reference.
@@ -158,7 +158,7 @@ def dead_columns(old: Array, new: Array, *, axis: int) -> tuple[SliceError, ...]
 def _judged(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], rms: float, relative_l2: float
 ) -> tuple[Array, Array, Array]:
-    """Return the relative L2 distance of each slice along an axis, whether it is dead, and whether it counts."""
+    """Return, for each slice of an axis, its relative L2 distance, whether it is dead, and whether it counts."""
     count = axis.n_elements
     peak = max(float(np.abs(axis.low).max()), float(np.abs(axis.high).max()))
     norms = np.sqrt(axis.norm2)
@@ -182,7 +182,7 @@ def _judged(
 def _on_its_own(
     axis: _Axis, arrays: tuple[Array, Array], types: tuple[str, str], slices: Array, whole: Array
 ) -> Array:
-    """Return whether values like those of each slice are rare elsewhere, or much more accurate there."""
+    """Return, for each slice, whether values like its own are rare in other slices, or much more accurate there."""
     low, high = axis.low[slices], axis.high[slices]
     margin = MARGIN * (high - low)
     n_within, elsewhere, total = np.zeros(slices.size), np.zeros(slices.size), 0
@@ -216,7 +216,7 @@ def _largest(values: Array, first: Array, last: Array) -> Array:
 
 
 def _within(box: tuple[slice, ...], axis: int) -> slice:
-    """Return the part of an axis that a box covers."""
+    """Return the range of an axis that a box covers."""
     return box[axis] if axis < len(box) else slice(None)
 
 
@@ -237,7 +237,7 @@ def _runs(axis: _Axis, errors: Array, dead: Array) -> Iterator[SliceError]:
 
 
 def in_words(slices: tuple[SliceError, ...]) -> str:
-    """Describe dead slices: "rows 4 to 11 of axis 1 are all zero"; only the first three of several runs are listed."""
+    """Describe dead slices, such as "rows 4 to 11 of axis 1 are all zero"; at most three runs of slices are listed."""
     first = slices[0]
     alike = [error for error in slices if (error.axis, error.dead) == (first.axis, first.dead)]
     runs = [f"{e.first}" if e.first == e.last else f"{e.first} to {e.last}" for e in alike]

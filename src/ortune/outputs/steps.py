@@ -1,4 +1,4 @@
-"""Comparison of quantized outputs in steps of their scale.
+"""Comparison of quantized outputs in grid steps (multiples of their scale).
 
 Rounding moves a value by at most half a step, and two correct computations may round a near tie to either neighbour.
 Values one step apart are therefore equal. If more than half of them differ, more than half a step was added before
@@ -17,12 +17,12 @@ from ortune.records import GridSteps
 
 MOST_STEPS = 1
 MOST_SHARE = 0.5
-"""Maximum share of moved elements, plus two standard deviations for small outputs."""
+"""Maximum fraction of moved elements, to which two standard deviations are added for small outputs."""
 NEAR = {"float16": 0.2}
 NEAR_OTHERWISE = 0.05
-"""Tolerance as a share of a step, for the rounding of integer products and scales in the type."""
+"""Tolerance as a fraction of a step, since products of integers and scales are rounded to the output's type."""
 OFF_GRID = 0.05
-"""Maximum share of moved elements between steps; more mean that the candidate has another grid or none."""
+"""Maximum fraction of moved elements between grid steps; with more, the candidate has a different grid or none."""
 
 
 def dequantized(integers: Array, grid: Grid) -> Array:
@@ -31,7 +31,7 @@ def dequantized(integers: Array, grid: Grid) -> Array:
 
 
 def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) -> GridSteps | None:
-    """Return by how many steps of the grid two arrays differ; None if the candidate is not on the grid.
+    """Return statistics of the grid steps by which two arrays differ; None if the candidate is not on the grid.
 
     Args:
         arrays: Reference and candidate, of the same shape.
@@ -67,7 +67,7 @@ def grid_steps(arrays: tuple[Array, Array], types: tuple[str, str], grid: Grid) 
 
 
 def _fits(grid: Grid, shape: tuple[int, ...]) -> bool:
-    """Return whether an array of this shape has one index per scale."""
+    """Return whether an array of this shape has one index per scale along the grid's axis."""
     axis = grid.axis or 0
     return -len(shape) <= axis < len(shape) and shape[axis] == len(grid.scales)
 

@@ -1,6 +1,6 @@
-"""The built-in metric of a session, over all inputs, per output and for its worst slice.
+"""The built-in metric of a session over all inputs, for each output and for the output's worst slice.
 
-If the data have labels, outputs are measured against these, else against the base's outputs for the same inputs.
+Outputs are compared with the labels of the data or, without labels, with the base's outputs for the same inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ortune.records import TaskFigure
 
 
 class MetricTask:
-    """A metric over the inputs of a session; expected results and the base's quality are computed once."""
+    """A metric over all inputs of a session; the expected results and the base's quality are computed once."""
 
     def __init__(self, name: str, cases: Sequence[TaskCase]) -> None:
         """Compute the expected results and the base's quality.
@@ -34,11 +34,11 @@ class MetricTask:
 
     @property
     def n_right(self) -> int:
-        """Number of expected answers (rows, boxes, symbols, tokens); the minimum over outputs."""
+        """Number of expected results (rows, boxes, symbols, tokens); the minimum over outputs."""
         return min(sum(map(self._count, of_cases)) for of_cases in self._right.values())
 
     def figures(self, side: Side) -> tuple[TaskFigure, ...]:
-        """Return, for each output of the metric, the figures of the whole and of the slice with the largest loss."""
+        """Return, for each output of the metric, its quality as a whole and that of the slice with the largest loss."""
         chosen = []
         for output, values in self._by_output(side).items():
             base = self._base[output]
@@ -55,7 +55,7 @@ class MetricTask:
 
 
 def worst(of: Sequence[TaskFigure]) -> TaskFigure:
-    """Return the figure of the whole output with the largest relative loss."""
+    """Return the whole-output figure with the largest relative loss."""
     return min(
         (figure for figure in of if not figure.slice), key=lambda figure: figure.value / (figure.base or 1.0)
     )

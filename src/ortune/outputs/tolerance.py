@@ -1,4 +1,4 @@
-"""Tolerances of ``--tolerance``: the accepted distance of outputs from the base's, in several measures."""
+"""Tolerances of ``--tolerance``: the accepted distance of outputs from those of the base, in several measures."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ _HOW = {
     "metric": (">=", ("", "%")),
 }
 UNASKED_OF_ROWS = 0.09
-"""Relative L2 limit for rows if the tolerance has no distance; the limit of the largest error is ten times this."""
+"""Relative L2 limit for rows if the tolerance sets no distance; the limit of the largest error is ten times this."""
 _LEAST_LACK = 1e-3
-"""Minimum allowed deficit of a share, to avoid division by zero if the share must be complete."""
+"""Minimum allowed deficit of a fraction, to avoid division by zero if the fraction must be 1."""
 _DO = "use e.g. 0.01, l2<=1%, cosine>=0.999, snr>=30dB or top1>=0.99; separate several by commas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """An accepted difference of outputs; None for measures without a limit.
+    """An accepted difference of outputs; measures without a limit are None.
 
     Attributes:
-        text: The user's text.
-        number: A plain number: the limit of the relative L2 distance; that of the largest error is ten times as much.
-        relative_l2: Maximum for each output.
-        cosine, snr_db: Minimum for each output.
-        top1: Minimum share of rows with the same largest element, over all inputs.
-        metric: Minimum of the user's own metric; ``metric_of_base`` is the minimum as a share of the base's.
+        text: The text of the option.
+        number: A plain number: the limit of the relative L2 distance; the limit of the largest error is ten times this.
+        relative_l2: Maximum relative L2 distance of each output.
+        cosine, snr_db: Minimum cosine similarity, and minimum signal-to-noise ratio, of each output.
+        top1: Minimum fraction of rows with the same largest element, over all inputs.
+        metric, metric_of_base: Minimum of the user's metric, and minimum as a fraction of the base's metric.
     """
 
     text: str
@@ -65,9 +65,9 @@ class Tolerance:
         return min((limit for limit in asked if limit is not None), default=UNASKED_OF_ROWS)
 
     def times(self, difference: OutputDifference) -> float:
-        """Return the ratio of outputs' worst measure to its limit; 1 if they are accepted.
+        """Return the largest ratio of a measure to its limit; 1 if the outputs are accepted.
 
-        Infinite if the outputs are not comparable. Shares and metrics count by their deficit.
+        The ratio is infinite if the outputs are not comparable. Fractions and metrics count by their deficit.
         """
         if difference.ok:
             return 1.0
@@ -91,7 +91,7 @@ class Tolerance:
 
     @property
     def of_metric(self) -> bool:
-        """Whether the tolerance limits the user's own metric."""
+        """Whether the tolerance limits the user's metric."""
         return self.metric is not None or self.metric_of_base is not None
 
 
@@ -99,7 +99,7 @@ def parse(value: str | float | None) -> Tolerance | None:
     """Parse the value of ``--tolerance``; None stays None.
 
     Raises:
-        UsageError: If it is neither a positive number nor a list of limits.
+        UsageError: If the value is neither a positive number nor a list of limits.
     """
     if value is None:
         return None
@@ -139,7 +139,7 @@ def _budget(text: str) -> Tolerance:
 
 
 def worst_of(differences: Sequence[OutputDifference]) -> OutputDifference:
-    """Return the differences of all inputs as one: the worst input's, with the worst measures of each output."""
+    """Combine the differences of all inputs: the worst input's difference, with the worst measures of each output."""
     # Inputs with empty outputs, such as no detections, are ignored if others have elements.
     differences = [d for d in differences if not d.empty] or differences
     # Incomparable outputs are worst, then those that no tolerance accepts, then the largest distance.
@@ -191,7 +191,7 @@ def _accepted(differences: Sequence[OutputDifference]) -> Iterator[AcceptedChang
 
 
 def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOutput]:
-    """Yield the counts of each output with non-finite elements, summed over the inputs."""
+    """Yield the counts for each output with non-finite elements, summed over the inputs."""
     outputs = [output for difference in differences for output in difference.nonfinite]
     for name in dict.fromkeys(output.name for output in outputs):
         mine = [output for output in outputs if output.name == name]
@@ -206,7 +206,7 @@ def _nonfinite(differences: Sequence[OutputDifference]) -> Iterator[NonFiniteOut
 
 
 def _both(one: OutputError, other: OutputError) -> OutputError:
-    """Return an output's error over two inputs: the worse of each measure, and the rows of both."""
+    """Combine an output's errors for two inputs: the worse value of each measure, and the rows of both."""
     further = max(one, other, key=lambda error: error.relative_l2)
     slices = [error.worst_slice for error in (one, other) if error.worst_slice is not None]
     steps = [error.steps for error in (one, other) if error.steps is not None]
@@ -227,12 +227,12 @@ def _both(one: OutputError, other: OutputError) -> OutputError:
 def judged(
     differences: Sequence[OutputDifference], asked: Tolerance, metrics: tuple[float, float] | None = None
 ) -> OutputDifference:
-    """Return the worst difference of all inputs with its verdict by a tolerance, and a sentence on the missed limit.
+    """Return the worst difference of all inputs, with the tolerance's verdict and a sentence on the missed limit.
 
     Args:
         differences: Difference of each input.
         asked: The tolerance.
-        metrics: The user's own metric for base and candidate; None without one.
+        metrics: The user's metric for base and candidate; None without a metric.
     """
     worst = msgspec.structs.replace(worst_of(differences), asked=asked.text, tolerance=None)
     if metrics is not None:
@@ -273,7 +273,7 @@ def _missed(differences: Sequence[OutputDifference], asked: Tolerance) -> Iterat
 
 
 def top1_by_output(differences: Sequence[OutputDifference]) -> dict[str, float]:
-    """Return the share of rows with the same largest element over all inputs, for each output with rows of scores."""
+    """Return the fraction of rows with the same largest element over all inputs, by name of output with scores."""
     rows: dict[str, list[tuple[float, int]]] = {}
     for output in (output for difference in differences for output in difference.outputs):
         if output.top1 is not None:

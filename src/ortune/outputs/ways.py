@@ -1,4 +1,4 @@
-"""Ways to compare two arrays of an output, and their limits."""
+"""Ways to compare two arrays of one output, and the limits for each."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ LIMITS = {"float16": (1e-2, 1e-2), "bfloat16": (1e-2, 1e-2)}
 LIMITS |= {name: (1.05 * 2.0**-bits, 1.05 * 2.0**-bits) for name, (_, bits, _, _) in FLOAT8.items()}
 DEFAULT_LIMITS = (1e-4, 1e-3)
 SLICE_LIMIT = 1e3
-"""Factor on the whole's limit for a slice, if the user gave none: rounding errors are as large in slices that are a
-thousand times smaller.
+"""Factor on the limit of a whole output that applies to a slice if the user gave no tolerance: rounding errors are as
+large in slices that are a thousand times smaller.
 """
 MOST_OF_SLICE = 0.5
 SLICE_OF_TOLERANCE = 2.0
-"""Factor on the user's tolerance for a slice: the error of few elements can be half as large again by chance."""
+"""Factor on the user's tolerance for a slice: by chance, the error of few elements can be 1.5 times as large."""
 FEWEST_FOR_MOMENTS = 30
 NOTHING_IN_COMMON = 1.0  # relative L2: zeros would be as near
 Moments = tuple[float, float, int]
-"""Mean and standard deviation of the finite values, and the number of other values."""
+"""(mean, standard deviation, number of non-finite values); mean and deviation are those of the finite values."""
 SOMETHING_IN_COMMON = math.nextafter(NOTHING_IN_COMMON, 0.0)  # the most of a budget that sets no limit to it
 
 
@@ -48,12 +48,12 @@ def compare_arrays(
     tol: float | None,
     scores: Callable[[], Scores | None],
 ) -> None:
-    """Compare two arrays of an output in the way that the graph requires.
+    """Compare two arrays of one output in the way that the graph requires.
 
     Args:
         report: Receives the findings.
         label: Name of the output for messages.
-        comparison: The way to compare it.
+        comparison: The way to compare the output.
         arrays: Reference and candidate.
         types: Their ONNX types.
         tol: The user's tolerance; None if not given.
@@ -95,7 +95,7 @@ def compare_arrays(
 
 
 def limits_of(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
-    """Return the limits of relative L2 distance and largest error: the user's, or the wider of the types'."""
+    """Return the limits (relative L2 distance, largest error): the user's, or those of the less precise type."""
     if tol is not None:
         return tol, 10.0 * tol
     both = [LIMITS.get(onnx_type, DEFAULT_LIMITS) for onnx_type in types]
@@ -105,7 +105,7 @@ def limits_of(types: tuple[str, str], tol: float | None) -> tuple[float, float]:
 def _compare_floats(
     report: Findings, label: str, arrays: tuple[Array, Array], types: tuple[str, str], tol: float | None
 ) -> None:
-    """Compare by the distance of the whole and of each slice, and in steps if the reference is on a grid."""
+    """Compare the whole output and each slice by distance, and in grid steps if the reference is on a grid."""
     limits = limits_of(types, tol)
     decoded = ((decode(a, types[0]), decode(b, types[1])) for a, b in pieces(*arrays))
     error = distance_of(report, label, decoded, limits)
@@ -134,7 +134,7 @@ def _compare_quantized(
     grid: Grid,
     tol: float | None,
 ) -> None:
-    """Compare integers of QuantizeLinear by the real values that they represent."""
+    """Compare integers from QuantizeLinear by the real values that they represent."""
     limits = limits_of(types, tol)
     decoded = ((dequantized(a, grid), dequantized(b, grid)) for a, b in pieces(*arrays))
     error = distance_of(report, label, decoded, limits)
@@ -146,7 +146,7 @@ def _compare_quantized(
 def distance_of(
     report: Findings, label: str, decoded: Iterator[tuple[Array, Array]], limits: tuple[float, float]
 ) -> OutputError | None:
-    """Return an output's error; None without finite values, or if non-finite ones differ, which is a failure."""
+    """Return an output's error; None without finite values, or if non-finite values differ, which is recorded."""
     report.floats += 1
     error2 = norm2 = theirs2 = product = worst = largest = 0.0
     count = start = 0
@@ -228,12 +228,12 @@ def _beyond(value: float, limit: float) -> str:
 
 
 def _times(value: float, limit: float) -> float:
-    """Return a distance's ratio to its limit, limited to finite values, since a tolerance may accept it."""
+    """Return the ratio of a distance to its limit, capped at the largest float, since some tolerance may accept it."""
     return min(value / limit, sys.float_info.max) if limit else sys.float_info.max
 
 
 def slice_limit(limit: float, tolerance: float | None) -> float:
-    """Return the relative L2 limit of a slice, from the whole's limit, or from the user's tolerance if given."""
+    """Return the relative L2 limit of a slice, from the limit of the whole output, or from the user's tolerance."""
     if tolerance is None:
         return min(SLICE_LIMIT * limit, MOST_OF_SLICE)
     return math.inf if tolerance == SOMETHING_IN_COMMON else SLICE_OF_TOLERANCE * tolerance
@@ -255,7 +255,7 @@ def _compare_equal(report: Findings, label: str, arrays: tuple[Array, Array]) ->
 
 
 def _fractions(arrays: tuple[Array, Array], types: tuple[str, str]) -> bool:
-    """Return whether floating-point values are not all integers, so they come from a table instead of being labels."""
+    """Return whether floating-point values are not all whole numbers, so they are from a table and are not labels."""
     return any(
         not bool((values == np.rint(values)).all())
         for a, b in pieces(*arrays)
@@ -279,7 +279,7 @@ def _compare_sizes(
     Lengths may be random too, so they may differ up to fourfold.
 
     Returns:
-        The moments of both; None if they differ, or have no numbers.
+        The moments of both arrays; None if the arrays differ, or have no numbers.
     """
     old, new = arrays
     if old.shape != new.shape and not (old.ndim == new.ndim and old.size / 4 <= new.size <= old.size * 4):

@@ -1,6 +1,6 @@
-"""Open-loop load: start times of calls, drawn in advance, and load measures of the calls.
+"""Open-loop load: start times of calls, which are drawn in advance, and load measures of the calls.
 
-The latency of a call counts from its intended start. It has three parts, with means that add up: the wait for a free
+The latency of a call counts from its intended start. It has three parts, whose means add up: the wait for a free
 caller, the lateness of the generator, and the call itself.
 """
 
@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from ortune.errors import OrtuneError
 
 LATE_SHARE = 0.1
-"""Minimum share of lateness in the mean latency for the latencies to be those of the generator."""
+"""Fraction of lateness in the mean latency from which on the latencies are those of the generator, not of the model."""
 FULL_SHARE = 0.95
-"""Maximum share of the callers' time that the rate requires inside calls; beyond it the queue keeps growing."""
+"""Maximum fraction of the callers' time that the rate requires inside calls; above it, the queue keeps growing."""
 
 Verdict = Literal["measured", "generator", "overloaded"]
 
@@ -46,7 +46,7 @@ def schedule(kind: str, rate_per_s: float, n: int, seed: Sequence[int]) -> tuple
 
 
 def variation(kind: str) -> float:
-    """Return the coefficient of variation of the gaps.
+    """Return the coefficient of variation of the gaps between calls for a kind of schedule (see ``schedule``).
 
     Raises:
         OrtuneError: If the kind is unknown.
@@ -65,7 +65,7 @@ def variation(kind: str) -> float:
 
 
 def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
-    """Return the same arrivals from 0 on, stretched or compressed to this mean rate."""
+    """Return the same arrivals, shifted to start at 0 and stretched or compressed to this mean rate."""
     span_ns = starts_ns[-1] - starts_ns[0] if starts_ns else 0
     if not span_ns:
         return tuple(starts_ns)
@@ -79,10 +79,11 @@ class ArrivalLoad:
 
     Attributes:
         waited_ns, late_ns: Mean wait and lateness over all calls.
-        waited_share, late_share: The same as shares of the mean latency.
-        offered_share: Share of the callers' time that the rate requires inside calls; above 1 they cannot serve it.
-        own_cpu_share: CPU time of the generator, as a share of one CPU.
-        served_per_s: Maximum calls per second of all callers.
+        waited_share, late_share: Mean wait and lateness as fractions of the mean latency.
+        offered_share: Fraction of the callers' time that the rate requires inside calls; above 1, the callers cannot
+            serve the rate.
+        own_cpu_share: CPU time of the generator, as a fraction of one CPU.
+        served_per_s: Maximum number of calls per second that all callers can serve.
     """
 
     waited_ns: float
@@ -95,7 +96,7 @@ class ArrivalLoad:
 
 
 def verdict(*, late_share: float, offered_share: float) -> Verdict:
-    """Return whether the latencies are the model's under this load, the generator's, or those of an overload."""
+    """Return whether the latencies describe the model under this load, the load generator, or an overload."""
     if late_share > LATE_SHARE:
         return "generator"
     return "overloaded" if offered_share > FULL_SHARE else "measured"
@@ -120,7 +121,7 @@ def load_of(
         late_ns: Part of each latency during which the generator was late.
         busy_ns: Time inside calls, summed over callers.
         own_cpu_ns: CPU time of the generator.
-        wall_ns: Time from the start of the schedule to the last end.
+        wall_ns: Time from the start of the schedule to the end of the last call.
         rate_per_s: Intended mean rate.
         callers: Number of callers.
     """

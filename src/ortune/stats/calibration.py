@@ -1,6 +1,6 @@
-"""Controls and guards: whether an identical plan looks identical, a known wait is found, and other figures got worse.
+"""Controls and guards: whether an identical plan looks identical, a known wait is found, and other metrics got worse.
 
-All take block log ratios against the baseline (n,) and return the records that reports show.
+All functions take log ratios of blocks to the baseline (n,), and return the records that reports show.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ LATE_P = 0.001
 SPIKE_LEVEL = 0.99
 
 SPIKE_SLACK = 0.005
-"""Accepted error of the wait in log units: busy waiting disturbs the next run by some tenths of a percent, which a
-quiet machine would otherwise prove and report as invalid.
+"""Accepted error of the wait in log units: busy waiting disturbs the next run by some tenths of a percent, which would
+be significant on a quiet machine and make the measurement invalid.
 """
 
 GUARD_LIMITS = {"mean": 1.05, "p95": 1.05, "memory": 1.10, "cpu": 1.20}
-"""Maximum ratios; for memory, the larger of this and 16 MB more."""
+"""Maximum ratio of candidate to baseline for each guarded metric; memory may always grow by 16 MB."""
 
 MEMORY_SLACK_BYTES = 16_000_000
 
 MUCH_STEADIER = 0.8
-"""Maximum ratio of another statistic's scale to the usual one's for a replacement, since users notice the usual one."""
+"""Maximum ratio of the scales at which another statistic replaces the usual one, which users know."""
 
 
 def identical_control(d: ArrayLike) -> Control:
@@ -42,7 +42,7 @@ def identical_control(d: ArrayLike) -> Control:
 
 
 def late_control(d: ArrayLike) -> Control:
-    """Test the identical plan's later blocks once at the end; fails at p < 0.001."""
+    """Test the later blocks of the identical plan A' once, at the end of the session; fails at p < 0.001."""
     return _identical("identical-late", d, LATE_P)
 
 
@@ -51,19 +51,19 @@ def spike_control(
 ) -> Control:
     """Test the baseline with a recorded busy wait; fails if the 99 % interval misses that wait.
 
-    With seven or fewer blocks, 99 % cannot be reached, and the widest interval is used, which misses more often than 1
-    %.
+    Seven or fewer blocks cannot reach 99 %; the widest possible interval is used, which misses the wait in more than
+    1 % of cases.
 
     Args:
         d: Log ratios spike / baseline (n,).
         expected_log_ratio: Log ratio of the recorded wait, one value or one per block.
         slack: Accepted error in log units.
-        alone: Whether nothing else ran during the wait. Otherwise the wait also took a CPU from other work: it may
-            then cost more than itself, and only a smaller effect fails.
+        alone: Whether nothing else ran during the wait. Otherwise the wait also took a CPU from other work, may cost
+            more than its own duration, and only a smaller effect fails.
 
     Returns:
-        The control; ``expected_ratio`` is the median over blocks, ``detected`` is whether the interval
-        excludes "no difference". A missed detection is not a failure: it shows the limit of this machine.
+        The control; ``expected_ratio`` is the median over blocks, and ``detected`` is whether the interval
+        excludes "no difference". A wait that is not detected is not a failure: it shows the limit of this machine.
     """
     values = as_blocks(d, "log ratios of the sensitivity check")
     expected = as_blocks(np.atleast_1d(np.asarray(expected_log_ratio, dtype=np.float64)), "recorded waits")
@@ -85,10 +85,10 @@ def spike_control(
 
 
 def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
-    """Return the statistic for "latency" in this session: the first, unless another is clearly steadier.
+    """Return the name of the statistic for "latency" in this session: the first, unless another is clearly steadier.
 
     Args:
-        noise: Log ratios without a true difference, by statistic, the usual one first.
+        noise: Log ratios of identical plans for each statistic, by name; the usual statistic comes first.
     """
     # Over nine blocks the steadiest statistic is partly luck, so a small advantage is ignored.
     usual, *others = noise
@@ -98,12 +98,12 @@ def choose_statistic(noise: Mapping[str, ArrayLike]) -> str:
 
 
 def null_scale(noise: ArrayLike) -> float:
-    """Return the robust scale of log ratios (n,) without a true difference, about 0."""
+    """Return the robust scale, around 0, of log ratios (n,) of identical plans."""
     return float(1.4826 * np.median(np.abs(as_blocks(noise))))
 
 
 def guard_limit(figure: str, base_bytes: float | None = None) -> float:
-    """Return the maximum ratio of a guard; memory may always grow by 16 MB.
+    """Return the maximum ratio of a guarded metric; memory may always grow by 16 MB.
 
     Raises:
         OrtuneError: If the peak memory is not positive.
@@ -123,10 +123,10 @@ def guard(
     base_bytes: float | None = None,
     level: float = 0.95,
 ) -> Guard:
-    """Test whether a figure is worse than its limit; it fails only if its whole interval exceeds the limit.
+    """Test whether a metric got worse than its limit; the guard fails only if the whole interval exceeds the limit.
 
-    For p95, each ratio belongs to a group of blocks (``tails.grouped_log_ratios``). With fewer than six values, or None
-    for a missing figure, the guard is not ``known``, with the reason in ``note``.
+    For p95, each ratio belongs to a group of blocks (``tails.grouped_log_ratios``). With fewer than six values, or with
+    None for a metric that was not measured, the guard is not ``known``, and ``note`` contains the reason.
     """
     limit = guard_limit(figure, base_bytes)
     if d is None:

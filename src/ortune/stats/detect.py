@@ -1,7 +1,7 @@
-"""Power analysis: smallest detectable effects, and the blocks needed for an effect.
+"""Power analysis: smallest detectable effects, and the number of blocks needed to detect an effect.
 
-Closed forms for normal block log ratios of the given scale, tested against simulation. Effects are shares (0.02 is
-2 %), scales are in log units.
+Closed forms for normal block log ratios of the given scale, tested against simulation. Effects are fractions (0.02 is
+2 %); scales are in log units.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NORMAL = NormalDist()
 _GRID = np.linspace(-8.0, 8.0, 801)
 _WEIGHT = np.exp(-0.5 * _GRID**2) / np.exp(-0.5 * _GRID**2).sum()
 _SPARSE = 16
-"""Stride of the grid points at which stakes are averaged, since they are smooth and have six values per point."""
+"""Stride of the grid points at which stakes are averaged; stakes are smooth, and have six values per point."""
 _SPARSE_WEIGHT = _WEIGHT[::_SPARSE] / _WEIGHT[::_SPARSE].sum()
 _CDF = np.vectorize(_NORMAL.cdf, otypes=[np.float64])
 
@@ -38,10 +38,10 @@ def smallest_effect(
     method: Method = "sequence",
     prior_scale: float | None = None,
 ) -> float:
-    """Return the true effect that n blocks would detect with the given probability.
+    """Return the smallest true effect that n blocks would detect with probability ``power``.
 
     Returns:
-        The effect as a share, e.g. 0.021 for 2.1 %; infinite if so few blocks cannot detect any.
+        The effect as a fraction, e.g. 0.021 for 2.1 %; infinite if so few blocks cannot detect any effect.
     """
     if not (math.isfinite(scale) and scale >= 0.0 and n >= 1 and 0.0 < alpha < 1.0 and 0.0 < power < 1.0):
         raise OrtuneError(
@@ -61,7 +61,7 @@ def smallest_effect(
 def _smallest_shift(
     spread: float, n: int, alpha: float, power: float, method: Method, prior_scale: float | None
 ) -> float:
-    """Return the smallest shift (log units) that n blocks of this spread would detect; infinite if there is none."""
+    """Return the smallest shift (log units) that n blocks of this spread would detect, or infinity."""
     # Power grows with the effect, so doubling brackets the solution and bisection finds it.
     low, high = 0.0, spread
     while _power(high, spread, n, alpha, method, prior_scale) < power:
@@ -78,10 +78,10 @@ def _smallest_shift(
 
 
 def reported_effect(smallest: float, interval: Interval) -> float | None:
-    """Return the smallest detectable effect, at least half the observed interval's width; None if that is infinite.
+    """Return the smallest detectable effect, but at least half of the interval's width; None if it is infinite.
 
-    The closed forms only use a robust scale. If outliers widen the interval further, half its width is the effect that
-    could have been distinguished from none.
+    The closed forms only use a robust scale. If outliers widen the interval further, half of its width is the smallest
+    effect that could have been distinguished from none.
     """
     bounded = max(smallest, math.expm1(min(0.5 * (interval.high - interval.low), 700.0)))
     return bounded if math.isfinite(bounded) and math.isfinite(interval.high - interval.low) else None
@@ -96,7 +96,7 @@ def blocks_needed(
     prior_scale: float | None = None,
     most: int = 4096,
 ) -> int | None:
-    """Return the number of blocks that would detect an effect with the given probability.
+    """Return the number of blocks that would detect an effect with probability ``power``.
 
     Returns:
         The number of blocks; None if it exceeds ``most`` or the effect is 0.
@@ -127,25 +127,25 @@ def more_blocks(
     method: Method = "sequence",
     limit: float | None = None,
 ) -> int | None:
-    """Return roughly how many further blocks would resolve "inconclusive".
+    """Estimate how many further blocks would resolve the verdict "inconclusive".
 
-    The smaller of two: enough to prove the observed difference, or enough to narrow the interval to ±delta, at even
-    odds if the observed difference is the true one. For a gate, enough to move the interval to one side of its limit;
-    the truth is then assumed to be no farther from the limit than the limit is from 0, so noise cannot promise an early
-    answer.
+    This is the smaller of two numbers: enough blocks to prove the observed difference, or enough to narrow the interval
+    to ±delta, at even odds if the observed difference is the true one. For a gate, it is enough to move the interval to
+    one side of the limit; the true difference is then assumed to be no farther from the limit than the limit is from 0,
+    so noise cannot promise an early result.
 
     Args:
         d: Block log ratios (n,).
         interval: Their interval. Outliers widen it beyond the robust scale, and are assumed to continue.
-        delta: Half-width of "equivalent", as a share.
+        delta: Half-width of the range that counts as equivalent, as a fraction.
         alpha: One minus the level.
         prior_scale: Scale of the first blocks.
         method: Method of the interval; further blocks use the sequence.
-        limit: The regression that a gate must detect, as a share; None without a gate.
+        limit: The regression that a gate must detect, as a fraction; None without a gate.
 
     Returns:
-        The number of blocks, at least 1; 0 if it is resolved; None if thousands would not suffice, or if there are too
-        few blocks to estimate their scale.
+        The number of blocks, at least 1; 0 if the verdict is not inconclusive; None if thousands would not suffice, or
+        if there are too few blocks to estimate their scale.
     """
     values = as_blocks(d)
     decided = verdict(interval, delta) != "inconclusive"

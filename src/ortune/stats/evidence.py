@@ -32,29 +32,29 @@ BETS = 2.0 ** np.arange(-4.0, 2.0)
 """Sizes of the bets, 1/16 to 2: the smallest pays off after hundreds of blocks, the largest after eight."""
 
 KEPT = 0.5
-"""Share of the wealth that is never at stake; with 0, the rate of false claims would be closer to the allowed 5 %."""
+"""Fraction of the wealth that is never at stake; with 0, the rate of false claims would be closer to 5 %, the limit."""
 
 # Sizes double, so the prior density is multiplied by the size, the length of the interval that it represents.
 LOG_WEIGHTS = np.log((1.0 - KEPT) * BETS * np.exp(-(BETS**2)) / (BETS * np.exp(-(BETS**2))).sum())
-"""Log wealth on each bet: a normal prior on the bet with variance 1/2."""
+"""Log of the wealth placed on each bet: a normal prior with variance 1/2 on the size of the bet."""
 
 CLIP = 2.0
-"""Maximum |z|, so no single block decides."""
+"""Maximum of |z|, so that no single block decides the result."""
 
 SCALE_FLOOR = 0.003
-"""Minimum scale in log units; smaller differences between blocks are clock and scheduler resolution."""
+"""Minimum scale in log units; smaller differences between blocks are below the clock and scheduler resolution."""
 
 DEFAULT_SCALE = 0.05
-"""Scale of the first blocks without a calibration. Too large a value costs time but is never invalid."""
+"""Scale of the first blocks without a calibration. A value that is too large costs time but keeps the test valid."""
 
 FIRST_BLOCKS = 5
-"""Number of blocks with a scale from calibration, because fewer past blocks give no usable scale."""
+"""Number of blocks whose scale comes from the calibration, because fewer past blocks give no usable scale."""
 
 _AT_ONCE = 64  # blocks with scales computed together, limited by memory
 
 
 def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDArray[np.float64]:
-    """Return the scale of every block, from the blocks before it.
+    """Return the scale of every block, computed only from the blocks before it.
 
     Raises:
         OrtuneError: If the prior scale is negative or not finite.
@@ -80,7 +80,7 @@ def past_scales(d: NDArray[np.float64], prior_scale: float | None = None) -> NDA
 
 
 def _median_of_first(rows: NDArray[np.float64], n: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the median of the first n[i] values of each row i; all later values must be infinite."""
+    """Return, for each row i, the median of its first n[i] values; all later values must be infinite."""
     # Of 4 values the second and third, of 5 twice the third; infinite values are sorted to the end.
     ordered = np.sort(rows, axis=1)
     which = np.arange(n.size)
@@ -104,7 +104,7 @@ def evidence_path(
 
 
 def least_blocks(alpha: float = 0.05) -> int:
-    """Return the minimum number of blocks for evidence of 1 / alpha: every block at the clip, on one side."""
+    """Return the minimum number of blocks for evidence of 1 / alpha, if all blocks are clipped on one side."""
     # For a level of 0.05 the evidence must reach 20, and its logarithm 3.0.
     n, limit = 1, -math.log(alpha)
     staked = stakes(np.array([CLIP]))
@@ -114,7 +114,7 @@ def least_blocks(alpha: float = 0.05) -> int:
 
 
 def log_evidence(d: ArrayLike, theta: float = 0.0, prior_scale: float | None = None) -> float:
-    """Return the log evidence after the last block against centre theta; log(1 / alpha) rejects at level alpha."""
+    """Return the log evidence against centre theta after the last block; theta is rejected from log(1 / alpha) on."""
     values = as_blocks(d, at_least=0)
     return float(evidence_path(values, theta, prior_scale)[-1]) if values.size else 0.0
 
@@ -133,12 +133,12 @@ def log_evidence_below(d: ArrayLike, theta: float = 0.0, prior_scale: float | No
 def confidence_sequence(d: ArrayLike, alpha: float = 0.05, prior_scale: float | None = None) -> Interval:
     """Return all values of theta that the evidence does not reject, as one interval.
 
-    Valid at all blocks simultaneously, so it may be watched. If the accepted values are not contiguous, the smallest
-    interval around them is returned; otherwise bounds are exact to rounding.
+    The interval is valid at all blocks simultaneously, so it may be read after every block. If the accepted values are
+    not contiguous, the smallest interval around them is returned; otherwise bounds are exact to rounding.
 
     Returns:
-        The interval in log units, centred at the zero of the clipped sum S. Both bounds are infinite as long as
-        no value can be rejected (up to seven blocks at alpha 0.05).
+        The interval in log units; its centre is the theta at which the clipped sum S is 0. Both bounds are infinite as
+        long as no value can be rejected (up to seven blocks at alpha 0.05).
     """
     values = as_blocks(d)
     if not 0.0 < alpha < 1.0:
@@ -166,14 +166,14 @@ def stakes(z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def log_cosh(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log of the hyperbolic cosine, without overflow."""
+    """Return the logarithm of the hyperbolic cosine, without overflow."""
     # cosh x = exp |x| (1 + exp(-2 |x|)) / 2; exp x alone overflows from 710 on.
     size = np.abs(x)
     return np.asarray(size + np.log1p(np.exp(-2.0 * size)) - math.log(2.0))
 
 
 def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = False) -> NDArray[np.float64]:
-    """Return log evidence from S (...) and the summed stakes (bets, ...), of bets on both signs or positive shifts."""
+    """Return log evidence from S (...) and summed stakes (bets, ...); ``above`` bets only on positive shifts."""
     # In logarithms throughout: after some hundred blocks with a clear difference, e exceeds a float.
     signed = np.multiply.outer(BETS, s)
     gains = (signed if above else log_cosh(signed)) - staked
@@ -184,7 +184,7 @@ def log_e(s: NDArray[np.float64], staked: NDArray[np.float64], *, above: bool = 
 def _log_e_at(
     thetas: NDArray[np.float64], d: NDArray[np.float64], scales: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the two-sided log e after the last block for many thetas, computed in parts to limit memory."""
+    """Return the two-sided log evidence after the last block for many thetas, computed in parts to limit memory."""
     step = max(1, 2_000_000 // (d.size * BETS.size))
     parts = []
     for start in range(0, thetas.size, step):
@@ -195,7 +195,7 @@ def _log_e_at(
 
 
 def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
-    """Return the theta at which S, which decreases with theta, crosses 0; the middle if it is 0 over an interval."""
+    """Return the theta at which S, which decreases with theta, crosses 0; the middle if S is 0 over an interval."""
     # If every block is clipped, S may be 0 over an interval of theta: bisecting for just above and just below 0
     # finds both of its ends.
     bounds = []
@@ -214,7 +214,7 @@ def _centre(d: NDArray[np.float64], scales: NDArray[np.float64]) -> float:
 def _crossing(
     accepted: float, rejected: float, d: NDArray[np.float64], scales: NDArray[np.float64], limit: float
 ) -> float:
-    """Return the boundary of acceptance between an accepted and a rejected theta, from the rejected side."""
+    """Return the boundary between an accepted and a rejected theta, rounded to the rejected side."""
     for _ in range(60):
         middle = 0.5 * (accepted + rejected)
         if float(_log_e_at(np.array([middle]), d, scales)[0]) < limit:

@@ -1,7 +1,7 @@
 """Tests whether the memory of processes grows with their calls: exact, on blocks of calls, robust to steps.
 
 A process that keeps something for each call grows throughout a long run. One that keeps the largest size it has seen
-grows in steps that become rare, and one with an allocator that moves pages fluctuates. The calls of a process, after
+grows in steps that become rare, and one whose allocator moves pages fluctuates. The calls of a process, after
 the first ones, are therefore cut into blocks of equal length. Memory grows if it rises in most blocks, in the last ones
 as in the first ones, and significantly (sign-flip test of the changes between blocks, which also holds if memory
 wanders). It is level if even the upper end of the interval is small.
@@ -20,37 +20,37 @@ from numpy.typing import NDArray
 from ortune.stats.pairs import sign_flip, wilcoxon_interval
 
 GROWING_P = 0.002
-"""Significance level of the two-sided test; growth is one side of it."""
+"""Significance level of the two-sided test for growth."""
 LEAST_CHANGES = 10
 """Minimum number of changes between blocks, over all processes, for growth to be reported."""
 BLOCKS = {1: 16, 2: 10, 3: 8}
 """Number of blocks per process, by the number of processes."""
 LEAST_POINTS = 2
-"""Minimum number of points per block; their median is used."""
+"""Minimum number of points per block; the median of the points is used."""
 FIRST_PART = 1 / 3
-"""Share of the calls that is ignored, since first-time growth occurs there."""
+"""Fraction of the calls at the start that is ignored, since first-time growth occurs there."""
 LATER_PART = 1 / 2
-"""The same share for processes that grew in a late step."""
+"""Fraction of the calls that is ignored for processes that grew in a late step."""
 MOSTLY = 0.6
-"""Minimum share of blocks in which memory must rise."""
+"""Minimum fraction of blocks in which memory must rise."""
 RISE_SHARE = 0.25
 """Minimum ratio of a change to the mean change for it to count as a rise."""
 WANDERS = -0.2
-"""Limit of the correlation of successive changes: -0.5 for independent noise per block, 0 if memory wanders."""
+"""Correlation of successive changes above which memory wanders: about 0 then, -0.5 for independent noise per block."""
 SLOWING = 0.5
-"""Minimum ratio of growth in the last third of blocks to that in the first third for it to be lasting."""
+"""Minimum ratio of growth in the last third of blocks to that in the first third for growth to be lasting."""
 LEVEL_SHARE = 0.02
-"""Share of the memory by which it may grow over the blocks and still be level."""
+"""Fraction by which memory may grow over the blocks and still count as level."""
 LEVEL_BYTES = 1 << 20
 """The same in bytes, for small processes."""
 LEAST_RATE = 1e-5
-"""Growth per call, as a share of the memory, that must be excluded before memory is called level."""
+"""Growth per call, as a fraction of the memory, that must be excluded before memory counts as level."""
 LEAST_RATE_BYTES = 1024.0
 """The same in bytes, for small processes."""
 GRANULE_BYTES = 256 << 10
-"""Amount that an allocator requests from the system at once; figures have this uncertainty."""
+"""Amount that an allocator requests from the system at once, which is the uncertainty of memory figures."""
 LONGEST_FACTOR = 50.0
-"""Maximum factor by which a longer soak is advised."""
+"""Maximum factor on the number of calls by which a longer soak is advised."""
 
 Trend = Literal["growing", "level", "undecided"]
 Why = Literal["", "few-calls", "steps", "slowing", "noise"]
@@ -79,10 +79,10 @@ class Growth:
         why: Reason if the trend is undecided, else "".
         per_call: Bytes per call; None if there are too few points.
         low, high: 95 % interval of ``per_call``; infinite if unbounded.
-        p: Two-sided p-value of the changes if memory only wanders.
+        p: Two-sided p-value of the changes under the hypothesis that memory only wanders.
         n_changes: Number of changes between blocks, over all processes.
         from_call: Call after which the blocks begin.
-        longer: Factor on the number of calls that would decide; 1 if decided.
+        longer: Factor on the number of calls with which the trend would be decided; 1 if it is decided.
     """
 
     trend: Trend
@@ -111,10 +111,11 @@ class _Blocks:
 
     @property
     def rates(self) -> NDArray[np.float64]:
-        """Independent observations of the growth in bytes per call.
+        """Independent observations of the growth, in bytes per call.
 
-        If each block has independent noise: blocks of the second half minus the corresponding ones of the first half.
-        If memory wanders: changes between successive blocks, since distant blocks then share what happened in between.
+        If each block has independent noise, these are differences between corresponding blocks of the second and first
+        half. If memory wanders, these are changes between successive blocks, since differences between distant blocks
+        then share the changes in between.
         """
         changes = self.changes
         around = changes - changes.mean()
@@ -133,8 +134,8 @@ def growth(
 
     Args:
         processes: At least one.
-        granule_bytes: Growth of a process that counts as none.
-        settled_call: Calls up to this one are ignored, for example because some input size was new until then.
+        granule_bytes: Growth of a process, in bytes, that counts as none.
+        settled_call: Calls up to this number are ignored, for example because some input size was new until then.
     """
     first = _judged(processes, max(settled_call, FIRST_PART * _least_calls(processes)), granule_bytes)
     if first.trend != "undecided" or first.why != "steps":
@@ -182,7 +183,7 @@ def _judged(processes: Sequence[Series], from_call: float, granule_bytes: float)
 def _bounded(
     found: Growth, blocks: _Blocks, granule_bytes: float, total_bytes: float, longer: float
 ) -> Growth:
-    """Return memory that is not shown to grow as level, or as undecided with the reason."""
+    """Return the trend of memory that is not significantly growing: level, or undecided with the reason."""
     held_bytes, span = float(np.median(blocks.medians)), blocks.calls * blocks.medians.shape[1]
     most_bytes = max(0.0, found.high * span) + granule_bytes
     allowed_bytes = max(LEVEL_SHARE * held_bytes, LEVEL_BYTES)
@@ -222,7 +223,7 @@ def _blocks(processes: Sequence[Series], from_call: float) -> _Blocks | None:
 
 
 def _calls_missing(processes: Sequence[Series], from_call: float, granule_bytes: float) -> float:
-    """Return the factor on the calls that would give enough blocks, and a level that excludes growth."""
+    """Return the factor on the number of calls that would give enough blocks and an interval that excludes growth."""
     n = len(processes)
     blocks = 2 * math.ceil((LEAST_CHANGES / n + 1) / 2)
     points = blocks * LEAST_POINTS / (1 - LATER_PART) / max(1, min(each.calls.size for each in processes))
@@ -236,10 +237,10 @@ def _calls_missing(processes: Sequence[Series], from_call: float, granule_bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """Time until memory reaches a limit, in calls.
+    """Number of further calls until memory reaches a limit.
 
     Attributes:
-        after_calls: Number of further calls.
+        after_calls: Expected number of further calls.
         low, high: 95 % interval; infinite if the growth has no positive lower bound.
     """
 
@@ -249,7 +250,7 @@ class Forecast:
 
 
 def forecast(found: Growth, held_bytes: float, limit_bytes: float) -> Forecast | None:
-    """Return the further calls until memory reaches a limit; None if it does not grow or has reached it already."""
+    """Forecast when memory reaches a limit; return None if memory does not grow or has already reached the limit."""
     if found.trend != "growing" or not found.per_call or held_bytes >= limit_bytes:
         return None
     left = limit_bytes - held_bytes

@@ -18,12 +18,12 @@ Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """An interval of a shift of log ratios (natural log of candidate / baseline).
+    """A confidence interval for the shift of log ratios (natural log of candidate / baseline).
 
     Attributes:
         low, high: Bounds in log units; infinite if the data do not bound that side yet.
         centre: The point estimate, in log units.
-        level: Confidence level reached, e.g. 0.961 if so few blocks cannot give 0.95 exactly.
+        level: Attained confidence level, e.g. 0.961 if so few blocks cannot give 0.95 exactly.
     """
 
     low: float
@@ -33,7 +33,7 @@ class Interval:
 
     @property
     def ratio(self) -> float:
-        """Point estimate as candidate / baseline."""
+        """Point estimate as the ratio candidate / baseline."""
         return math.exp(self.centre)
 
     @property
@@ -56,7 +56,7 @@ class Interval:
 
 
 def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
-    """Return the verdict of an interval about "no difference".
+    """Return whether an interval shows a difference, equivalence, or neither.
 
     Returns:
         "faster" or "slower" if the interval excludes 0, else "equivalent" if it is inside log(1 ± delta), else
@@ -76,7 +76,7 @@ def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -
     """Return one finite value per block as a float array (n,).
 
     Raises:
-        OrtuneError: If the rank is wrong, there are fewer than ``at_least`` values, or one is not finite.
+        OrtuneError: If the rank is wrong, there are fewer than ``at_least`` values, or a value is not finite.
     """
     values = np.asarray(d, dtype=np.float64)
     if values.ndim != 1:

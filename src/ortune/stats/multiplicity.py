@@ -1,4 +1,4 @@
-"""Many claims in one report: Holm's correction of p-values, and simultaneous intervals of many differences."""
+"""Many claims in one report: Holm's correction of p-values, and simultaneous intervals for many differences."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def widths_together(changes: Floats, errors: Floats, degrees: Floats, level: float = 0.95) -> Floats:
-    """Return half-widths of intervals (n,) that exclude 0 exactly for the differences reported as changed.
+    """Return the half-widths of intervals (n,), which exclude 0 exactly for the differences that count as changed.
 
-    Benjamini and Hochberg's method selects them: the expected share of unchanged ones among them is at most ``1 -
-    level``, and if nothing changed, so is the probability of any selection. Benjamini and Yekutieli (2005) then give
-    each interval the level at which exactly the selected ones exclude 0. A single difference has its usual interval.
+    Benjamini and Hochberg's method selects the changed differences: the expected fraction of unchanged ones among the
+    selected is at most ``1 - level``, and if nothing changed, so is the probability of any selection. Benjamini and
+    Yekutieli (2005) then give each interval the level at which exactly the selected intervals exclude 0. A single
+    difference has its usual interval.
 
     Args:
         changes: Differences (n,), any unit.
         errors: Their standard errors (n,), same unit.
-        degrees: Degrees of freedom of these (n,), at least 1; rounded down, which is conservative.
+        degrees: Degrees of freedom of the standard errors (n,), at least 1; rounded down, which is conservative.
         level: Confidence level.
     """
     n = len(changes)

@@ -1,7 +1,7 @@
 """Exact tests, estimates and intervals for a fixed number of blocks: sign-flip and Wilcoxon.
 
-All take block log ratios d (n,), the natural log of candidate / baseline, and are two-sided. n must be fixed in
-advance; the always-valid alternative is ``ortune.stats.evidence``.
+All functions take block log ratios d (n,), the natural log of candidate / baseline, and are two-sided. n must be fixed
+in advance; the always-valid alternative is ``ortune.stats.evidence``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ EXACT_LIMIT = 40
 """Maximum number of blocks for exact counting of sign flips; beyond it a fixed random sample of flips is used."""
 
 FLIPS = 99_999
-"""Number of random flips beyond the limit. The p-value counts the observed signs too, so it remains valid."""
+"""Number of random flips above ``EXACT_LIMIT``. The p-value also counts the observed signs, so it remains valid."""
 
 
 def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return the two-sided p-value of the sign-flip test of the mean, for "symmetric about theta".
+    """Return the two-sided p-value of the sign-flip test of the mean, with the null hypothesis "symmetric about theta".
 
     Exact up to 40 blocks: all 2^n sign patterns are counted, by combining two halves.
     """
@@ -50,10 +50,10 @@ def sign_flip(d: ArrayLike, theta: float = 0.0) -> float:
 
 
 def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
-    """Return the exact two-sided p-value of the Wilcoxon signed-rank test, for "symmetric about theta".
+    """Return the exact two-sided p-value of the Wilcoxon signed-rank test of "symmetric about theta".
 
-    Blocks equal to theta are dropped; tied ones share the middle rank, and the null distribution uses the actual ranks,
-    so ties and zeros keep it exact.
+    Blocks equal to theta are dropped, tied blocks share the middle rank, and the null distribution uses the actual
+    ranks, so the test is exact even with ties and zeros.
     """
     values = as_blocks(d) - theta
     values = values[values != 0.0]
@@ -68,7 +68,7 @@ def wilcoxon(d: ArrayLike, theta: float = 0.0) -> float:
 
 
 def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Return the interval of the centre by inversion of the signed-rank test, around the Hodges-Lehmann estimate.
+    """Return a confidence interval for the centre from the signed-rank test, around the Hodges-Lehmann estimate.
 
     Args:
         d: Block log ratios (n,).
@@ -76,7 +76,7 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
             interval, smallest to largest block, is returned with its attained level.
 
     Returns:
-        The interval in log units with the level attained (exact without ties, a lower bound with them).
+        The interval in log units with its attained level, which is exact without ties and a lower bound with ties.
     """
     values = as_blocks(d)
     means = np.sort(_pairwise_means(values))
@@ -94,13 +94,13 @@ def wilcoxon_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
-    """Return the interval of the centre by inversion of the sign-flip test, around the mean.
+    """Return a confidence interval for the centre from the sign-flip test, around the mean.
 
     A theta is rejected if few of the 2^n - 1 means of subsets of the blocks lie beyond it, so the bounds are order
     statistics of those means.
 
     Raises:
-        OrtuneError: If there are no blocks, more than 20, or a log ratio is not finite.
+        OrtuneError: If there are no blocks or more than 20, or a log ratio is not finite.
     """
     values = as_blocks(d)
     n = values.size
@@ -123,7 +123,7 @@ def sign_flip_interval(d: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def _signed_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return all 2^k sums of ± sizes."""
+    """Return the 2^k sums of ``sizes`` (k,) with all combinations of signs."""
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])
@@ -137,7 +137,7 @@ def _pairwise_means(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _doubled_midranks(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return twice the ranks, with ties sharing their middle rank; doubled to be integers."""
+    """Return the ranks times two, so that they are integers even if ties share their middle rank."""
     _, group, counts = np.unique(sizes, return_inverse=True, return_counts=True)
     # Two values that share ranks 3 and 4: the last is 4, and 2 x 4 - 2 + 1 = 7 is twice 3.5.
     last = np.cumsum(counts)
@@ -145,7 +145,7 @@ def _doubled_midranks(sizes: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def rank_sum_distribution(ranks: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the null probabilities of each sum of positive ranks, from 0 to their total."""
+    """Return the null probability of each sum of positive ranks, from 0 to the total of ``ranks``."""
     total = int(ranks.sum())
     probability = np.zeros(total + 1)
     probability[0] = 1.0

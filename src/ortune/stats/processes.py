@@ -1,6 +1,6 @@
-"""Intervals for one setting, from requests in a few processes.
+"""Intervals for one setting, from requests measured in a few processes.
 
-Requests of one process share its memory layout, thread placement and moment, so a thousand of them are not independent.
+Requests of one process share its memory layout, thread placement and time, so a thousand of them are not independent.
 Both intervals here widen with the differences between processes; timing one process for longer cannot narrow them.
 """
 
@@ -26,14 +26,14 @@ LEAST_ORDERED = 6
 
 
 def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
-    """Return the interval of a figure with one value per process: median latency, load time, peak memory.
+    """Return the interval of a metric with one value per process: median latency, load time, peak memory.
 
-    With six or more values: order statistics, which assume nothing and tolerate disturbed processes. Three to five
-    values cannot reach 95 % so, and Student's t on the logs is used, which assumes that processes differ by
-    approximately log-normal factors; it is wide.
+    Six or more values use order statistics, which assume no distribution and tolerate disturbed processes. Three to
+    five values cannot reach 95 % in this way, and use Student's t on the logarithms, which assumes that processes
+    differ by approximately log-normal factors, and gives wide intervals.
 
     Returns:
-        Interval in the unit of the values around their median, with the attained level; None for fewer than three.
+        Interval around the median, in the unit of the values, with the attained level; None for under three values.
 
     Raises:
         OrtuneError: If a value is not finite or not above 0.
@@ -67,15 +67,15 @@ def typical_interval(values: ArrayLike, level: float = 0.95) -> Interval | None:
 def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: float = 0.95) -> Interval | None:
     """Return the interval of a quantile over the requests of all processes, by order statistics on effective requests.
 
-    This follows Korn and Graubard (1998) for a share in a clustered sample: the variance of the share below the
-    quantile is estimated between processes; the number of requests is reduced to the number of independent ones with
-    the same variance, and again for the small number of processes (Student's t with n - 1 degrees of freedom). The
+    This follows Korn and Graubard (1998) for a proportion in a clustered sample: the variance of the proportion below
+    the quantile is estimated between processes; the number of requests is reduced to the number of independent requests
+    with the same variance, and again for the small number of processes (Student's t, n - 1 degrees of freedom). The
     order statistics (``ranks``) are those of that number. Independent requests lose almost nothing; if processes
-    differ, a tail stays open.
+    differ, one side of the interval may be unbounded.
 
     Returns:
-        Interval in the unit of the latencies; ``low`` is minus infinity or ``high`` infinite if that side is unbounded.
-        None below ``minimum_requests(quantile)`` requests or with fewer than three processes.
+        Interval in the unit of the latencies; ``low`` is -infinity, or ``high`` infinity, if that side is unbounded.
+        None with fewer than ``minimum_requests(quantile)`` requests or fewer than three processes.
 
     Raises:
         OrtuneError: If a latency is not finite, or the quantile is not between 0 and 1.
@@ -104,7 +104,7 @@ def pooled_quantile(processes: Sequence[ArrayLike], quantile: float, level: floa
 
 
 def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, level: float = 0.95) -> int:
-    """Return the number of independent requests with equal information about the share below ``at``; at least 1."""
+    """Return the number of independent requests with equal information on the proportion below ``at``; at least 1."""
     sizes = np.asarray([p.size for p in processes], dtype=np.float64)
     shares = np.asarray([np.mean(p <= at) for p in processes])
     n, total = len(processes), float(sizes.sum())
@@ -118,10 +118,10 @@ def effective_requests(processes: Sequence[NDArray[np.float64]], at: float, leve
 
 
 def ranks(n: int, quantile: float, level: float) -> tuple[int, int, float]:
-    """Return the order statistics of n independent values that enclose the quantile.
+    """Return the ranks of the order statistics of n independent values that enclose the quantile.
 
     Returns:
-        Low and high rank from 1, and the attained level; rank 0 or n + 1 means that this side is open.
+        (low rank, high rank, attained level); ranks count from 1, and rank 0 or n + 1 means that a side is unbounded.
     """
     count = np.arange(n + 1, dtype=np.float64)
     logs = np.concatenate([[0.0], np.cumsum(np.log(count[1:]))])

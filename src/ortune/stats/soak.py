@@ -13,16 +13,17 @@ from ortune.stats.growth import FIRST_PART, GRANULE_BYTES, Growth, Series, growt
 USED_GRANULE_BYTES = 32 << 10
 """Uncertainty of the allocator's own count of memory in use, which has no page steps."""
 GIVEN_BACK_SHARE = 0.5
-"""Minimum share of the growth that the allocator can return for that to explain it."""
+"""Minimum fraction of the growth that the allocator can return to the system if fragmentation explains the growth."""
 
 ROSE_SHARE, ROSE_BYTES = 0.05, 4 << 20
-"""Memory has risen since the first call above the larger of both limits: two processes with the same work differ by a
-few allocations of a mebibyte."""
+"""Memory counts as risen since the first call if the rise exceeds the larger of both limits: two processes with the
+same work differ by a few allocations of a mebibyte.
+"""
 
 FLATTENS_SHARE = 0.7
-"""Minimum share of the rise that a change must remove to be its cause."""
+"""Minimum fraction of the rise that a change must remove to count as its cause."""
 LEAST_GROWTH_BYTES = 512 << 10
-"""Minimum growth of the unchanged model after its first calls for a change to be its cause."""
+"""Minimum growth of the unchanged model after its first calls for a change to count as the cause."""
 
 Verdict = Literal["flat", "bounded", "growing", "fragmented", "undecided"]
 
@@ -33,10 +34,10 @@ class SoakSeries:
 
     Attributes:
         held: Memory of the process and its children.
-        used: Memory in use according to its allocator; None if unknown.
-        first_bytes: Memory after its first call.
-        returned_bytes: Memory that ``malloc_trim`` returned at the end, with sessions alive; None without that
-            function.
+        used: Memory in use according to the allocator of the process; None if unknown.
+        first_bytes: Memory after the first call.
+        returned_bytes: Memory that ``malloc_trim`` returned to the system at the end, with sessions alive; None if the
+            function does not exist.
     """
 
     held: Series
@@ -47,10 +48,10 @@ class SoakSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """The verdict with its figures, which are medians over processes.
+    """The verdict of a soak, with metrics that are medians over processes.
 
     Attributes:
-        growth: Growth of the memory held; of the memory in use if only that grows (``of_used``).
+        growth: Growth of the memory held, or of the memory in use if only the latter grows (``of_used``).
         held_bytes: Memory held at the end.
         rise_bytes: Rise since the first call.
         returned_bytes: Memory returned by a trim; None if unknown for all processes.
@@ -69,7 +70,7 @@ def judge(processes: Sequence[SoakSeries], settled_call: float = 0.0) -> Judged:
 
     Args:
         processes: At least one, with at least one point each.
-        settled_call: Call up to which new input sizes occurred.
+        settled_call: Number of calls after which no new input size occurred.
     """
     held = growth([one.held for one in processes], settled_call=settled_call)
     used = None
@@ -131,12 +132,12 @@ def level(series: Series) -> float:
 
 
 def explained_share(as_is_bytes: float, changed_bytes: float, least_bytes: float) -> tuple[float, bool]:
-    """Return the share of a rise that a change removes, and whether the change is its cause.
+    """Return (fraction, is_cause): the fraction of a rise that a change removes, and whether the change is its cause.
 
     Args:
         as_is_bytes: Rise of the unchanged model.
         changed_bytes: Rise with the change, after the same calls.
-        least_bytes: Rise of the unchanged model up to which nothing is its cause.
+        least_bytes: Minimum rise of the unchanged model for a change to be the cause.
     """
     if as_is_bytes <= least_bytes:
         return 0.0, False

@@ -21,7 +21,7 @@ def t_chance(t: ArrayLike, df: int) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def t_quantile(share: float, df: int) -> float:
-    """Return the quantile of Student's t for a probability of at least 0.5."""
+    """Return the quantile of Student's t for the probability ``share``, which must be at least 0.5."""
     if not 0.5 <= share < 1.0 or df < 1:
         raise OrtuneError(
             f"the t quantile needs a probability from 0.5 to 1 and at least 1 degree of freedom: {share}, {df}"

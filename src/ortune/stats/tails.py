@@ -1,4 +1,4 @@
-"""Tail latencies: the number of requests needed for one, and comparison between two arms."""
+"""Tail latencies: the number of requests that a quantile requires, and comparison of tails between two arms."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from ortune.errors import OrtuneError
 
 LEAST_GROUPS = 6
-"""Minimum groups for a comparison of tails: with fewer, no two-sided exact test reaches 5 %."""
+"""Minimum number of groups for a comparison of tails: with fewer, no two-sided exact test reaches 5 %."""
 
 
 def minimum_requests(quantile: float) -> int:
-    """Return the minimum number of requests for a quantile: 64, 130, 662, 6636 for p90, p95, p99, p99.9.
+    """Return the minimum number of requests for a quantile: 64 for p90, 130 for p95, 662 for p99, 6636 for p99.9.
 
-    With this number, at least two requests lie beyond the true quantile with 99 % probability, so the estimate never
-    depends on only the slowest one.
+    With this number, at least two requests lie beyond the true quantile with 99 % probability, so the estimate does not
+    depend on the slowest request alone.
     """
     if not 0.0 < quantile < 1.0:
         raise OrtuneError(f"a quantile must lie between 0 and 1, not {quantile}", do="p99 is 0.99")
@@ -40,7 +40,7 @@ def minimum_requests(quantile: float) -> int:
 def grouped_log_ratios(
     base: Sequence[ArrayLike], new: Sequence[ArrayLike], quantile: float, requests: int | None = None
 ) -> NDArray[np.float64] | None:
-    """Return log ratios of a quantile between two arms, one per group of consecutive blocks.
+    """Return the log ratio of a quantile between two arms for each group of consecutive blocks.
 
     One trial has too few requests for a tail, and its requests are not independent. Consecutive blocks are therefore
     pooled until both arms have enough requests, and the group is the unit of analysis; remaining blocks join the last
@@ -49,8 +49,8 @@ def grouped_log_ratios(
     Args:
         base: The baseline's latencies, one array per block, in block order.
         new: The candidate's latencies for the same blocks.
-        quantile: The quantile as a share, e.g. 0.95.
-        requests: Minimum requests per group and arm; None for ``minimum_requests(quantile)``.
+        quantile: The quantile as a fraction, e.g. 0.95.
+        requests: Minimum number of requests per group and arm; None for ``minimum_requests(quantile)``.
 
     Returns:
         Log ratios new / base (groups,), or None if there are fewer than six groups.

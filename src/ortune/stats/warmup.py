@@ -1,4 +1,4 @@
-"""The optimal number of runs per trial."""
+"""Optimal number of runs per trial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def runs_per_trial(
         cost_run_ns: Time of one timed run.
         var_within: Variance between the runs of one process.
         var_between: Variance between processes, in the same unit; 0 or less (it is often estimated as a
-            difference) means that processes do not differ, and the answer is ``high``.
+            difference) means that processes do not differ, and the result is ``high``.
         low: Minimum number of runs.
         high: Maximum number of runs.
 

@@ -53,10 +53,10 @@ class Metric:
 
 
 def rows_of(array: Array) -> Array:
-    """Return an array with all axes but the last merged."""
+    """Return an array as rows: all axes except the last are merged."""
     return array.reshape(-1, array.shape[-1])
 
 
 def all_rows(side: Side, name: str) -> Array:
-    """Return the rows of an output over all inputs."""
+    """Return the rows of an output, concatenated over all sets of inputs."""
     return np.concatenate([rows_of(outputs[name]) for outputs in side])

@@ -63,11 +63,11 @@ def _n_tokens(tokens: Array) -> int:
 
 
 def perplexity(logits: Array, tokens: Array) -> float:
-    """Return the exponential of the mean negative log likelihood of tokens, at best 1; 1.0 without tokens.
+    """Return the perplexity of tokens: exp of their mean negative log-likelihood, at least 1; 1.0 without tokens.
 
     Args:
         logits: Rows of scores, before a softmax.
-        tokens: Correct index of each row; negative ones are ignored.
+        tokens: Correct index of each row; rows with a negative index are ignored.
     """
     rows, right = logits.reshape(-1, logits.shape[-1]).astype(np.float64), tokens.reshape(-1)
     rows, right = rows[right >= 0], right[right >= 0]

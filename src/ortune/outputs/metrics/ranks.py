@@ -1,4 +1,4 @@
-"""Order of the distances between embeddings."""
+"""Agreement of embeddings in the order of their mutual distances."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.outputs.files import Array
 from ortune.outputs.metrics.metric import Metric, Side, TaskCase
 
 FEWEST_RANKED = 4
-"""Minimum number of embeddings for a meaningful order."""
+"""Minimum number of embeddings for a meaningful order of distances."""
 
 
 def _vector_names(case: TaskCase) -> list[str]:
@@ -31,7 +31,7 @@ def _rankings(_: Sequence[TaskCase], right: Sequence[Array], side: Side, name: s
 
 
 def rank_correlation(vectors: Array, others: Array) -> float:
-    """Return Spearman's correlation of the cosines of all pairs of rows, which shows whether neighbours are preserved.
+    """Return Spearman's correlation between both sides' cosines of all pairs of rows: are neighbours preserved?
 
     Args:
         vectors: Rows of embeddings.
