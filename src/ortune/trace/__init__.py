@@ -1,1 +1,1 @@
-"""Traces: profiles of a runtime, read once into typed columns, and small queries on them."""
+"""Traces: profiles of a runtime, which are read once into typed columns, and small queries on these columns."""

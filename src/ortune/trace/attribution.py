@@ -1,4 +1,4 @@
-"""Attribution of a run's time to a closed set of categories and to nodes; the parts sum to the whole."""
+"""Attribution of a run's time to nodes and to a closed set of categories; the parts sum to the whole."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ BESIDE_NODES: tuple[CategoryName, ...] = (
 """Categories of time outside nodes."""
 USUAL_GAP = 5.0
 SHORT_GAP_NS = 20_000
-"""A gap between two nodes, or at either end of a run, counts as the executor's up to ``USUAL_GAP`` times the usual gap
-at that place plus this margin. Beyond that another program used the CPU, which no profile explains.
+"""Margin for gaps between two nodes, or at either end of a run. A gap of up to ``USUAL_GAP`` times the usual gap at the
+same place plus this margin is time of the executor; in longer gaps, another program used the CPU.
 """
 FEWEST_GAPS = 3
-"""Places with fewer gaps use the median of all gaps between nodes."""
+"""Minimum number of gaps at a place; with fewer, the median of all gaps between nodes is the usual gap."""
 MOST_CELLS = 1 << 24
-"""Maximum size of a table (nodes times runs); up to twice the number of a trace's executions is always allowed."""
+"""Maximum size of a table (nodes times runs); twice the number of executions in the trace is always allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attribution:
-    """Time of each run by node and category. Shapes: n nodes of ``Trace.name.texts``, r runs, c of ``NAMES``.
+    """Time of each run by node and category. Shapes: n nodes (``Trace.name.texts``), r runs, c categories (``NAMES``).
 
     Attributes:
         runs: The steady runs.
         wall_ns: Wall time of each run (r,).
-        by_category: Nanoseconds (c, r); each column sums to the run's wall time.
-        by_node: Self time of each node (n, r), waiting included.
+        by_category: Nanoseconds in each category and run (c, r); each column sums to the run's wall time.
+        by_node: Self time of each node in each run (n, r), waiting included.
         wait: The part of ``by_node`` that is thread-wait (n, r).
         imbalance: The part of ``wait`` at the end of parallel work, when other threads were not done (n, r).
         calls: Mean number of executions of each node per run (n,).
         category: Category of each node (n,).
-        fast: Self time per run of each node at its fast end (n,), waiting included; see ``trace.fast_end``.
+        fast: Self time per run of each node without disturbances (n,), waiting included; see ``trace.fast_end``.
         fast_wait: The part of ``fast`` that is thread-wait (n,).
     """
 
@@ -60,7 +60,7 @@ class Attribution:
 
     @property
     def mean_wall_ns(self) -> float:
-        """Mean wall time of a run; the mean is used because means of parts sum to the mean of the whole."""
+        """Mean wall time of a run. It is a mean because the means of the parts sum to the mean of the whole."""
         return float(self.wall_ns.mean()) if len(self.wall_ns) else 0.0
 
     def categories(self) -> tuple[Category, ...]:
@@ -81,13 +81,13 @@ class Attribution:
 
 
 def mean(by_run: Floats) -> Floats:
-    """Average a table (rows, runs) over runs; zeros without a run."""
+    """Average a table (rows, runs) over runs; return zeros if there are no runs."""
     means: Floats = by_run.mean(axis=1) if by_run.shape[1] else np.zeros(by_run.shape[0])
     return means
 
 
 def countable(trace: Trace, first: int) -> range:
-    """Return the runs from ``first`` on, limited to the last ones that fit in ``MOST_CELLS``."""
+    """Return the runs from ``first`` on, limited to as many of the last runs as fit in ``MOST_CELLS``."""
     # The last ones, since runs at the end are steady.
     most = max(MOST_CELLS, 2 * len(trace)) // max(1, len(trace.name.texts))
     return range(max(first, trace.n_runs - max(1, most)), trace.n_runs)
@@ -99,7 +99,7 @@ def attribute(trace: Trace, runs: range, wall_ns: Floats | None = None) -> Attri
     Args:
         trace: The profile.
         runs: The steady runs.
-        wall_ns: Wall time measured around each run (r,); None for ONNX Runtime's own run times, without "outside-run".
+        wall_ns: Wall time measured around each run (r,); None to use ONNX Runtime's run times, without "outside-run".
     """
     n_nodes, n_runs = len(trace.name.texts), len(runs)
     rows = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
@@ -173,9 +173,9 @@ def _on_device(trace: Trace, runs: range, rows: Numbers) -> Flags:
 
 
 def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
-    """Return the nanoseconds of each run around its executor if one of its nodes ran on a device, else 0 (r,).
+    """Return each run's time outside the executor, in nanoseconds (r,); 0 for runs without nodes on a device.
 
-    In this time inputs are copied to the device, and the run waits for remaining device work and outputs.
+    During this time, inputs are copied to the device, and the run waits for remaining device work and outputs.
     """
     executor = trace.executor_ns[runs.start : runs.stop]
     around = np.maximum(trace.run_ns[runs.start : runs.stop] - executor, 0).astype(np.float64)
@@ -183,7 +183,7 @@ def _around_executor(trace: Trace, runs: range, on_device: Flags) -> Floats:
 
 
 def _strange_gaps(trace: Trace, runs: range, rows: Numbers, on_device: Flags) -> Floats:
-    """Return the nanoseconds of each run in gaps far longer than usual at their place (r,).
+    """Return each run's time in gaps that are far longer than usual at their place, in nanoseconds (r,).
 
     A place is a pair of consecutive nodes, or the start or end of a run. Starts and ends of runs on a device are
     excluded, since they wait for the device.
@@ -235,7 +235,7 @@ def _usual(place: Numbers, gap: Numbers, there: Flags, n_inner: int) -> Floats:
 
 
 def _latest_end(trace: Trace, rows: Numbers, run: Numbers) -> Numbers:
-    """Return the latest end among each row and the preceding rows of its run; rows are sorted by run."""
+    """Return, for each row, the latest end among the row and the preceding rows of its run; rows are sorted by run."""
     end = trace.start_ns[rows] + trace.duration_ns[rows]
     order = np.argsort(end, kind="stable")
     # Ranks instead of times, so those of a later run always exceed those of an earlier one.

@@ -1,8 +1,8 @@
-"""Names of unnamed nodes: operator and number as in ONNX Runtime, prefixed in subgraphs by the enclosing node.
+"""Names for unnamed nodes: operator and number as in ONNX Runtime, with the enclosing node as prefix in subgraphs.
 
 ONNX Runtime numbers the nodes of each graph from 0, so nodes of several subgraphs share numbers. The profile does not
-record which branch of an If ran, so nodes with the same operator and number in both branches stay one node. The nodes
-that only one branch has show which branch ran (``graph.mapping``).
+record which branch of an If ran, so nodes with the same operator and number in both branches count as one node. Nodes
+that occur in only one branch show which branch ran (``graph.mapping``).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from ortune.trace.table import NO_PARENT, Codes, Numbers
 
 NodeKey = tuple[str, str, str, int]
-"""Name, operator, execution provider and number. Several nodes may share a name, and one may run on two providers."""
+"""(name, operator, execution provider, number). Nodes may share a name, and a node may run on two providers."""
 
 _DEEPEST = 16
 """Maximum nesting depth; deeper nesting, possible only in damaged files, is not distinguished."""
@@ -38,7 +38,7 @@ def distinguish_unnamed(
         parent: Row of the control-flow node around each row, or ``NO_PARENT``.
 
     Returns:
-        The new node index of each row, and each node's name and key, in order of their first rows.
+        The new node index of each row, and the (name, key) of each node, in the order of the nodes' first rows.
     """
     nodes = [(node_label(key), key) for key in keys]
     nameless = np.array([not key[0] for key in keys], dtype=np.bool_)

@@ -31,7 +31,7 @@ RUN = "model_run"
 EXECUTORS = frozenset(("SequentialExecutor::Execute", "ParallelExecutor::Execute"))
 FENCES = ("_fence_before", "_fence_after")
 MOST_EVENTS = 1_000_000
-"""ONNX Runtime's limit of host events per profile; later ones are dropped. Device events are appended at the end."""
+"""ONNX Runtime's limit of host events per profile; it drops later events. Device events are appended at the end."""
 
 _NO_THREAD = "thread::id"  # threads that the pool has not started yet
 
@@ -49,7 +49,7 @@ class TraceBuilder:
         n_unreadable: Number of entries that were not events.
         n_damaged: Number of events with an invalid argument, set by the reader.
         n_mended: Number of events that were decoded after removing surplus commas, set by the reader.
-        n_known: Number of events of ONNX Runtime; other tools write the same format.
+        n_known: Number of events from ONNX Runtime; other tools write the same format.
         complete: Whether the end of the file was read.
     """
 
@@ -77,7 +77,7 @@ class TraceBuilder:
         self._after = NO_PARENT  # the node that a kernel event would follow
 
     def take(self, events: Sequence[ProfilerEvent]) -> None:
-        """Append a block of events."""
+        """Append the columns of a block of events, which follow all earlier blocks in the file."""
         timed = [e for e in events if e.timed]
         if len(timed) < len(events):
             self._take_around(events)
@@ -101,7 +101,7 @@ class TraceBuilder:
         self._take_nodes(nodes)
 
     def _take_around(self, events: Sequence[ProfilerEvent]) -> None:
-        """Take a block in which some events have no valid times, skipping these."""
+        """Append a block of events, skipping events without valid times."""
         first = 0
         for i, event in enumerate(events):
             if not event.timed:
@@ -148,7 +148,7 @@ class TraceBuilder:
             self._numbers[name].extend(values)
 
     def _counted(self, keys: Sequence[NodeKey]) -> list[NodeKey]:
-        """Return the keys; a node without name and number is numbered among those of its operator in the run."""
+        """Return the keys; a node without name and number gets a name from its operator and a count in the run."""
         named, borders = [], list(reversed(self._borders))
         for row, (name, op_type, provider, index) in enumerate(keys, start=len(self._op_type.codes)):
             while borders and borders[-1] <= row:
@@ -163,7 +163,7 @@ class TraceBuilder:
         return named
 
     def _took_part(self, pool: Mapping[str, Helper]) -> int:
-        """Return how many pool threads have completed more work since the previous node."""
+        """Return the number of pool threads that have completed work since the previous node."""
         n_threads = 0
         for thread, helper in pool.items():
             if thread.startswith(_NO_THREAD):
@@ -175,7 +175,7 @@ class TraceBuilder:
         return n_threads
 
     def _others(self, events: Sequence[ProfilerEvent], row: int) -> None:
-        """Take events that are not node executions (runs, loading, devices); ``row`` is the next node's index."""
+        """Process events that are not node executions (runs, loading, devices); ``row`` is the next node's index."""
         for e in events:
             if e.cat in ("Node", "Session") and self._in_order_of_starts:
                 self._in_order_of_starts = e.ts >= self._latest
@@ -206,7 +206,7 @@ class TraceBuilder:
                 self.device.add(e, self._after)
 
     def trace(self, form: str, missing: Sequence[str] = ()) -> Trace:
-        """Return the finished trace; ``form`` is its format, ``missing`` adds sentences to its own."""
+        """Return the finished trace; ``form`` is its format, and ``missing`` has more sentences on what is missing."""
         op_type, provider = labels(self._op_type), labels(self._provider)
         columns = {key: np.frombuffer(values, dtype=np.int64).copy() for key, values in self._numbers.items()}
         start, duration, thread = columns["start"], columns["duration"], columns["thread"]
@@ -274,7 +274,7 @@ class TraceBuilder:
         )
 
     def _executions(self, name: Labels) -> list[dict[tuple[str, str], int]]:
-        """Return the number of executions of each node by (inputs, outputs), that of its first execution first."""
+        """Return, for each node, the number of executions by (inputs, outputs), in the order of first executions."""
         shapes = [(_text(inputs), _text(outputs)) for inputs, outputs in self._shapes.numbers]
         executions: list[dict[tuple[str, str], int]] = [{} for _ in name.texts]
         # Node and shapes as one number, decoded by ``divmod``.
@@ -287,12 +287,12 @@ class TraceBuilder:
         return executions
 
     def _executed(self) -> list[tuple[int, int, int]]:
-        """Return the executors' spans as runs if several runs lost their own events; else an empty list."""
+        """Return spans of executors in place of runs if the events of several runs were lost, else an empty list."""
         executors = _outermost(self._executors) if not self._runs else []
         return executors if len(executors) > 1 else []
 
     def _whole_runs(self) -> list[tuple[int, int, int]]:
-        """Return the runs with all of their nodes.
+        """Return the runs of which all nodes were recorded.
 
         Events are usually sorted by end, with a run after its nodes. If they are sorted by start, a truncated file may
         contain a run without its last nodes.
@@ -343,7 +343,7 @@ def _key(event: ProfilerEvent) -> NodeKey:
 
 
 def _outermost(executors: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the executors of whole runs: those not nested in another one of their thread."""
+    """Return the executors of whole runs, which are not nested in another executor of the same thread."""
     outermost: list[tuple[int, int, int]] = []
     end: dict[int, int] = {}
     # Of two that start together, the longer one comes first, since it contains the other.

@@ -13,10 +13,10 @@ LAYOUT = frozenset(
         "DequantizeLinear", "DynamicQuantizeLinear",
     )
 )  # fmt: skip
-"""Operators that only change how values are stored."""
+"""Operators that only change the type or layout in which values are stored."""
 
 DEVICES = profile_names(lambda p: p.queues)
-"""Execution providers that queue work on a device: the run waits for it at its end, outside all nodes."""
+"""Execution providers that queue work on a device; a run waits for that work at its end, outside all nodes."""
 
 SMALL = 64
 """Maximum number of elements of an integer tensor that counts as a shape or index instead of data."""
@@ -24,7 +24,7 @@ _WHOLE = frozenset(("int64", "int32", "bool", "uint64", "uint32"))
 
 
 SIZES = ("Shape", "Size")
-"""Operators that shape arithmetic starts from."""
+"""Operators with which shape arithmetic begins."""
 
 
 def category(op_type: str, inputs: str, outputs: str, *, sized: bool = True) -> CategoryName:
@@ -60,7 +60,7 @@ def categories(nodes: Nodes) -> list[CategoryName]:
 
 
 def _whole_elements(text: str) -> int | None:
-    """Return the total elements of these tensors; None if any is not an integer tensor, or the text is unknown."""
+    """Return the total elements of the tensors in a text; None unless the text is valid and all are integer tensors."""
     described = tensors(text)
     if not described or any(dtype not in _WHOLE for dtype, _ in described):
         return None

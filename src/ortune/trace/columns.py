@@ -14,7 +14,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Numbered(Generic[Key]):
-    """A growing column of keys, each distinct key with a number."""
+    """A growing column of keys, stored as one number per distinct key."""
 
     def __init__(self) -> None:
         self.numbers: dict[Key, int] = {}

@@ -1,8 +1,8 @@
 """Device kernels and copies, and the nodes that started them, as reported by each execution provider.
 
-CUDA, ROCm and TensorRT (category "Kernel") write them after their node, with its name in ``parent_name`` or, in older
-versions, only its operator; those with neither were not matched to a node and may be anywhere. The CUDA plugin appends
-them at the end without a node. The native WebGPU provider ("Api") also appends them at the end, named
+CUDA, ROCm and TensorRT (category "Kernel") write kernels after their node, with the node's name in ``parent_name`` or,
+in older versions, only its operator; kernels with neither were not matched to a node and may be anywhere. The CUDA
+plugin appends kernels at the end without a node. The native WebGPU provider ("Api") also appends them at the end, named
 "node&operator&program", without a thread. "Api" events of others (VitisAI, plugins) are host calls, not device time.
 """
 
@@ -22,7 +22,7 @@ _DIGITS = 18
 
 
 class DeviceEvents:
-    """Collector of device events; ``kernels`` assigns them to nodes at the end.
+    """Collects device events; ``kernels`` assigns the events to nodes at the end.
 
     Attributes:
         n_calls: Number of host calls to a device, which are not kernels.
@@ -42,7 +42,7 @@ class DeviceEvents:
 
         Args:
             event: The event.
-            after: Row of the preceding node, with only kernels in between; ``NO_PARENT`` if there is none.
+            after: Row of the preceding node, if there are only kernels in between; ``NO_PARENT`` otherwise.
         """
         name, owner = event.name, (event.args.parent_name.removesuffix(KERNEL_TIME), event.args.op_name)
         if event.cat == "Api":
@@ -95,7 +95,7 @@ class DeviceEvents:
         )
 
     def missing(self, kernels: Kernels) -> Iterator[str]:
-        """Yield sentences about missing information."""
+        """Yield sentences about device information that the trace lacks."""
         if self.n_calls:
             yield f"no device times of {self.n_calls} host calls, which are not kernels"
         # Copies of inputs and outputs belong to the run, not to a node.

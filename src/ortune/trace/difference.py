@@ -23,12 +23,12 @@ MOST_ROWS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideTimes:
-    """Times of one side, profiled in one or more processes. Samples are process means, or the ``parts`` of one process.
+    """Times of one side, profiled in one or more processes; samples are process means, or the ``parts`` of one process.
 
     Attributes:
         label: Name of the side.
         processes: Number of processes.
-        wall_ns: Mean steady run of each sample (samples,).
+        wall_ns: Mean time of a steady run in each sample (samples,).
         categories: Time by category, for each sample (samples,).
         nodes: Nodes of the optimized graph.
     """
@@ -41,7 +41,7 @@ class SideTimes:
 
 
 def parts(by_run: Floats) -> Floats:
-    """Return the means of a table (rows, runs) over up to ``PARTS`` consecutive parts, of shape (rows, parts).
+    """Average a table (rows, runs) over each of up to ``PARTS`` consecutive parts of the runs; shape (rows, parts).
 
     Neighbouring runs are correlated, so treating them as independent would overstate the evidence. The mean of the
     parts equals that of all runs.
@@ -59,7 +59,7 @@ def parts(by_run: Floats) -> Floats:
 def difference(
     a: SideTimes, b: SideTimes, widths: Widths, counterparts: Mapping[str, str] | None = None
 ) -> ProfileDifference:
-    """Return B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
+    """Return the difference B minus A; ``nodes``, ``same_ns`` and ``rest_ns`` sum to the difference in node time."""
     names = dict.fromkeys([*a.categories, *b.categories])
     (wall,) = _rows([("", a.wall_ns, b.wall_ns)], widths)
     matches = match(a.nodes, b.nodes, counterparts)
@@ -117,7 +117,7 @@ def _node_rows(
 
 
 def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
-    """Return the total operations and bytes of nodes; (None, None) if any is unknown or there are no nodes."""
+    """Return the total (operations, bytes) of nodes; (None, None) if the work of any is unknown or there are none."""
     work = [node.work for node in nodes if node.work is not None]
     if not nodes or len(work) < len(nodes):
         return None, None
@@ -125,7 +125,7 @@ def _work(nodes: Sequence[SideNode]) -> tuple[float, float] | tuple[None, None]:
 
 
 def _name(a: Sequence[SideNode], b: Sequence[SideNode], counterparts: Mapping[str, str]) -> str:
-    """Return a row name: A's original nodes, then those only in B; nodes with the most work come first."""
+    """Return a row name: A's original nodes, then those only in B; nodes with the most work come first in each part."""
     mine, theirs = (sorted(side, key=lambda node: -(node.work or (0.0, 0.0))[0]) for side in (a, b))
     names = [name for node in mine for name in node.originals]
     names += [counterparts.get(name, name) for node in theirs for name in node.originals]
@@ -155,7 +155,7 @@ def _total(nodes: Sequence[SideNode]) -> Floats | None:
 
 
 def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Widths) -> list[DifferenceRow]:
-    """Return rows with simultaneous intervals, which widen with their number."""
+    """Return rows with simultaneous intervals, which widen with the number of rows."""
     means = [tuple(None if side is None else float(side.mean()) for side in (a, b)) for _, a, b in sides]
     halves: Floats | None = None
     if all(side is None or len(side) >= FEWEST for _, a, b in sides for side in (a, b)):
@@ -183,7 +183,7 @@ def _rows(sides: Sequence[tuple[str, Floats | None, Floats | None]], widths: Wid
 
 
 def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, float]:
-    """Return the change from A to B, its standard error, the degrees of freedom (Welch), and the larger mean.
+    """Return (change from A to B, its standard error, degrees of freedom (Welch), larger mean).
 
     Noise grows with the measured time, so both sides have similar noise on a logarithmic scale, and the change is the
     logarithm of B over A. If a side is missing or not positive, the change is B minus A, and the larger mean is 0.
@@ -204,7 +204,7 @@ def _estimate(a: Floats | None, b: Floats | None) -> tuple[float, float, float, 
 
 
 def _is_real(row: DifferenceRow) -> bool:
-    """Return whether a difference exceeds noise, cannot be compared with noise, or comes from different work."""
+    """Return whether a row's difference exceeds noise, cannot be compared with noise, or is due to different work."""
     clear = row.low_ns is None or row.high_ns is None or not row.low_ns <= 0.0 <= row.high_ns
     return clear or not row.same_work
 

@@ -18,25 +18,25 @@ from msgspec import Meta
 from ortune.trace.table import ABSENT
 
 HOST = frozenset(("Node", "Session"))
-"""Categories of host events."""
+"""Values of ``cat`` of host events."""
 KERNEL_TIME = "_kernel_time"
-"""Suffix of events with a node's time."""
+"""Suffix of the names of events that contain a node's time."""
 
 _SIGNED = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Process = _SIGNED | str
-"""Process id; tools that merge files of several hosts may write names."""
+"""Type of process ids; tools that merge files of several hosts may write names instead."""
 _SIZE = Annotated[int, Meta(ge=-1, le=2**62)]
 _MICROSECONDS = Annotated[int, Meta(ge=-(2**43), le=2**43)]
 _FARTHEST_US = float(1 << 53)
 _LONGEST_US = float(1 << 43)  # 101 days
 UNTIMED = float("nan")
-"""Time of an event without one."""
+"""Value of a missing or invalid event time."""
 
 
 class MainThread(msgspec.Struct, gc=False):
-    """Times of a node's own thread in the thread pool, microseconds.
+    """Times that the thread of a node spends in the thread pool, in microseconds.
 
-    Spans are nested: ``DistributionEnqueue``, which is not read, in ``Distribution``, and ``WaitRevoke`` in ``Wait``,
+    Times are nested: ``DistributionEnqueue``, which is not read, in ``Distribution``, and ``WaitRevoke`` in ``Wait``,
     except for operators that run several loops in one parallel section.
     """
 
@@ -46,7 +46,7 @@ class MainThread(msgspec.Struct, gc=False):
 
 
 class Helper(msgspec.Struct, gc=False):
-    """Work items that another pool thread completed since the start of the profile, not only in this node."""
+    """Number of work items that another pool thread completed since the start of the profile, not only in this node."""
 
     num_run: _SIGNED = 0
 
@@ -100,7 +100,7 @@ class ProfilerEvent(msgspec.Struct, gc=False):
 
     @property
     def foreign(self) -> bool:
-        """Whether this is another tool's marker without a duration, which is not a lost event."""
+        """Whether this is a marker of another tool, which has no duration and is not a lost event."""
         return self.cat not in HOST and math.isnan(self.dur)
 
 
@@ -110,7 +110,7 @@ class _Who(msgspec.Struct, gc=False):
 
 
 class _Damaged(msgspec.Struct, gc=False):
-    """An event with an invalid argument, of which the type, node and times are still used."""
+    """An event with an invalid argument, whose type, node and times are still used."""
 
     name: str = ""
     cat: str = ""
@@ -135,7 +135,7 @@ class _Document(msgspec.Struct):
 
 
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""Exceptions from decoding invalid JSON; deep nesting raises the last."""
+"""Exceptions from decoding invalid JSON; deep nesting raises RecursionError."""
 
 _many = msgspec.json.Decoder(list[ProfilerEvent], strict=False)
 _one = msgspec.json.Decoder(ProfilerEvent, strict=False)
@@ -153,8 +153,8 @@ def many_events(text: bytes) -> list[ProfilerEvent]:
     """Decode a JSON array of well-formed events.
 
     Raises:
-        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: For invalid text; see ``BROKEN``. Decode events one by
-        one instead.
+        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: If the text is invalid (see ``BROKEN``). The events
+            must then be decoded one by one.
     """
     return _many.decode(text)
 
@@ -201,7 +201,7 @@ def one_event(text: bytes) -> Decoded | None:
 
 
 def document_events(text: bytes) -> tuple[list[Decoded | None], bool]:
-    """Return the events of a file in another layout: one array, or an object with one.
+    """Return the events of a file without line structure: an array of events, or an object that contains such an array.
 
     Returns:
         The events, with None for each object that is not an event, and whether the end of the file is present.
@@ -221,8 +221,8 @@ def waiting(stats: Threads | str | None) -> tuple[int, int, dict[str, Helper]]:
     """Return the waiting time, imbalance and helper threads of a node's parallel work.
 
     Returns:
-        Nanoseconds of waiting or distributing work; the part of them at the end, waiting for other threads;
-        the other pool threads. (``ABSENT``, ``ABSENT``, {}) without statistics.
+        Nanoseconds of waiting or distributing work; the part of this time at the end, waiting for other threads;
+        the other pool threads. Without statistics: (``ABSENT``, ``ABSENT``, {}).
     """
     if isinstance(stats, str):
         try:

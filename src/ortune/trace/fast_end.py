@@ -1,10 +1,10 @@
-"""Fast end of executions: the time that they take without disturbances.
+"""Fast end of executions: the time that executions take without disturbances.
 
 A machine's peak is the best of many tries, so it is compared with the best times of a node, not the mean: other
 programs, interrupts and falling clock rates only slow an execution down. The fast end is the mean of the fastest
 twentieth: with two threads and four other programs on two CPUs, about one execution in ten is undisturbed, so a tenth
-would include disturbed ones. With fewer than forty runs it is the fastest one. Each execution is compared with those
-at the same place in other runs, which do the same work.
+would include disturbed executions. With fewer than forty runs, the fast end is the fastest execution. Each execution is
+compared with the executions at the same place in other runs, which do the same work.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TWENTIETH = 0.05
 def of_nodes(
     node: Numbers, run: Numbers, start: Numbers, own: Floats, wait: Floats, shape: tuple[int, int]
 ) -> tuple[Floats, Floats]:
-    """Return each node's time per run at its fast end, and the waiting included in it, in nanoseconds (n,)."""
+    """Return each node's (time, waiting included in it) per run at its fast end, in nanoseconds (n,)."""
     n_nodes, n_runs = shape
     if not len(node):
         return np.zeros(n_nodes), np.zeros(n_nodes)
@@ -58,7 +58,7 @@ def _kept(size: Numbers) -> Numbers:
 
 
 def _counted(groups: Numbers) -> Numbers:
-    """Return the number of preceding rows of each row's group; groups are contiguous."""
+    """Return, for each row, the number of preceding rows of its group; groups are contiguous."""
     starts = np.flatnonzero(np.diff(groups, prepend=-1))
     ranks: Numbers = np.arange(len(groups)) - np.repeat(starts, np.diff(np.append(starts, len(groups))))
     return ranks

@@ -12,9 +12,9 @@ from ortune.trace.table import Floats, Numbers
 Whole = np.ndarray[Any, np.dtype[Any]]
 
 MOST_CELLS = 1 << 26
-"""Maximum size of a table of nodes and runs: half a gibibyte, far above the need of a profile."""
+"""Maximum number of cells in a table of nodes and runs: half a gibibyte, far more than a profile needs."""
 TABLE = 1 << 20
-"""Maximum number of combinations (or four per row, if larger) for lookup in a table, which avoids sorting."""
+"""Maximum number of combinations (or four per row, if larger) for which a lookup table replaces sorting."""
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:

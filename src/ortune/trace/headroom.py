@@ -1,4 +1,4 @@
-"""Headroom of a run: time outside the kernels, and the kernels' distance from the machine's peak."""
+"""Headroom of a run: the time outside kernels, and the distance of kernels from the machine's peak."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DOUBTED = 0.1  # fraction of kernel time below the floor that shows that the mea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """Conditions under which a run was profiled.
+    """Conditions under which a run was profiled, which limit the conclusions from its profile.
 
     Attributes:
         slowdown: Ratio of the profiled run to one without the profiler; None if unknown.
         plain_ns: Time of a run without the profiler; None if unknown.
         threads, cpus: Threads that an operator may use, and CPUs available for them; 0 if unknown.
-        busy: Sentence about other programs on the CPUs; "" if there were none, or it is unknown.
-        unbounded: Reason why the nodes' floors are not bounds; "" if they are.
+        busy: Sentence about other programs on the CPUs; "" if there were none, or if this is unknown.
+        unbounded: Reason why the nodes' floors are not lower bounds of their times; "" if they are lower bounds.
         no_peak: Reason why the peak is unknown; "" if it is known or there is no reason to report.
         peak_of: Runtime with which the peak was measured, if it differs from the profiled one.
         peak_doubted: Whether the peak may be too low: measured once, or with unknown other load.
@@ -48,10 +48,10 @@ class Conditions:
     peak_doubted: bool = False
 
     def cost(self, fast_ns: float, executions: float = math.inf) -> float | None:
-        """Return an upper bound of the profiled run's ratio to a run without the profiler; None if unknown.
+        """Return an upper bound of the ratio of the profiled run to a run without the profiler; None if unknown.
 
-        Both runs may have been disturbed. The profiled run's fast end and the maximum cost of recording its executions
-        bound the ratio as well.
+        Either run may have been disturbed, so the bound also uses the profiled run's fast end and the maximum cost of
+        recording its executions.
         """
         if self.slowdown is None:
             return None
@@ -73,14 +73,14 @@ def headroom(
     fast_ns: float,
     at: Conditions = UNKNOWN,
 ) -> Headroom:
-    """Return the fraction of a run outside its kernels, and the kernels' nearness to the machine's peak.
+    """Return the fraction of a run outside its kernels, and how near the kernels are to the machine's peak.
 
     All times are those of a run without disturbances: nodes and categories at their fast end. The kernels take at most
     as long as the whole run without the profiler, which bounds their nearness from below.
 
-    Waiting that a node's floor requires anyway does not count: evenly distributed work still needs the floor. The
-    profiler's own cost falls outside the kernels, since no event separates it; if it is a large part of the run, no
-    headroom is given. A node faster than its floor has no usable floor.
+    Waiting within a node's floor does not count, because evenly distributed work would still need the floor. The cost
+    of the profiler counts as time outside the kernels, since no event separates it; if that cost is a large part of the
+    run, no headroom is reported. The floor of a node that is faster than its floor is not used.
     """
     wrong = {n.name for n in below_floor(nodes)}
     floors = [n for n in nodes if n.floor_ns is not None and n.name not in wrong]
@@ -128,7 +128,7 @@ def _least_ns(nodes: Sequence[ProfiledNode]) -> float:
 def _outside(
     categories: Sequence[Category], floors: Sequence[ProfiledNode], fast_ns: float
 ) -> dict[str, float]:
-    """Return fractions of the run by category, without the waiting that floors require anyway."""
+    """Return fractions of the run by category, without waiting within the floors."""
     needed = sum(max(0.0, n.least_wait_ns - lost_ns(n)) for n in floors)
     parts: dict[str, float] = {}
     for category in categories:
@@ -139,12 +139,12 @@ def _outside(
 
 
 def _least_nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float:
-    """Return the floors' fraction of the run without the profiler (a lower bound); 0.0 if unknown."""
+    """Return a lower bound of the nearness: floors as a fraction of the run without the profiler; 0.0 if unknown."""
     return sum(min(n.floor_ns or 0.0, n.least_ns) for n in covered) / at.plain_ns if at.plain_ns else 0.0
 
 
 def _nearness(covered: Sequence[ProfiledNode], at: Conditions) -> float | None:
-    """Return the ratio of floors to kernel time; None if no floor is known."""
+    """Return the nearness of kernels to the peak: the ratio of floors to kernel time; None if no floor is known."""
     busy = sum(_busy_ns(n) for n in covered)
     if not busy:
         return None

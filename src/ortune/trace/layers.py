@@ -8,13 +8,13 @@ from ortune.records import LayerTime, ProfiledNode
 
 DEEPEST = 6
 MOST = 400
-"""Maximum number of layers that are shown below the outermost."""
+"""Maximum number of layers shown in addition to the outermost layers."""
 COVERED = 0.05
-"""Minimum fraction of the time in layers for a hierarchy; optimizers may put a slash into a single name."""
+"""Minimum fraction of the time in layers for names to form a hierarchy; optimizers may add a slash to a single name."""
 
 
 def layer_of(names: Sequence[str]) -> str:
-    """Return the common layer path of a node's original names; "" if there is none."""
+    """Return the layer path that the original names of a node have in common; "" if there is none."""
     paths = [[part for part in name.split("/") if part][:-1] for name in names if name]
     if not paths:
         return ""
@@ -29,11 +29,11 @@ def layer_of(names: Sequence[str]) -> str:
 def layers(nodes: Sequence[ProfiledNode]) -> tuple[tuple[LayerTime, ...], int]:
     """Sum time by layer, parents before children, most expensive first.
 
-    A layer that contains only one other layer is omitted. Beyond ``MOST`` inner layers, the deepest are dropped, the
-    cheapest of a level first. The result is empty if less than ``COVERED`` of the time is in layers.
+    A layer that contains only one other layer is omitted. If there are more than ``MOST`` inner layers, the deepest are
+    dropped, the cheapest of each level first. No layers are returned if less than ``COVERED`` of the time is in layers.
 
     Returns:
-        The layers, and the number of dropped ones.
+        The layers, and the number of dropped layers.
     """
     total = sum(node.time_ns for node in nodes)
     if sum(node.time_ns for node in nodes if node.layer) < COVERED * total:

@@ -1,4 +1,4 @@
-"""Runs of a profile that lost events: time between their nodes may not be overhead."""
+"""Runs of a profile that lost events, in which time between nodes may not be overhead."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ortune.trace.table import CONTROL_FLOW, NO_PARENT, NO_RUN, Flags, Labels, N
 _TIME = re.compile(rb'"ts" ?: ?(-?\d{1,15})\b')
 _SESSION = re.compile(rb'"cat" ?: ?"Session"')
 _WHOLE = 0.5
-"""Minimum fraction of runs without lost events from which on only these runs are used."""
+"""Minimum fraction of runs without lost events; from this fraction on, only these runs are used."""
 
 _REPEATED = 2
-"""Minimum mean number of runs per model; otherwise sets of nodes that ran once are not separate models."""
+"""Minimum mean number of runs per model; with fewer, different sets of nodes do not count as separate models."""
 
 
 _NEVER_REPLAYED = {CPU.name}
@@ -28,7 +28,7 @@ _NEVER_REPLAYED = {CPU.name}
 class Losses:
     """Time spans in which events of a file were lost, in microseconds.
 
-    An unreadable event with a readable time was lost at that time, any other between its neighbours.
+    An unreadable event with a readable time was lost at that time; any other between its neighbours in the file.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Losses:
         self._is_open = False
 
     def line(self, text: bytes) -> None:
-        """Record an unreadable line, except a run's own event, which does not mean lost nodes."""
+        """Record an unreadable line, except the event of a run itself, which does not mean that nodes were lost."""
         if _SESSION.search(text):
             return
         if (time := _TIME.search(text)) is not None:
@@ -46,7 +46,7 @@ class Losses:
             self.unknown()
 
     def unknown(self) -> None:
-        """Record that an event without a known time was lost here."""
+        """Record that an event without a known time was lost at the current position in the file."""
         self._is_open = True
 
     def read(self, events: Sequence[ProfilerEvent]) -> None:
@@ -61,7 +61,7 @@ class Losses:
         self._before = events[-1].ts + events[-1].dur
 
     def within(self, start_ns: Numbers, run_ns: Numbers) -> Flags:
-        """Return whether each run lost an event (r,)."""
+        """Return, for each run, whether it lost an event (r,)."""
         spans = [*self._spans, *([(self._before, float("inf"))] if self._is_open else [])]
         if not spans:
             return np.zeros(len(start_ns), dtype=np.bool_)
@@ -77,10 +77,10 @@ def fewer_nodes(
     name: Labels, op_type: Labels, provider: Labels, parent: Numbers, run: Numbers, start_ns: Numbers, run_ns: Numbers,
     *, parallel: bool,
 ) -> Flags:  # fmt: skip
-    """Return whether each run has fewer executions than others: every run executes each main-graph node once.
+    """Return, for each run, whether it has fewer executions than others: each main-graph node runs once per run.
 
-    Nothing is marked if runs overlap, or if threads ran subgraphs in parallel, since executions cannot be assigned
-    then.
+    No run is marked if runs overlap, or if threads ran subgraphs in parallel, since executions then cannot be
+    assigned to runs.
     """
     none = np.zeros(len(run_ns), dtype=np.bool_)
     flow = not CONTROL_FLOW.isdisjoint(op_type.texts)

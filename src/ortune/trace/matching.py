@@ -12,17 +12,17 @@ import numpy as np
 from ortune.trace.naming import stem
 
 Item = tuple[Any, Any]
-"""A node as (side, index) with side 0 or 1, or an original node as ("origin", name)."""
+"""A node as (side, index), where side is 0 or 1, or an original node as ("origin", name)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideNode:
-    """One node of one side of a profile comparison.
+    """A node on one side of a profile comparison.
 
     Attributes:
-        originals: Original nodes that it replaces.
+        originals: Original nodes that the node replaces.
         purpose: Purpose of an inserted node; "" for others, or if unknown.
-        ns: Mean self time in each profiled process, nanoseconds (processes,).
+        ns: Mean self time per run in each profiled process, in nanoseconds (processes,).
         work: Operations and bytes of one run; None if unknown.
     """
 
@@ -39,8 +39,8 @@ class Matches:
     """Groups of matched nodes, each with the nodes of both sides.
 
     Attributes:
-        by_name: Number of pairs matched by name and operator, since an origin was missing.
-        by_order: Number of pairs matched by the order of nodes of one operator.
+        by_name: Number of pairs that were matched by name and operator, since an origin was missing.
+        by_order: Number of pairs that were matched by the order of the nodes with the same operator.
     """
 
     groups: list[tuple[list[SideNode], list[SideNode]]]
@@ -62,8 +62,8 @@ def match(
     Args:
         a: Nodes of side A.
         b: Nodes of side B.
-        counterparts: Names in A's model of the same nodes in B's model; None if both sides have one
-            model, or it is unknown: equal names are then the same node.
+        counterparts: Maps node names in B's model to names of the same nodes in A's model; None if both sides have
+            the same model, or this is unknown. Equal names are then the same node.
     """
     sides = (a, b)
 
@@ -144,7 +144,7 @@ def _pair(
 
 
 class _Groups:
-    """Disjoint sets of items, each with the sides that it has nodes of."""
+    """Disjoint sets of items; each set records the sides of its nodes."""
 
     def __init__(self) -> None:
         self._parent: dict[Item, Item] = {}
@@ -152,7 +152,7 @@ class _Groups:
         self._sides: dict[Item, set[Any]] = {}
 
     def add(self, item: Item) -> None:
-        """Add an item as a separate set, unless it is known."""
+        """Add an item as a separate set, unless some set already contains it."""
         if item not in self._parent:
             self._parent[item] = item
             self._members[item] = [item]

@@ -1,4 +1,4 @@
-"""Memory over the nodes of a run: its peak and the owners at the peak."""
+"""Memory use over the nodes of a run: the peak, and the owners of memory at the peak."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ortune.trace.table import ABSENT, NO_PARENT, NO_RUN, Numbers, Trace
 POINTS = 500
 OWNERS = 10
 BEFORE = -1
-"""Index for values that exist before the first node: inputs."""
+"""Producer index of values that exist before the first node (inputs)."""
 _CHUNK = 256
-"""ONNX Runtime's arena allocates multiples of this."""
+"""Granularity of ONNX Runtime's arena in bytes; it allocates multiples of this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +27,9 @@ class Lifetime:
 
     Attributes:
         name: Name of the value.
-        bytes: Size of the value.
+        bytes: Size of the value in bytes.
         first: Index of the producer, or ``BEFORE``.
-        last: Index of the last reader; the number of nodes for a graph output. Without a reader, the value is freed
+        last: Index of the last reader, or the number of nodes for a graph output. A value without a reader is freed
             after its producer, and ``last`` equals ``first``.
     """
 
@@ -44,7 +44,7 @@ class Resident:
     """Resident memory of the profiled process.
 
     Attributes:
-        peak_bytes: Peak.
+        peak_bytes: Peak of the resident memory.
         base_bytes: Resident memory before the session was created.
     """
 
@@ -64,15 +64,15 @@ def memory(
 
     Statistics are taken after each node, before its inputs are freed, from the allocator with the most memory;
     temporary buffers of a node are not visible. From the second run with the same shapes on, ONNX Runtime allocates one
-    planned block, and the statistics hardly change; the first run with these shapes is then used. ``peak_bytes`` covers
-    all runs with these shapes, ``held_bytes`` all runs.
+    planned block, and the statistics hardly change; the first run with these shapes is then used. ``peak_bytes`` is the
+    peak of all runs with these shapes, ``held_bytes`` that of all runs.
 
     Args:
         trace: The profile.
         run: Index of the run.
         nodes: Nodes of the executed graph, as for ``liveness``.
-        values: Value lifetimes, to name the owners at the peak. Without them, owners are nodes with outputs that
-            were probably not freed since.
+        values: Lifetimes of values, to name the owners at the peak. Without these, the owners are nodes whose outputs
+            had probably not been freed at the peak.
         weights_bytes: Bytes of the parameters; a trace does not include those packed when the model was loaded.
         resident: Resident memory of the process, if it was measured.
     """
@@ -154,7 +154,7 @@ def liveness(
 
 
 def _beyond_values(trace: Trace, rows: Numbers, nodes: Sequence[str], values: Sequence[Lifetime]) -> int:
-    """Return the least memory in use at any of these rows, beyond the values that exist there."""
+    """Return the minimum over ``rows`` of the memory in use beyond the values that exist at that row."""
     by_node: list[int] = _in_use([replace(v, bytes=_rounded(v.bytes)) for v in values], len(nodes)).tolist()
     steps = [(row, _step(trace, row, nodes)) for row in rows.tolist()]
     return min(int(trace.in_use_bytes[row]) - by_node[step] for row, step in steps if step is not None)
@@ -176,7 +176,7 @@ def _in_use(values: Sequence[Lifetime], n_nodes: int) -> Numbers:
 
 
 def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
-    """Return the largest values as owners, and all others combined."""
+    """Return one owner for each of the largest values, and one for all others combined."""
     owners = [MemoryOwner(kind="value", name=name, bytes=size) for name, size in alive[:OWNERS]]
     rest = alive[OWNERS:]
     return [*owners, MemoryOwner(kind="values", bytes=sum(size for _, size in rest), count=len(rest))]
@@ -185,7 +185,7 @@ def _named(alive: Sequence[tuple[str, int]]) -> list[MemoryOwner]:
 def _beside(
     in_use: int, weights_bytes: int, inputs_bytes: int, resident: Resident | None
 ) -> list[MemoryOwner]:
-    """Return the process's memory outside its allocator."""
+    """Return the owners of the process's memory outside the allocator: weights, inputs, libraries and runtime."""
     owners = [
         MemoryOwner(kind="weights", bytes=weights_bytes),
         MemoryOwner(kind="inputs", bytes=inputs_bytes),
@@ -232,7 +232,7 @@ def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
 
 
 def _telling(trace: Trace, rows: Numbers, run: int) -> Numbers:
-    """Return the rows of a run, or of the first similar one if ONNX Runtime had planned its memory by then."""
+    """Return the rows of a run, or of the first similar run if ONNX Runtime had planned the run's memory by then."""
     asked: Numbers = rows[trace.run[rows] == run]
     first: Numbers = rows[trace.run[rows] == trace.run[rows].min(initial=run)]
     # Graph outputs are outside the planned block, so some figures still change. Fewer than half as many changes as
@@ -246,7 +246,7 @@ def _moves(in_use: Numbers) -> int:
 
 
 def _step(trace: Trace, row: int, nodes: Sequence[str]) -> int | None:
-    """Return the index of the node of a row, or of the enclosing node, in ``nodes``; None if neither is in them."""
+    """Return the index in ``nodes`` of a row's node or of the enclosing node; None if ``nodes`` contains neither."""
     places = {name: place for place, name in enumerate(nodes)}
     while row != NO_PARENT:
         if trace.name[row] in places:
@@ -264,9 +264,9 @@ def _alive(values: Sequence[Lifetime], step: int) -> list[tuple[str, int]]:
 def _outputs_alive(names: Sequence[str], in_use: Numbers, output_bytes: Numbers) -> list[tuple[str, int]]:
     """Return the outputs that exist after the last of these nodes, largest first.
 
-    A node adds its outputs; the shortfall in the increase was freed since the previous node. The allocator does not
-    record which outputs were freed: the largest that fit are assumed, the newest among equal ones. A buffer reused in
-    place looks the same and passes to its new owner.
+    A node adds its outputs to the memory in use; if the increase is smaller, the rest was freed since the previous
+    node. The allocator does not record which outputs were freed: the largest that fit are assumed, the newest first if
+    sizes are equal. A buffer that is reused in place looks the same and passes to its new owner.
     """
     alive: list[tuple[str, int]] = []
     before = int(in_use[0]) - _rounded(int(output_bytes[0]))

@@ -28,7 +28,7 @@ class Export:
 
     Attributes:
         endings: File name endings that imply the format; no two formats share one.
-        about: Purpose, in one line.
+        about: Purpose of the format, in one line.
         write: Function that writes to an open file.
     """
 
@@ -61,7 +61,7 @@ KINDS: dict[str, Export] = {
         write=model_explorer.write,
     ),
 }
-"""All formats by their command-line name."""
+"""All formats, by the name used on the command line."""
 
 
 def write(kind: str, trace: Trace, result: ProfileResult, path: Path) -> None:
@@ -120,10 +120,10 @@ def _parse(text: str) -> tuple[str, Path]:
 
 
 def write_all(wanted: Wanted, trace: Trace, result: ProfileResult) -> dict[str, str]:
-    """Write all exports; return files by kind (``kind``, ``kind 2`` and so on if one was passed twice).
+    """Write all exports; return the files by kind (``kind``, then ``kind 2`` and so on for repeated kinds).
 
     Raises:
-        UsageError: If one cannot be written; those before it are written.
+        UsageError: If a file cannot be written; all earlier ones are written.
     """
     done: dict[str, str] = {}
     for kind, path in wanted:

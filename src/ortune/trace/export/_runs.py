@@ -1,4 +1,4 @@
-"""Threads of runs, which the columns do not contain."""
+"""Threads of runs, which are not in the columns of a trace."""
 
 from __future__ import annotations
 

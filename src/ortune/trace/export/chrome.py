@@ -40,7 +40,7 @@ _SIZES = {
     "mem_bytes_in_use": "in_use_bytes",
     "mem_arena_held": "held_bytes",
 }
-"""Field of the trace by ONNX Runtime's name of the size."""
+"""Maps ONNX Runtime's name of a size to the column of the trace."""
 
 
 class _Tracks:
@@ -66,7 +66,7 @@ class _Tracks:
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Stream the events; memory use does not grow with the trace."""
+    """Write the events as a stream, so memory use does not grow with the size of the trace."""
     encode = msgspec.json.Encoder().encode
     start = b"[\n"
     for events in _chunks(trace, result):
@@ -139,7 +139,7 @@ def _rows(
 
 
 def _own(trace: Trace, row: int, values: dict[str, int], node: ProfiledNode | None) -> dict[str, Any]:
-    """Return the arguments that are not simply a column."""
+    """Return the arguments of an event that are not copied directly from a column."""
     args: dict[str, Any] = {}
     index = trace.nodes.index[int(trace.name.codes[row])]
     if index != ABSENT:

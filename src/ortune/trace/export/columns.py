@@ -62,7 +62,7 @@ COLUMNS: dict[str, str] = {
     "kernel_duration_ns": "kernels: duration",
     "kernel_bytes": "kernels: bytes of a copy, -1 for a kernel",
 }
-"""Description of every array except ``about``; arrays of one kind (executions, nodes, ...) have equal lengths."""
+"""Description of every array except ``about``; arrays of the same kind (executions, nodes, ...) have equal lengths."""
 
 _PLAIN = (
     "start_ns", "duration_ns", "self_ns", "parent", "run", "thread", "wait_ns", "imbalance_ns", "helpers",

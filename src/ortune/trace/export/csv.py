@@ -70,7 +70,7 @@ _CHUNK = 1 << 14
 _NUMBERS = ("start_ns", "duration_ns", "self_ns", "wait_ns", "imbalance_ns", "helpers", "parent", "output_bytes",
             "parameter_bytes", "activation_bytes", "in_use_bytes", "held_bytes")  # fmt: skip
 _SIGNED = ("start_ns",)
-"""Columns in which -1 is a value, not a missing one."""
+"""Columns in which -1 is a valid value, not a missing one."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:

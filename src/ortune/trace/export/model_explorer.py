@@ -1,8 +1,8 @@
 """Node data for model-explorer: the original graph, coloured by time.
 
 The file has the form for a single graph without an id, which applies to the open graph. Keys are node names, which are
-the ids in the ONNX adapter. If a node of the optimized graph replaces several, the time belongs to the one with its
-name, else to the first, so sums over layers are correct. The adapter (0.4) shows the subgraphs of an ``If`` in the
+the ids in the ONNX adapter. If a node of the optimized graph replaces several nodes, its time is shown at the node of
+the same name, or else at the first, so sums over layers are correct. The adapter (0.4) shows subgraphs of ``If`` in the
 enclosing graph, with nodes named ``if1/then_branch/conv1``; subgraphs of ``Loop`` and ``Scan`` are separate graphs.
 """
 
@@ -26,7 +26,7 @@ BRANCHES = ("then_branch", "else_branch")
 DEEPEST = 6
 """Maximum nesting of ``If`` nodes; each doubles the keys of a node, since a profile does not record the branch."""
 RESERVED = "results"
-"""A file with this key in ``results`` would be read as one of several graphs."""
+"""Reserved key: a file with this key in ``results`` would be read as a file for several graphs."""
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:

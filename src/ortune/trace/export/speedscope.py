@@ -1,8 +1,9 @@
 """Export for speedscope: the mean steady run by layer as a flame graph, then each thread over time.
 
-A frame's ``name`` is the node's, its ``file`` the operator. The first profile is sampled, with one stack of layers per
-node, weighted by its nanoseconds in the mean steady run; time outside nodes (``(between-nodes)``, ...) is included, so
-the weights sum to the run. The others are evented, one per thread, with each run around its nodes.
+A frame's ``name`` is the node's name, and its ``file`` is the operator. The first profile is "sampled", with one stack
+of layers per node, weighted by the node's nanoseconds in the mean steady run; time outside nodes
+(``(between-nodes)``, ...) is included, so the weights sum to the run's time. All other profiles are "evented", one per
+thread, with each run as a frame around its nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class _Frames:
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Stream the file; events are assembled thread by thread."""
+    """Write the file as a stream; events are assembled thread by thread."""
     frames = _Frames()
     nodes = [frames(n, op) for n, op in zip(trace.name.texts, trace.nodes.op_type, strict=True)]
     runs = [frames(f"run {run}") for run in range(trace.n_runs)]
@@ -125,7 +126,7 @@ def _events(
 
 
 def _around(trace: Trace, rows: Numbers, owned: Numbers) -> list[int]:
-    """Return the index of the item (owned runs, then rows) that contains each item; -1 for none."""
+    """Return, for each item (owned runs, then rows), the index of the item that contains it, or -1."""
     item_of_row = {row: len(owned) + at for at, row in enumerate(rows.tolist())}
     item_of_run = {run: at for at, run in enumerate(owned.tolist())}
     around = [-1] * len(owned)
