@@ -1,9 +1,9 @@
-"""Stable names of nodes across processes, since ONNX Runtime generates some names anew in each.
+"""Stable names of nodes across processes, since ONNX Runtime generates some names anew in each process.
 
-Nodes that the optimizer inserts or copies get a number to be unique, ``ReorderInput_token_159``; the number, and which
-node has none, differ between processes. Such nodes are identified by time: after the producers of their inputs, before
-the readers of their outputs. If the graph is unknown, their order is used, which is the same in each process unless
-the graph has branches or runs in parallel.
+Nodes that the optimizer inserts or copies get a number to make their names unique, ``ReorderInput_token_159``; the
+number, and which node gets none, differ between processes. Such nodes are identified by time: they run after the
+producers of their inputs and before the readers of their outputs. If the graph is unknown, their order is used, which
+is the same in each process unless the graph has branches or runs in parallel.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def is_numbered(name: str) -> bool:
 
 
 def numbered_kinds(nodes: Sequence[tuple[str, str]]) -> frozenset[tuple[str, str]]:
-    """Return (name without number, operator) of every kind of node that occurs with a number."""
+    """Return (name without number, operator) for every kind of node of which at least one has a number."""
     return frozenset((stem(name), op_type) for name, op_type in nodes if is_numbered(name))
 
 
 def assigned(trace: Trace, places: Sequence[NodeSurroundings]) -> dict[str, int]:
-    """Map numbered nodes of one process to indices of ``places``; nodes that fit none are omitted.
+    """Map numbered nodes of one process to indices of ``places``; nodes that fit no place are omitted.
 
     Among the places that fit when a node begins, the one with the earliest deadline is chosen, which finds an
     assignment if there is one.
@@ -83,7 +83,7 @@ def assigned(trace: Trace, places: Sequence[NodeSurroundings]) -> dict[str, int]
 
 
 def stable_names(traces: Sequence[Trace], places: Sequence[NodeSurroundings] = ()) -> list[list[Hashable]]:
-    """Return a key for each node of each trace that is equal for the same node in all traces.
+    """Return a key for each node of each trace; the same node has equal keys in all traces.
 
     Returns:
         For each trace, one key per text of ``Trace.name``.
@@ -107,7 +107,7 @@ def in_order(trace: Trace, *, main_graph: bool = False) -> list[int]:
 
 
 class _Ran:
-    """First execution times and tensors of each main-graph node."""
+    """First execution (start and end) and tensors of each main-graph node."""
 
     def __init__(self, trace: Trace) -> None:
         rows = np.flatnonzero(trace.parent == NO_PARENT)
@@ -122,7 +122,7 @@ class _Ran:
         self._nodes = trace.nodes
 
     def fits(self, name: str, place: NodeSurroundings) -> bool:
-        """Return whether a node's input and output tensors match those of its neighbours, as far as both are known."""
+        """Return whether a node's known input and output tensors match those known of the place's neighbours."""
         read, wrote = self._of(name, self._nodes.inputs), self._of(name, self._nodes.outputs)
         return all(self._share(read, self._of(other, self._nodes.outputs)) for other in place.reads) and all(
             self._share(wrote, self._of(other, self._nodes.inputs)) for other in place.feeds

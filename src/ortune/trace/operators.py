@@ -17,7 +17,7 @@ Matrix = np.ndarray[Any, np.dtype[np.float64]]
 def kept_runs(trace: Trace, skip_runs: int) -> range:
     """Return the runs after the first ``skip_runs`` (warm-up).
 
-    If there are not more than these, return all but the first run, or the only one.
+    If there are no further runs, all runs except the first are returned, or the only run.
     """
     first = skip_runs if skip_runs < trace.n_runs else min(1, max(trace.n_runs - 1, 0))
     return range(first, trace.n_runs)
@@ -63,7 +63,7 @@ def by_node(trace: Trace, skip_runs: int = 0) -> tuple[NodeTime, ...]:
 
 
 def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return each key's mean time over the middle half of runs, ordered by total time.
+    """Return each key's mean time over the middle half of the runs, which are ordered by their total time.
 
     Medians per key would not add up: if other programs slow down different nodes in different runs, the median of one
     node can exceed that of all nodes of its operator.
@@ -77,13 +77,13 @@ def _typical(times: Matrix) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def run_time_ns(trace: Trace, skip_runs: int = 0) -> float:
-    """Return the median run time in the profile in nanoseconds; 0.0 if no run was recorded completely."""
+    """Return the median run time in nanoseconds, without skipped runs; 0.0 if no run was recorded completely."""
     kept = trace.run_ns[kept_runs(trace, skip_runs).start :]
     return float(np.median(kept)) if len(kept) else 0.0
 
 
 def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.dtype[np.int64]]]:
-    """Group rows by their texts in several columns; return the combinations in text order, and each row's index."""
+    """Group rows by their texts in several columns; return the sorted combinations, and each row's index into them."""
     first, rows = combined(*((column.codes, len(column.texts)) for column in labels))
     keys = [tuple(column[row] for column in labels) for row in first.tolist()]
     order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -95,7 +95,7 @@ def groups(*labels: Labels) -> tuple[list[tuple[str, ...]], np.ndarray[Any, np.d
 def per_run(
     trace: Trace, rows: Sequence[int] | np.ndarray[Any, Any], n_keys: int, runs: Sequence[int]
 ) -> Matrix:
-    """Return the self time of each key in each run, nanoseconds (keys, runs); one zero column without runs."""
+    """Return the self time of each key in each run, in nanoseconds (keys, runs); one column of zeros without runs."""
     column = np.full(trace.n_runs + 1, -1, dtype=np.int64)  # the last entry is for rows in no run
     column[list(runs)] = np.arange(len(runs))
     to = column[trace.run]

@@ -1,9 +1,9 @@
 """Reader of ONNX Runtime's profiles: node executions with their times and runs.
 
-The file is an array of Chrome trace events, one per line, in whole microseconds. It is read in blocks of lines directly
-into columns, so a file of gigabytes needs less memory than its size. A truncated file (crash, full disk) is read up to
-its end, and a file that another tool reformatted is read as a whole. If a file contains several profiles, the last is
-read, since each has its own clock.
+The file is an array of Chrome trace events, one per line, in whole microseconds. Blocks of lines are read directly into
+columns, so a file of gigabytes needs less memory than its size. A truncated file (crash, full disk) is read up to its
+end, and a file that another tool reformatted is read as a whole. If a file contains several profiles, only the last is
+read, since each has a separate clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ortune.trace.table import Trace
 
 BLOCK_BYTES = 4 << 20
 MOST_BYTES = 256 << 20
-"""Maximum size of one line, and of a file without line structure, since both are kept in memory."""
+"""Maximum size in bytes of one line, and of a file without line structure, since both are kept in memory."""
 _LOADING = "model_loading"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPENS = re.compile(rb"\[\s*(?:\{|\Z)")
@@ -62,7 +62,7 @@ def read_profile(path: Path) -> Trace:
 
 
 def is_first(event: ProfilerEvent) -> bool:
-    """Return whether an event is the first of a profile: the loading of its model."""
+    """Return whether an event is the first event of a profile, which records the loading of the model."""
     return event.cat == "Session" and event.name.startswith(_LOADING)
 
 
@@ -75,7 +75,7 @@ def _too_long(path: Path) -> UsageError:
 
 
 def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Yield the file in pieces that end at a line end, except the last."""
+    """Yield the file in blocks that end at a line end; the last block may end anywhere."""
     rest: list[bytes] = []
     n_bytes = 0
     first = True
@@ -98,7 +98,7 @@ def _blocks(file: BinaryIO, path: Path) -> Iterator[bytes]:
 
 
 class _Reading:
-    """State of reading a file.
+    """State of the reader while it reads a file.
 
     Attributes:
         builder: Builder of the latest profile in the file.
@@ -110,12 +110,12 @@ class _Reading:
         self._waiting: list[ProfilerEvent] = []
 
     def missing(self) -> list[str]:
-        """Return sentences about parts of the file that are not in the trace."""
+        """Return sentences about the parts of the file that are missing in the trace."""
         n = self._n_earlier
         return [f"earlier profiles in the same file, which are ignored: {n}"] if n else []
 
     def take(self, text: bytes) -> None:
-        """Take whole lines: together if all are valid, else one by one."""
+        """Process whole lines: together if all are valid events, else one by one."""
         whole = text.strip()
         begins, ends = whole.startswith(b"["), whole.endswith(b"]")
         if _OPENS.match(whole):
@@ -134,7 +134,7 @@ class _Reading:
             self.builder.complete = ends
 
     def take_events(self, events: Sequence[ProfilerEvent]) -> None:
-        """Take events, which may belong to several profiles."""
+        """Pass events to the builder, which is replaced where a new profile begins."""
         first = 0
         for i, event in enumerate(events):
             if is_first(event):
@@ -144,7 +144,7 @@ class _Reading:
         self.builder.take(events[first:])
 
     def take_decoded(self, decoded: Iterable[Decoded | None]) -> None:
-        """Take events that were decoded one by one; None marks an object that is not an event."""
+        """Process events that were decoded one by one; None marks an object that is not an event."""
         for one in decoded:
             if one is None:
                 self._lose(b"")
@@ -171,7 +171,7 @@ class _Reading:
         self.builder.lose(line)
 
     def _flush(self) -> None:
-        """Pass on the events that were read one by one."""
+        """Pass on the events that were decoded one by one and collected."""
         self.builder.take(self._waiting)
         self._waiting = []
 

@@ -1,4 +1,4 @@
-"""Division of time among nodes that run simultaneously, so the shares of a run sum to its time."""
+"""Division of time among nodes that run simultaneously, so that the parts of all nodes sum to the time of the run."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ortune.trace.table import NO_PARENT, Floats, Numbers, Trace
 
 
 def shares(trace: Trace, runs: range) -> Floats:
-    """Return each row's share of the run's wall time, nanoseconds (rows,).
+    """Return the part of the run's wall time that each row accounts for, in nanoseconds (rows,).
 
-    If nodes run one after another, this is the self time. If they overlap (parallel execution mode), each instant is
-    divided equally among the nodes that run then.
+    If nodes run one after another, this is the self time. If nodes overlap (parallel execution mode), each instant is
+    divided equally among the nodes that run at that instant.
     """
     own = trace.self_ns.astype(np.float64)
     of_these = np.flatnonzero((trace.run >= runs.start) & (trace.run < runs.stop))
@@ -28,7 +28,7 @@ def shares(trace: Trace, runs: range) -> Floats:
 
 
 def _overlap(trace: Trace, rows: Numbers) -> bool:
-    """Return whether main-graph nodes run simultaneously, by more than one clock step."""
+    """Return whether any main-graph nodes overlap in time by more than one clock step."""
     first = rows[trace.parent[rows] == NO_PARENT]
     if not len(first) or (trace.thread[rows] == trace.thread[rows[0]]).all():
         return False
@@ -38,10 +38,10 @@ def _overlap(trace: Trace, rows: Numbers) -> bool:
 
 
 def _divided(trace: Trace, rows: Numbers) -> Floats:
-    """Return the run's time divided among active rows (n,); a parent is active while none of its children is.
+    """Divide a run's time among the active rows (n,); a parent is active while none of its children is.
 
-    Each of n active rows gets 1/n of the elapsed time. This share is accumulated over the run, and each row gets the
-    difference between its values at the end and the start.
+    While n rows are active, each gets 1/n of the elapsed time. This quotient is accumulated over the run, and each row
+    gets the difference between the accumulated values at its end and at its start.
     """
     n = len(rows)
     start, duration = trace.start_ns[rows], trace.duration_ns[rows]
@@ -91,7 +91,7 @@ def _divided(trace: Trace, rows: Numbers) -> Floats:
 
 
 def _borders(start: Numbers, duration: Numbers) -> tuple[Numbers, list[int]]:
-    """Return ends (0 to n) and starts (n to 2n) in sweep order, and their times since the first start."""
+    """Return border indices (ends from 0 to n, starts from n to 2n) in sweep order, and each border's time."""
     n = len(start)
     first = int(start.min())
     begins = start - first

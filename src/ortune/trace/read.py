@@ -1,4 +1,4 @@
-"""Reader for traces of any format, detected by content instead of file name."""
+"""Reader for traces of any supported format, which is detected from the content, not from the file name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _HOW = "pass the JSON file that end_profiling() names, or the saved console outp
 
 
 def read_trace(path: Path) -> Trace:
-    """Read a profile of ONNX Runtime, or onnxruntime-web's output on a browser console.
+    """Read a profile of ONNX Runtime, or the output of onnxruntime-web on a browser console.
 
     Raises:
-        UsageError: If the file cannot be read, or is neither.
+        UsageError: If the file cannot be read, or has neither format.
     """
     try:
         with files.open_file(path) as file:
@@ -46,7 +46,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def looks_like_trace(head: bytes) -> bool:
-    """Return whether a file with this beginning is a trace or may contain one; ``read_trace`` reports how to fix it."""
+    """Return whether a file that begins with ``head`` may be or contain a trace; ``read_trace`` reports any problem."""
     unreadable = (_GZIP, _ZIP, *_UTF16, BYTE_ORDER_MARK)
     return head.startswith(unreadable) or _JSON.match(head) is not None or KERNEL_MARK in head
 

@@ -1,4 +1,4 @@
-"""Roofline bound of a node: the minimum time for its work, and the limit, arithmetic or memory."""
+"""Roofline bound of a node: the minimum time for its work, and whether arithmetic or memory limits that time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ INT8_OPERATORS = frozenset(
         "MatMulNBits",
     )
 )  # fmt: skip
-"""Operators that multiply integers, or may: MatMulNBits does so at accuracy level 4."""
+"""Operators that multiply integers, or may do so, as MatMulNBits does at accuracy level 4."""
 
 CPU_PROVIDERS = ON_CPU | profile_names(lambda p: p.hardware == "cpu")
-"""Execution providers for which the CPU's peak is a bound."""
+"""Execution providers that compute on the CPU, so its peak bounds their nodes."""
 
 _CLOCK_NS = 1000.0  # resolution of the profiler's clock: an execution may have taken this much longer
 _TURBO = 1.1  # ratio by which clock rates vary between moments
@@ -38,10 +38,10 @@ PRODUCTS = INT8_OPERATORS | {
 LOOKUPS = frozenset(("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"))
 """Operators limited by dependent memory accesses instead of an arithmetic rate."""
 SHORT_NS = 10_000.0
-"""Executions shorter than this and far from their floor are dominated by start-up overhead."""
+"""Maximum time of an execution that is dominated by start-up overhead if it is far from its floor."""
 WAKING_NS = 100_000.0
 SMALL_NS = 5_000.0
-"""Products shorter than ``WAKING_NS`` that need less than this are dominated by thread handover."""
+"""Maximum floor of a matrix product that is dominated by thread handover if it is shorter than ``WAKING_NS``."""
 FAR = 0.2  # maximum ratio of needed time to actual time for overhead
 
 
@@ -52,15 +52,15 @@ def floor(
 
     Args:
         flops: Operations; a multiply-add counts as two.
-        bytes: Bytes moved to or from memory. Cached bytes do not count: see ``trace.traffic``.
-        kind: Type that is multiplied. For integers the larger of both peaks is used, since a kernel may convert them if
-            that is faster.
-        threads: Number of threads; 0 or less for all that were measured.
+        bytes: Bytes moved to or from memory, without cached bytes: see ``trace.traffic``.
+        kind: Type that is multiplied. For integers, the larger of both peaks is used, since a kernel may convert
+            integers to floats if that is faster.
+        threads: Number of threads; 0 or less for the largest measured number.
         peak: Peak rates of the machine.
-        touched: All bytes read and written, cached or not, at most at the rate of elementwise work in caches.
+        touched: All bytes read and written, cached or not; their rate is at most that of elementwise work in caches.
 
     Returns:
-        Nanoseconds, and "compute" or "memory"; 0.0 and "" for no work.
+        (nanoseconds, "compute" or "memory"); (0.0, "") for no work.
     """
     arithmetic = rate(peak.flops_per_s, threads)
     if kind == "int8":
@@ -77,10 +77,10 @@ def floor(
 
 
 def rate(by_threads: Mapping[int, float], threads: int) -> float:
-    """Return the peak for a number of threads, linearly interpolated; 0.0 if nothing was measured.
+    """Return the peak rate for a number of threads, linearly interpolated; 0.0 if nothing was measured.
 
-    More threads reach at least the rate of fewer, regardless of disturbed measurements; nothing is extrapolated beyond
-    the largest measured number. 0 threads or less mean that number.
+    More threads always count as at least as fast as fewer, even if a measurement was disturbed. Nothing is
+    extrapolated beyond the largest measured number of threads, which is also used for 0 threads or less.
     """
     if not by_threads:
         return 0.0
@@ -98,28 +98,28 @@ def with_floors(
     providers: Collection[str] = CPU_PROVIDERS,
     steps: Sequence[ExecutedNode] = (),
 ) -> tuple[ProfiledNode, ...]:
-    """Return the nodes, with ``floor_ns`` and ``bound`` set for CPU nodes with known work.
+    """Return the nodes, with ``floor_ns`` and ``bound`` set for CPU nodes whose work is known.
 
     The floor is the largest of three bounds: arithmetic, at the rate of matrix products; all bytes touched, at the rate
     of elementwise work in caches; and bytes that no cache can contain, at the rate of memory. ``trace.traffic`` finds
-    the last from ``steps``. For other nodes (in loop bodies), these bytes count as memory traffic:
+    the memory bytes from ``steps``. For nodes not in ``steps`` (in loop bodies), these bytes count as memory traffic:
 
     - Activations of one execution beyond the size of the last-level cache.
-    - Weights, if those of the whole model (or of the repeated loop body) exceed that cache: it retains at most its own
-      size between runs, here distributed equally over the nodes' weights.
+    - Weights, if those of the whole model (or of the repeated loop body) exceed that cache. The cache retains at most
+      its own size between runs, here distributed equally over the nodes' weights.
 
     A node is bound by overhead if its executions are shorter than ``SHORT_NS`` and far from their floor, or if it is a
-    small product that takes many times what it needs. Without a known cache size no memory traffic is assumed. Without
-    a known elementwise rate, a node with less than one operation per byte has a floor only from memory, since the rate
-    of products does not apply. A time below the floor means overcounted work or an underestimated peak: the floor is
-    kept, and ``below_floor`` lists such nodes.
+    small matrix product that takes many times its floor. Without a known cache size, no memory traffic is assumed.
+    Without a known elementwise rate, a node with less than one operation per byte has a floor only from memory, since
+    the rate of matrix products does not apply. A time below the floor means overcounted work or an underestimated peak:
+    the floor is kept, and ``below_floor`` lists such nodes.
 
     Args:
         nodes: Nodes with the work of all executions in a run.
         peak: Peak rates of the machine.
-        threads: Threads of the session; 0 for all that were measured.
+        threads: Threads of the session; 0 for the largest measured number.
         int8: Nodes or operators that multiply integers, in addition to ``INT8_OPERATORS``.
-        weights: Bytes of constants that one execution of a node reads, by name; other bytes count as
+        weights: Bytes of constants that one execution of a node reads, by node name; all other bytes count as
             activations.
         providers: Execution providers that compute on the CPU.
         steps: Reads and writes of the main-graph nodes, in execution order.
@@ -156,7 +156,7 @@ def with_floors(
 
 
 def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
-    """Return whether starting executions dominates a node's time."""
+    """Return whether overhead of starting executions dominates a node's time."""
     took = node.least_ns
     if 0 < took < SHORT_NS * node.calls and floor_ns < FAR * took:
         return True
@@ -165,12 +165,12 @@ def _is_overhead(node: ProfiledNode, floor_ns: float, needed_ns: float) -> bool:
 
 
 def lost_ns(node: ProfiledNode) -> float:
-    """Return the time above the floor without disturbances; 0.0 without a floor."""
+    """Return how far a node's undisturbed time exceeds its floor, in nanoseconds; 0.0 without a floor."""
     return 0.0 if node.floor_ns is None else max(0.0, node.least_ns - node.floor_ns)
 
 
 def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
-    """Return nodes that were faster than their floor by more than clocks vary, largest gap first.
+    """Return the nodes that were faster than their floor by more than clock rates vary, largest gap first.
 
     Their work is overcounted or the peak underestimated, so their floor is not valid.
     """

@@ -13,13 +13,13 @@ FEWEST = 12  # minimum number of runs to detect a drift
 
 
 def warmup_runs(times: ArrayLike) -> int:
-    """Return the number of slower runs at the start (warm-up).
+    """Return the number of runs at the start that are slower than usual (warm-up).
 
-    The second half defines the usual time: its median and spread. Warm-up ends with the first run that is usual and
-    followed by a usual one. Single slow runs later on are not warm-up.
+    The median and spread of the second half of the runs define the usual time. Warm-up ends before the first run that
+    has a usual time and is followed by a run with a usual time. Later slow runs are not warm-up.
 
     Returns:
-        Number of runs to exclude; at most half of them. Of fewer than four runs, the first, if it is not the only one.
+        Number of runs to exclude, at most half of them. For fewer than four runs: 1, or 0 if there is only one run.
     """
     t = np.log(np.maximum(np.asarray(times, dtype=np.float64), 1e-9))
     if len(t) < 4:
@@ -35,10 +35,10 @@ def warmup_runs(times: ArrayLike) -> int:
 
 
 def drifts(times: ArrayLike) -> float:
-    """Return the slowdown of the last third of runs relative to the first, as a ratio minus one; 0.0 within noise.
+    """Return the slowdown of the last third of runs relative to the first third (ratio minus one); 0.0 within noise.
 
-    Significance is tested by rank sum at one in a thousand. Causes include thermal throttling, filling memory and other
-    programs. With fewer than ``FEWEST`` runs the result is 0.0.
+    Significance is tested with a rank-sum test at level 0.001. Causes of a drift include thermal throttling, filling
+    memory and other programs. With fewer than ``FEWEST`` runs, the result is 0.0.
     """
     t = np.asarray(times, dtype=np.float64)
     if len(t) < FEWEST:

@@ -1,6 +1,6 @@
 """A trace as columns, with one row per node execution.
 
-One reader per format fills it; analyses and exports read it.
+Each format has a reader that fills the columns; analyses and exports read them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ortune.records import TraceLack
 NO_RUN = -1
 NO_PARENT = -1
 ABSENT = -1
-"""Marks a missing figure in columns of sizes and waiting times."""
+"""Marks a missing value in columns of sizes and waiting times."""
 
 CONTROL_FLOW = frozenset(
     ("Loop", "If", "Scan", "SequenceMap", "BeamSearch", "GreedySearch", "Sampling", "WhisperBeamSearch")
 )
-"""Operators that run subgraphs: a node's time includes that of the nodes in its subgraphs."""
+"""Operators that run subgraphs; the time of such a node includes the time of the nodes in its subgraphs."""
 
 _LONGEST_NS = 1 << 60
 _NO_RUNS = TraceLack(code="runs", what="no begin and end of its runs: everything recorded counts as one run")
@@ -71,8 +71,8 @@ class Nodes:
         provider: Execution provider.
         index: The node's number in the optimised graph, ``ABSENT`` if not given; not unique across subgraphs.
         inputs, outputs: Types and shapes as JSON text (``[{"float":[1,3]}]``), "" if not given.
-        executions: Number of executions by (inputs, outputs); () if the format has only the first ones. It is not
-            part of exports.
+        executions: For each node, the number of executions by (inputs, outputs); () if the format contains only the
+            shapes of first executions. Not part of exports.
     """
 
     op_type: tuple[str, ...]
@@ -102,7 +102,7 @@ class Kernels:
 
 
 class PageRun(NamedTuple):
-    """A call of ``run()`` in a page: its time, and the parts for preparing inputs and processing outputs."""
+    """A call of ``run()`` in a web page: its total time, and the times for preparing inputs and processing outputs."""
 
     whole_ns: int
     inputs_ns: int
@@ -111,31 +111,31 @@ class PageRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A profile as columns. Columns of executions have one entry per row, in file order.
+    """A profile as columns; a row is one node execution, in file order.
 
     Attributes:
         format: "ort-json", "web-console", ...
         device_only: Whether rows are device kernels, without any host events.
         resolution_ns: Resolution of the clock.
-        name: Node name in the optimized graph. Nodes with the same name and another operator or provider are
-            distinct, so such a text occurs several times.
+        name: Node name in the optimized graph. Nodes with the same name and a different operator or provider are
+            distinct, so such a name occurs several times among the texts.
         op_type: Operator, without its domain.
-        provider: Execution provider that ran it.
+        provider: Execution provider that ran the node.
         start_ns: Start since the beginning of the profile.
         duration_ns: Duration, including nested nodes.
-        self_ns: Duration without nested nodes (``CONTROL_FLOW``), so sums count nothing twice.
+        self_ns: Duration without nested nodes (see ``CONTROL_FLOW``), so sums count no time twice.
         parent: Row of the enclosing control-flow node, or ``NO_PARENT``.
         run: Index of the run, or ``NO_RUN`` (a truncated run, or concurrent runs that cannot be
             distinguished).
-        thread: Thread that ran it.
-        wait_ns: Time the thread waited for the pool or distributed work; ``ABSENT`` without statistics.
-        imbalance_ns: Part of ``wait_ns`` at the end of parallel work, waiting for late threads; likewise ``ABSENT``.
-        helpers: Number of other threads that took part; likewise ``ABSENT``.
-        output_bytes, parameter_bytes, activation_bytes: Bytes of outputs, constant inputs, other inputs.
-        in_use_bytes, held_bytes: Memory in use by the allocator afterwards, and memory reserved by the arena.
+        thread: Thread that ran the node.
+        wait_ns: Time the thread waited for the pool or distributed work; ``ABSENT`` without thread statistics.
+        imbalance_ns: Part of ``wait_ns`` at the end of parallel work, waiting for late threads, or ``ABSENT``.
+        helpers: Number of other threads that took part, or ``ABSENT``.
+        output_bytes, parameter_bytes, activation_bytes: Bytes of outputs, of constant inputs, and of other inputs.
+        in_use_bytes, held_bytes: After the execution, memory in use by the allocator, and memory reserved by the arena.
         nodes: Properties common to all executions of a node.
         kernels: Device kernels and copies.
-        run_start_ns, run_ns: Start and duration of each completely recorded run, by start.
+        run_start_ns, run_ns: Start and duration of each completely recorded run, in order of start.
         executor_ns: Time of each run in ONNX Runtime's executor; ``ABSENT`` if not recorded.
         pieces: Work items that each other pool thread completed in the whole file, in descending order.
         session_ns: Loading and initialization times by event name.
@@ -146,7 +146,8 @@ class Trace:
         n_left_out: Number of runs excluded because they lost events.
         n_outside: Number of executions in no completely recorded run.
         complete: Whether the end of the file was read.
-        missing: Sentences about missing information; ``lacks`` are those that affect the meaning of figures.
+        missing: Sentences about missing information.
+        lacks: Missing information that affects the meaning of numbers, as codes.
         page_runs: onnxruntime-web's own marks of each run in a page, in order; () if they were not requested.
     """
 
@@ -203,7 +204,7 @@ class Trace:
 
 
 def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
-    """Return durations without those of nested rows, at least 0 despite rounded clocks."""
+    """Return each row's duration without the durations of nested rows; at least 0, even if clocks were rounded."""
     own = duration_ns.copy()
     nested = parent != NO_PARENT
     np.subtract.at(own, parent[nested], duration_ns[nested])
@@ -211,10 +212,10 @@ def own_time(duration_ns: Numbers, parent: Numbers) -> Numbers:
 
 
 def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Numbers) -> Numbers:
-    """Return the row of the enclosing control-flow node of each execution, or ``NO_PARENT``; rows may be in any order.
+    """Return, for each execution, the row of the enclosing control-flow node or ``NO_PARENT``; rows may be unsorted.
 
-    A subgraph runs on the thread of its node, and starts before that node ends. Rounded clocks make an end earlier than
-    it was, never later.
+    A subgraph runs on the thread of its node, and starts before that node ends. Rounding of clocks makes recorded ends
+    earlier, never later.
     """
     parent = np.full(len(start_ns), NO_PARENT, dtype=np.int64)
     flow = [i for i, text in enumerate(op_type.texts) if text in CONTROL_FLOW]
@@ -251,7 +252,7 @@ def parents(op_type: Labels, start_ns: Numbers, duration_ns: Numbers, thread: Nu
 def runs_of(
     start_ns: Numbers, thread: Numbers, run_start_ns: Numbers, run_ns: Numbers, run_thread: Numbers
 ) -> Numbers:
-    """Return the run of each execution: the one on its thread, else the only one at that time, else ``NO_RUN``."""
+    """Return the run of each execution: the run on its thread, else the only run at that time, else ``NO_RUN``."""
     run_of = np.full(len(start_ns), NO_RUN, dtype=np.int64)
     if not len(run_ns):
         return run_of
@@ -283,7 +284,7 @@ def _span(column: Numbers, value: int) -> slice:
 
 
 def as_one_run(trace: Trace) -> Trace:
-    """Return the trace with everything as one run if no run was recorded completely, else the trace itself."""
+    """Return a trace in which all executions are one run if no run was recorded completely, else the trace itself."""
     if trace.n_runs or not len(trace):
         return trace
     start = int(trace.start_ns.min())

@@ -1,4 +1,4 @@
-"""Types and shapes of tensors in a trace: ``[{"float":[1,3]}]``, one object per tensor."""
+"""Types and shapes of tensors as in a trace: ``[{"float":[1,3]}]``, one object per tensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder(list[dict[str, list[int]]]).decode
 
 
 def tensors(text: str) -> list[Tensor] | None:
-    """Return type and shape of each tensor; None if the text is not a valid tensor list, [] if the list is empty."""
+    """Parse (type, shape) of each tensor; return None if the text is not a valid tensor list."""
     try:
         decoded = _decode(text) if text else None
     except (msgspec.MsgspecError, RecursionError, UnicodeError):

@@ -12,10 +12,10 @@ from ortune.records import Timeline, TimelineTrack
 from ortune.trace.table import NO_PARENT, Numbers, Trace
 
 MOST = 200_000
-"""Maximum number of executions in a drawing; of longer traces the last runs are shown."""
+"""Maximum number of executions in a drawing; only the last runs of longer traces are shown."""
 LANES = 64
 TRACKS = 24
-"""Maximum number of threads, and of tracks per thread; deeper nesting and higher concurrency is omitted and counted."""
+"""Maximum number of threads, and of tracks per thread; executions beyond these limits are omitted and counted."""
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 _LARGEST = 2**32 - 1
@@ -23,7 +23,7 @@ _LARGEST = 2**32 - 1
 
 @dataclass(slots=True, kw_only=True)
 class _Part:
-    """Content of one lane: columns of equal length."""
+    """Content of one lane of the drawing, as columns of equal length."""
 
     lane: str
     start: Numbers
@@ -33,12 +33,12 @@ class _Part:
 
 
 def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
-    """Return the data of the drawing.
+    """Return the data for drawing a trace over time.
 
     Args:
         trace: The profile.
-        most: Maximum number of executions, kernels and runs. Of a longer trace the last whole runs are
-            used, and of a single run that is too long, its beginning.
+        most: Maximum number of executions, kernels and runs. For a longer trace, the last whole runs are used;
+            for a single run that is too long, its beginning.
     """
     rows, kernels, runs, note = _chosen(trace, most)
     parts = list(_parts(trace, rows, kernels, runs))
@@ -67,7 +67,7 @@ def timeline_data(trace: Trace, most: int = MOST) -> Timeline:
 
 
 def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
-    """Return the rows of nodes, rows of kernels, and runs to show, with a note on the part that they cover."""
+    """Return (rows of nodes, rows of kernels, runs to show, note on the part of the trace that these cover)."""
     all_rows, all_kernels = np.arange(len(trace)), np.arange(len(trace.kernels.row))
     if len(trace) + len(all_kernels) + trace.n_runs <= most:
         return all_rows, all_kernels, range(trace.n_runs), ""
@@ -92,7 +92,7 @@ def _chosen(trace: Trace, most: int) -> tuple[Numbers, Numbers, range, str]:
 
 
 def _parts(trace: Trace, rows: Numbers, kernels: Numbers, runs: range) -> Iterator[_Part]:
-    """Yield one lane for the runs, one per thread (busiest first), and one for the device."""
+    """Yield one lane for the runs, one for each thread (busiest first), and one for the device."""
     if len(runs):
         yield _Part(
             lane="runs",
@@ -156,7 +156,7 @@ def _tracks(part: _Part, slack_ns: int) -> list[Numbers]:
 
 
 def assign_tracks(starts: list[int], ends: list[int], slack_ns: int, most: int) -> Numbers:
-    """Return the track of each execution, the first free one; -1 if all ``most`` are occupied."""
+    """Return the track of each execution: the first free track, or -1 if all ``most`` tracks are occupied."""
     number = np.full(len(starts), -1, dtype=np.int64)
     free: list[int] = []
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -171,7 +171,7 @@ def assign_tracks(starts: list[int], ends: list[int], slack_ns: int, most: int) 
 
 
 def _clock(trace: Trace, parts: list[_Part]) -> tuple[int, int]:
-    """Return the earliest start, and a tick with which all times fit in 32 bits."""
+    """Return (earliest start, tick), both in nanoseconds; in units of the tick, all times fit in 32 bits."""
     filled = [part for part in parts if len(part.start)]
     if not filled:
         return 0, trace.resolution_ns
@@ -189,7 +189,7 @@ def _ticks(ns: Numbers, tick_ns: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
 
 
 def _names(trace: Trace, codes: Numbers) -> tuple[tuple[str, ...], tuple[str, ...], Numbers]:
-    """Return the used texts, their operators, and the codes as indices into them."""
+    """Return (used node names, their operators, the codes as indices into both)."""
     used, place = np.unique(codes, return_inverse=True)
     n_nodes, n_runs = len(trace.name.texts), trace.n_runs
     names, op_types = [], []

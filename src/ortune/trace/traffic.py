@@ -1,8 +1,8 @@
-"""Memory traffic estimate: the bytes that a cache cannot contain between two uses of a value.
+"""Estimate of memory traffic: the bytes that a cache cannot retain between two uses of a value.
 
-A value is in the last-level cache if it was just produced and fits, or if little was touched since its last use (such
-as a weight of the previous run). Newer data evicts the oldest. The cache is assumed to be ideal (used only by the
-model, least recently used first, partial values kept), because floors need the minimum traffic.
+A value is in the last-level cache if it was just produced and fits, or if little data was touched since its last use
+(such as a weight in the previous run). Newer data evicts the oldest. The cache is assumed to be ideal (used only by the
+model, least recently used data evicted first, partial values kept), because floors need the minimum traffic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutedNode:
-    """One executed node: bytes of the values that it reads and writes, by any key."""
+    """One executed node, with the bytes of the values that it reads and writes, keyed by any id of the value."""
 
     node: str
     reads: Mapping[int, int] = field(default_factory=dict)
@@ -23,7 +23,7 @@ class ExecutedNode:
 def from_memory(steps: Sequence[ExecutedNode], weights: Mapping[str, float], cache: int) -> dict[str, float]:
     """Return the estimated bytes that each node moves to and from memory in a steady run, by node name.
 
-    A value that was evicted before it was read was also written to memory, which counts for its producer.
+    A value that was evicted before it was read must have been written to memory, which counts for its producer.
     """
     # Two passes, each touching a node's weights, inputs and outputs.
     uses = _Uses(2 * sum(2 + len(step.reads) + len(step.writes) for step in steps))
@@ -48,7 +48,7 @@ def from_memory(steps: Sequence[ExecutedNode], weights: Mapping[str, float], cac
 
 
 class _Uses:
-    """Bytes of distinct values used since the last use of a value: sums over a binary indexed tree."""
+    """Computes the bytes of distinct values used since the last use of a value, with a binary indexed tree."""
 
     def __init__(self, most: int) -> None:
         self._sums = [0.0] * (most + 1)
@@ -67,7 +67,7 @@ class _Uses:
         return self._all - total
 
     def touch(self, value: Hashable, size: float) -> None:
-        """Record a use of the value."""
+        """Record that a value of ``size`` bytes is used now."""
         if value in self._last:
             at, before = self._last[value]
             self._add(at, -before)

@@ -1,4 +1,4 @@
-"""A profiled run without interference, reported in place of the mean run if the two differ much."""
+"""A profiled run without interference, which is reported in place of the mean run if both differ much."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ortune.records import Category, OperatorTime, ProfiledNode, ProfileResult, 
 from ortune.trace.layers import layers
 
 INTERFERED = 0.1
-"""Minimum fraction of the mean run for interference to matter."""
+"""Minimum fraction of the mean run's time that interference must take to matter."""
 
 
 def undisturbed_run(
@@ -20,8 +20,8 @@ def undisturbed_run(
 
     Args:
         wall_ns: Wall time of the mean run.
-        categories: Categories of the run without interference.
-        nodes: Nodes with the times of both.
+        categories: Time by category in the run without interference.
+        nodes: Nodes with their times in both runs.
     """
     fast_ns = sum(category.ns for category in categories)
     if not 0 < fast_ns < (1 - INTERFERED) * wall_ns:
@@ -36,7 +36,7 @@ def undisturbed_run(
 
 
 def as_profile(result: ProfileResult) -> ProfileResult:
-    """Return a profile with the times of the run without interference; the profile itself if interference is small."""
+    """Return the profile with the times of the run without interference; unchanged if interference is small."""
     alone = result.undisturbed
     if alone is None:
         return result

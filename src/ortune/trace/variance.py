@@ -1,4 +1,4 @@
-"""Causes of slow runs in a process: the nodes or categories that took the extra time."""
+"""Causes of slow runs within a process: the nodes or categories that took the extra time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOW = 0.1  # fraction of runs that count as slow
 OWNERS = 10
 FEWEST = 10  # minimum number of runs for a spread
 FEWEST_FOR_OWNERS = 20
-"""Minimum number of runs for owners; with fewer, the slowest tenth is a single run, dominated by chance."""
+"""Minimum number of runs to name owners of extra time; the slowest tenth of fewer is a single run."""
 
 
 def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance:
@@ -59,5 +59,5 @@ def variance(trace: Trace, attribution: Attribution, warmup: int) -> RunVariance
 
 
 def _more(times: Floats, slow: Numbers, usual: Numbers) -> Floats:
-    """Return by how much each row's mean in slow runs exceeds that in usual runs."""
+    """Return, for each row, by how much its mean time in slow runs exceeds its mean time in usual runs."""
     return mean(times[:, slow]) - mean(times[:, usual])

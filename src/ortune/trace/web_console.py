@@ -1,4 +1,4 @@
-"""Reader for onnxruntime-web's console output: profiles of its WebAssembly, and WebGPU kernels.
+"""Reader for onnxruntime-web's console output: profiles of the WebAssembly runtime, and WebGPU kernels.
 
 With ``enableProfiling`` the profile is printed as one console message per line, with the usual events; the console
 adds the source position, a time or a level to each. With ``env.webgpu.profiling`` the JSEP builds print one line per
@@ -74,7 +74,7 @@ class _Tensor(msgspec.Struct, gc=False):
 
 
 class _Record(msgspec.Struct, gc=False):
-    """The record passed to ``ondata``."""
+    """The record that is passed to the callback ``env.webgpu.profiling.ondata``."""
 
     kernel: int = msgspec.field(name="kernelId")
     op_type: str = msgspec.field(name="kernelType")
@@ -91,7 +91,7 @@ _record = msgspec.json.Decoder(_Record)
 
 @dataclass(slots=True)
 class _Log:
-    """Content of a console log."""
+    """The parts of a console log that belong to a profile."""
 
     builder: TraceBuilder
     kernels: list[WebKernel]
@@ -130,7 +130,7 @@ def read_console(path: Path) -> Trace:
 
 
 def pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Return an iterator over lines; a line longer than any event is split into pieces, which are not events."""
+    """Return an iterator over lines; a line longer than any event is split into pieces that are not valid events."""
     return iter(lambda: file.readline(LONGEST_EVENT), b"")
 
 
@@ -180,7 +180,7 @@ def _read(lines: Iterable[bytes]) -> _Log:
 
 
 def _object(text: bytes) -> tuple[bytes, bool]:
-    """Return the text up to the last closing brace, and whether no comma follows, so the array ends there."""
+    """Return (text up to the last closing brace, whether the array ends there, because no comma follows)."""
     end = text.rfind(b"}") + 1
     return text[:end], not text[end:].lstrip().startswith(b",")
 
@@ -222,7 +222,7 @@ def _kernel(line: bytes) -> WebKernel | None:
 
 
 def _named(kernel: str) -> tuple[str, str, str, str]:
-    """Return number, operator, node and program; "" for parts that the version does not print."""
+    """Return (number, operator, node, program) of a kernel; "" for each part that the version does not print."""
     number, _, rest = kernel.partition("|")
     if rest.startswith("[") and "] " in rest:
         op_type, _, name = rest[1:].partition("] ")

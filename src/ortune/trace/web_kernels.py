@@ -1,4 +1,4 @@
-"""Kernels printed by onnxruntime-web, as a separate trace or joined with the nodes of a host profile."""
+"""Kernels printed by onnxruntime-web, as a separate trace or matched with the nodes of a host profile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ortune.trace.table import (
 
 FORMAT = "web-console"
 LONGEST_FIRST = 3
-"""Maximum ratio of the first run's kernels to those of a later one; the first run also prepares weights."""
+"""Maximum ratio of the first run's number of kernels to that of a later run; the first run also prepares weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +116,9 @@ def kernels_trace(builder: TraceBuilder, kernels: Sequence[WebKernel]) -> Trace:
 
 
 def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Sequence[str]) -> Trace:
-    """Return a host profile with the kernels joined to its nodes.
+    """Return a host profile in which the kernels are matched with its nodes.
 
-    The GPU has a separate clock, which is shifted to make the first kernel start with its node.
+    Times of the GPU's separate clock are shifted so that the first kernel starts with its node.
     """
     if not kernels:
         return builder.trace(FORMAT, missing)
@@ -138,9 +138,9 @@ def host_trace(builder: TraceBuilder, kernels: Sequence[WebKernel], missing: Seq
 
 
 def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
-    """Return run boundaries: the shortest sequence that repeats to the end.
+    """Return the boundaries of runs as indices, from the shortest sequence of keys that repeats to the end.
 
-    The first run may be longer or different. The result is empty if nothing repeats.
+    The first run may be longer or different. The result is empty if no sequence repeats.
     """
     items = list(reversed(keys))
     # For each prefix, the length of its longest proper prefix that is also its suffix (Knuth, Morris, Pratt).
@@ -163,9 +163,9 @@ def runs_by_repetition(keys: Sequence[Hashable]) -> list[int]:
 
 
 def _rows(trace: Trace, kernels: Sequence[WebKernel]) -> Numbers:
-    """Return the row of each kernel's node: executions of a node get equal numbers of its kernels, in order.
+    """Return the row of each kernel's node; executions of a node get equal numbers of the node's kernels, in order.
 
-    If the numbers do not match, kernels are assigned from the end, since extra work occurs only in the first run.
+    If the kernels cannot be divided equally, they are assigned from the end, since only the first run has extra work.
     """
     rows = np.full(len(kernels), NO_PARENT, dtype=np.int64)
     mine: dict[str, list[int]] = {}
@@ -188,7 +188,7 @@ def _key(kernel: WebKernel) -> NodeKey:
 
 
 def _times(kernels: Sequence[WebKernel]) -> tuple[Numbers, Numbers, bool]:
-    """Return starts, durations, and whether starts were printed; otherwise kernels are placed end to end."""
+    """Return (starts, durations, whether starts were printed); if they were not, kernels are placed end to end."""
     duration = column([k.duration_ns for k in kernels])
     starts = [k.start_ns for k in kernels if k.start_ns is not None]
     if len(starts) == len(kernels):
