@@ -20,7 +20,7 @@ _GRAPHS = frozenset({ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS})
 
 
 def attribute_of(node: ir.Node, name: str, kind: ir.AttributeType) -> ir.Attr | None:
-    """Return an attribute of the given kind; None if it is missing, of another kind, or a function's parameter."""
+    """Return an attribute of type ``kind``; None if missing, of a different type, or a function's parameter."""
     attribute = node.attributes.data.get(name)
     return attribute if attribute is not None and attribute.type == kind and not attribute.is_ref() else None
 
@@ -37,61 +37,61 @@ def has_parameters(node: ir.Node) -> bool:
 
 
 def int_of(node: ir.Node, name: str, default: int) -> int:
-    """Return an integer attribute, or the default."""
+    """Return the value of an integer attribute, or ``default`` if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else default
 
 
 def optional_int(node: ir.Node, name: str) -> int | None:
-    """Return an integer attribute, or None if it is missing."""
+    """Return the value of an integer attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INT)
     return attribute.as_int() if attribute is not None else None
 
 
 def float_of(node: ir.Node, name: str, default: float) -> float:
-    """Return a float attribute, or the default."""
+    """Return the value of a float attribute, or ``default`` if it is missing."""
     number = optional_float(node, name)
     return default if number is None else number
 
 
 def optional_float(node: ir.Node, name: str) -> float | None:
-    """Return a float attribute, or None if it is missing."""
+    """Return the value of a float attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.FLOAT)
     return attribute.as_float() if attribute is not None else None
 
 
 def ints_of(node: ir.Node, name: str) -> list[int] | None:
-    """Return a list of integers, or None if the attribute is missing."""
+    """Return the value of an integer-list attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.INTS)
     return list(attribute.as_ints()) if attribute is not None else None
 
 
 def text_of(node: ir.Node, name: str, default: str) -> str:
-    """Return a string attribute, or the default."""
+    """Return the value of a string attribute, or ``default`` if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.STRING)
     return attribute.as_string() if attribute is not None else default
 
 
 def texts_of(node: ir.Node, name: str) -> list[str] | None:
-    """Return a list of strings, or None if the attribute is missing."""
+    """Return the value of a string-list attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.STRINGS)
     return list(attribute.as_strings()) if attribute is not None else None
 
 
 def tensor_of(node: ir.Node, name: str) -> ir.TensorProtocol | None:
-    """Return a tensor attribute, or None if it is missing."""
+    """Return the tensor of a tensor attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.TENSOR)
     return tensor_value(attribute) if attribute is not None else None
 
 
 def graph_of(node: ir.Node, name: str) -> ir.Graph | None:
-    """Return a graph attribute, or None if it is missing."""
+    """Return the graph of a graph attribute, or None if it is missing."""
     attribute = attribute_of(node, name, ir.AttributeType.GRAPH)
     return attribute.as_graph() if attribute is not None else None
 
 
 def graphs_of(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
-    """Yield the node's subgraphs, each with its attribute's name."""
+    """Yield (attribute name, subgraph) for each subgraph of the node."""
     for name, attribute in node.attributes.data.items():
         if attribute.type == ir.AttributeType.GRAPH and not attribute.is_ref():
             yield name, attribute.as_graph()

@@ -1,7 +1,8 @@
 """Constants: the tensors stored in a file, and which of them callers cannot override.
 
-An initializer that is also a graph input is a default: each call may feed another tensor, so ONNX Runtime folds and
-fuses nothing that depends on it. Below IR version 4, every initializer must be a graph input, and none can be fed.
+An initializer that is also a graph input is a default value: each call may feed a different tensor, so ONNX Runtime
+does not fold or fuse nodes that depend on it. Below IR version 4, every initializer must be a graph input, but none
+can be fed.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def is_overridable(value: ir.Value) -> bool:
 
 
 def stored(value: ir.Value | None) -> ir.TensorProtocol | None:
-    """Return the tensor stored for a value: an initializer (overridable ones included) or a Constant's value."""
+    """Return the tensor stored for a value: an initializer, even if it can be overridden, or a Constant's value."""
     if value is None:
         return None
     node = value.producer()

@@ -1,4 +1,4 @@
-"""The node named in an ONNX Runtime error, and the original nodes that an optimized node was made from."""
+"""The node named in an ONNX Runtime error, and the original nodes that an optimized node replaces."""
 
 from __future__ import annotations
 

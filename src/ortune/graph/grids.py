@@ -26,7 +26,7 @@ class Grid:
     """A quantization grid: the values (integer - zero point) * scale, optionally shifted by a constant.
 
     Attributes:
-        scales: One scale, or one per index of ``axis``.
+        scales: A single scale, or one scale per index of ``axis``.
         zero_points: One zero point per scale; 0 if the node has none.
         axis: Axis of the value that the scales belong to, possibly negative; None if there is only one scale.
         integers: Whether the value consists of the integers, not yet multiplied by the scale.

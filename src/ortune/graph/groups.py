@@ -20,7 +20,7 @@ PRODUCTS = ("Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM")
 """Operators that benefit from lower precision."""
 
 _IN_PARAMETERS = frozenset("+,:=")
-"""Separators in the parameters of a rewrite; a name that contains one cannot be used there."""
+"""Separators in rewrite parameters; a name that contains any of these characters cannot be a parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class LayerGroup:
 
 
 def layer_groups(model: ir.Model) -> tuple[LayerGroup, ...]:
-    """Return the groups of a model's main graph in node order; nodes before the first product join its group."""
+    """Return the groups of a model's main graph in node order; nodes before the first product join the first group."""
     products: list[ir.Node] = []
     place: dict[ir.Node, int] = {}
     for node in model.graph:

@@ -45,7 +45,7 @@ class LabelSource:
         axis: The axis of the classes.
         keeps_axis: Whether the labels keep that axis, with length 1.
         smallest: Whether the smallest score decides.
-        classes: The label of each class; empty if it is the index of the class.
+        classes: The label of each class; empty if labels are class indices.
         path: The nodes between the labels and the output.
     """
 

@@ -22,12 +22,12 @@ def is_op(node: ir.Node | None, *names: str) -> bool:
 
 
 def operator(node: ir.Node | onnx.NodeProto) -> str:
-    """Return a node's operator, with its domain unless that is ONNX's: "Conv", "com.microsoft:FusedConv"."""
+    """Return a node's operator, with the domain unless it is ONNX's own: "Conv", "com.microsoft:FusedConv"."""
     return node.op_type if node.domain in STANDARD else f"{node.domain}:{node.op_type}"
 
 
 def holds(model: ir.Model, *names: str) -> bool:
-    """Return whether a model contains one of these operators of the ONNX domain."""
+    """Return whether a model contains a node with one of these operators of the ONNX domain."""
     listing = listing_of(model)
     if listing is not None:
         return any(name in listing.places for name in names)

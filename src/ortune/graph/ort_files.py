@@ -40,7 +40,7 @@ def is_blocked(node: ir.Node) -> bool:
 
 
 def is_fused(node: ir.Node, *names: str) -> bool:
-    """Return whether a node is one of these fused operators of ``com.microsoft``."""
+    """Return whether a node has one of these fused operators of the domain ``com.microsoft``."""
     return node.domain == CONTRIB and node.op_type in names
 
 

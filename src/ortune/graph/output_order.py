@@ -110,7 +110,7 @@ def _with_free(rank: int, axis: int, others: Role) -> Roles | None:
 
 
 def _broadcast(read: _Read) -> Roles | None:
-    """Return the roles of a broadcast if inputs with roles agree and the others are constant along the free axis."""
+    """Return a broadcast's output roles, if inputs with roles agree and others are constant along the free axis."""
     rank = max(len(roles) for roles in read.roles if roles is not None)
     padded = {_padded(roles, rank) for roles in read.roles if roles is not None}
     if len(padded) > 1:

@@ -18,7 +18,7 @@ from ortune.graph.randomness import SIZES
 FEW = 4
 """Maximum number of elements of constants that are kept: axes, bounds, epsilons, scales."""
 MOST_INTEGERS = 1024
-"""Maximum number of elements of integer tensors that are kept: shapes, indices. Longer ones are tables."""
+"""Maximum number of elements of integer tensors that are kept (shapes, indices); longer tensors are tables."""
 
 _QUANTISED = re.compile(r"QLinear.*|DequantizeLinear|QGemm|QAttention|.*Integer.*")
 """Operators with biases as 32-bit inputs."""
@@ -26,7 +26,7 @@ _SAMPLE = 65_536
 
 
 class Rebuilt:
-    """Replaces the tensors of one model with synthetic ones of similar statistics.
+    """Replaces the tensors of one model with synthetic tensors that have similar statistics.
 
     Attributes:
         n_rebuilt: Number of tensors and lists with replaced values.
@@ -81,7 +81,7 @@ class Rebuilt:
         Args:
             tensor: The tensor.
             name: Name of the value with this tensor.
-            stays: Whether its numbers are kept; None to decide by their count and use.
+            stays: Whether the tensor's numbers are kept; None to decide by their count and use.
         """
         copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
         if tensor.data_type == TensorProto.STRING:

@@ -1,9 +1,9 @@
 """Replacements for operators that ONNX's reference evaluator computes differently from the ONNX specification.
 
-The evaluator implements quantization only from opset 19 on, and not in double precision. Before opset 14 its
-BatchNormalization uses batch statistics, as in training. Before opset 13 Softmax and its relatives normalize over all
-axes from the given one on, but the evaluator uses only that axis. Its GatherElements ignores the axis, or fails, for
-more than 32 rows, and its MeanVarianceNormalization is limited to single precision.
+The evaluator implements quantization only from opset 19 on, and not in double precision. Before opset 14, its
+BatchNormalization uses batch statistics, as in training. Before opset 13, Softmax, LogSoftmax and Hardmax normalize
+over ``axis`` and all later axes, but the evaluator only uses ``axis``. Its GatherElements ignores the axis, or
+fails, for more than 32 rows, and its MeanVarianceNormalization is limited to single precision.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class GatherElements(OpRun):
 
 
 class _OverAxes(OpRun):
-    """Base class of operators over one axis; before opset 13, over the flattened axes from the given one on."""
+    """Base class of operators over one axis, or, before opset 13, over the axis and all later axes, flattened."""
 
     op_domain = ""
 

@@ -31,7 +31,7 @@ _PUBLIC: _Whose = "public"
 _CALL: _Whose = "call"
 _OWN: _Whose = "own"
 MOST_RANK = 8
-"""Maximum length of lists that are treated as shapes."""
+"""Maximum number of elements of integer lists that are treated as shapes."""
 
 _PLAIN = frozenset(
     {

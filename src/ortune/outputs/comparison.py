@@ -77,8 +77,8 @@ def compare_outputs(
         random: Outputs with random numbers from different generators, by name: only shape and finiteness are compared,
             or rank and approximate size if the value is True, because lengths are random too.
         without: Names of outputs that the candidate omits on request; they are skipped.
-        allow_nonfinite: Whether an output without finite elements on both sides is equal; otherwise it fails, because
-            there is nothing to compare.
+        allow_nonfinite: Whether an output without finite elements on either side counts as equal; otherwise it fails,
+            because there is nothing to compare.
 
     Returns:
         The distance over all floating-point outputs compared as values; ``what`` names the first output

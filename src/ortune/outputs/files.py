@@ -38,7 +38,7 @@ def read_outputs(folder: Path) -> dict[str, StoredValue]:
     """Return the outputs in a folder by name, in the model's order.
 
     Raises:
-        MeasurementError: If ``outputs.json`` is missing, damaged, or of another version.
+        MeasurementError: If ``outputs.json`` is missing, damaged, or has a different version.
     """
     try:
         return {value.name: value for value in read_index(folder, "outputs")}
@@ -70,7 +70,7 @@ def load_array(path: Path, onnx_type: str | None = None) -> Array:
         onnx_type: ONNX type according to the index; None to skip the check.
 
     Raises:
-        MeasurementError: If the file is missing, damaged, of another type, or not numbers, booleans or text.
+        MeasurementError: If the file is missing, damaged, of a different type, or not numbers, booleans or text.
     """
     try:
         array = value_files.load_array(path)
@@ -148,7 +148,7 @@ def decode(array: Array, onnx_type: str) -> Array:
 
 
 def pieces(*arrays: Array) -> Iterator[tuple[Array, ...]]:
-    """Yield the same part of every array, flattened and in memory, piece by piece; arrays must have equal sizes."""
+    """Yield tuples of corresponding parts of the arrays, flattened and in memory; the arrays must have equal sizes."""
     flat = [array.reshape(-1) for array in arrays]
     for start in range(0, flat[0].size, CHUNK):
         yield tuple(np.asarray(array[start : start + CHUNK]) for array in flat)

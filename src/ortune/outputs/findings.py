@@ -24,14 +24,14 @@ class Findings:
         unlike: The failure of the first exactly compared output whose values all differ; the output counts as wrong
             if the model has no floating-point outputs.
         inexact: Whether some tolerance accepts every failure.
-        floats: Number of floating-point outputs so far.
+        floats: Number of floating-point outputs compared so far.
         as_moments: Whether outputs are compared by their moments, because the reference differs between runs.
         may_be_nonfinite: Whether outputs without finite elements are accepted.
         grids: Quantization grids of the reference's outputs, by name.
         labels: Classes of outputs that are maps on one side, in the column order of the other side, by name.
         tolerance: The user's tolerance for outputs of kind "values"; None if not given.
         accepted: Accepted differences of elements and rows, and outputs without elements.
-        elements: Number of elements of both sides so far.
+        elements: Number of elements of both sides compared so far.
     """
 
     relative_l2: float = 0.0

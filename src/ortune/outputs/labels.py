@@ -52,7 +52,7 @@ def compare_labels(
         scores: Returns the scores or None; called only if labels differ.
 
     Returns:
-        The number of elements with different labels, accepted ones included.
+        The number of elements with different labels, including accepted differences.
     """
     places, first, start = list[Array](), "", 0
     for old, new in pieces(*arrays):

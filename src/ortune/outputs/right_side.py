@@ -28,7 +28,7 @@ def refutes(
     """Return whether a difference from exact outputs shows that a side is wrong, not merely rounded.
 
     Args:
-        difference: Difference of the side's outputs from the exact ones.
+        difference: Difference of the side's outputs from the exact outputs.
         moved: Effect of rounding on the model's outputs; None if unknown.
         few_bits: Whether ``moved`` is the effect of rounding to few bits, as in a quantized model.
         cpu: Whether the side runs on the CPU, in the model's types.

@@ -26,7 +26,7 @@ class _Matched:
 
     Attributes:
         unmatched: Number of rows without a counterpart.
-        moved: Number of rows with a counterpart at another position.
+        moved: Number of rows with a counterpart at a different position.
         error2, norm2: Squared norm of the differences of matched rows, and that of the reference rows.
         worst, largest: Largest difference of matched elements, and largest element of the reference.
     """

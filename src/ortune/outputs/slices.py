@@ -44,7 +44,7 @@ COMMON = 0.1
 FARES_WORSE = 3.0
 """Minimum ratio of a slice's largest error to the largest error of similar values in other slices."""
 MARGIN = 3.0
-"""Margin around a slice's range, as a multiple of the range, in which other values are compared with it."""
+"""Margin around a slice's range of values, as a multiple of the range, within which other values are similar."""
 STILL = 1e-3
 """Maximum ratio of a candidate slice's spread to that of the reference slice for the candidate to count as constant."""
 LEAST_SPREAD = 1e-5
@@ -204,7 +204,7 @@ def _on_its_own(
 
 
 def _largest(values: Array, first: Array, last: Array) -> Array:
-    """Return the maximum of ``values[first:last]`` for many ranges; 0 for empty ones."""
+    """Return the maximum of ``values[first:last]`` for each of many ranges; 0 for an empty range."""
     largest, lengths = np.zeros(first.size), last - first
     # Each range is covered by its first and last 2**k elements; one pass per k covers all ranges.
     of_power, power = values, 1

@@ -1,8 +1,8 @@
 """Comparison of quantized outputs in grid steps (multiples of their scale).
 
 Rounding moves a value by at most half a step, and two correct computations may round a near tie to either neighbour.
-Values one step apart are therefore equal. If more than half of them differ, more than half a step was added before
-rounding, which rounding does not explain.
+Values one step apart therefore count as equal. If more than half of the values differ, more than half a step was added
+before rounding, which rounding does not explain.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def judge(report: Findings, error: OutputError, limits: tuple[float, float]) -> 
 
 
 def _beyond(value: float, limit: float) -> str:
-    """Format a value with as many digits as distinguish it from a limit that it exceeds."""
+    """Format a value with enough digits to distinguish it from the limit that it exceeds."""
     texts = (f"{value:.{digits}g}" for digits in range(2, 17))
     return next((text for text in texts if float(text) > limit), f"{value:.17g}")
 

@@ -75,7 +75,7 @@ def scaled(starts_ns: Sequence[int], rate_per_s: float) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalLoad:
-    """Load measures of the calls of one process.
+    """Load measures for the calls of one process.
 
     Attributes:
         waited_ns, late_ns: Mean wait and lateness over all calls.
@@ -113,7 +113,7 @@ def load_of(
     rate_per_s: float,
     callers: int,
 ) -> ArrivalLoad:
-    """Return the load measures of the calls of one process.
+    """Compute the load measures for the calls of one process.
 
     Args:
         latency_ns: From the intended start to the end of each call.

@@ -56,7 +56,7 @@ def spike_control(
 
     Args:
         d: Log ratios spike / baseline (n,).
-        expected_log_ratio: Log ratio of the recorded wait, one value or one per block.
+        expected_log_ratio: Log ratio that corresponds to the recorded wait; a single value or one per block.
         slack: Accepted error in log units.
         alone: Whether nothing else ran during the wait. Otherwise the wait also took a CPU from other work, may cost
             more than its own duration, and only a smaller effect fails.

@@ -136,7 +136,7 @@ def more_blocks(
 
     Args:
         d: Block log ratios (n,).
-        interval: Their interval. Outliers widen it beyond the robust scale, and are assumed to continue.
+        interval: Interval of the log ratios. Outliers widen it beyond the robust scale, and are assumed to continue.
         delta: Half-width of the range that counts as equivalent, as a fraction.
         alpha: One minus the level.
         prior_scale: Scale of the first blocks.

@@ -2,8 +2,8 @@
 
 A process that keeps something for each call grows throughout a long run. One that keeps the largest size it has seen
 grows in steps that become rare, and one whose allocator moves pages fluctuates. The calls of a process, after
-the first ones, are therefore cut into blocks of equal length. Memory grows if it rises in most blocks, in the last ones
-as in the first ones, and significantly (sign-flip test of the changes between blocks, which also holds if memory
+the first calls, are therefore cut into blocks of equal length. Memory grows if it rises in most blocks, in late blocks
+as in early blocks, and significantly (sign-flip test of the changes between blocks, which also holds if memory
 wanders). It is level if even the upper end of the interval is small.
 """
 
@@ -34,7 +34,7 @@ LATER_PART = 1 / 2
 MOSTLY = 0.6
 """Minimum fraction of blocks in which memory must rise."""
 RISE_SHARE = 0.25
-"""Minimum ratio of a change to the mean change for it to count as a rise."""
+"""Minimum ratio of a change to the mean change for the change to count as a rise."""
 WANDERS = -0.2
 """Correlation of successive changes above which memory wanders: about 0 then, -0.5 for independent noise per block."""
 SLOWING = 0.5
@@ -133,7 +133,7 @@ def growth(
     """Return the trend of the memory of processes with the same work.
 
     Args:
-        processes: At least one.
+        processes: Memory of the processes; at least one.
         granule_bytes: Growth of a process, in bytes, that counts as none.
         settled_call: Calls up to this number are ignored, for example because some input size was new until then.
     """

@@ -60,8 +60,7 @@ def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
 
     Returns:
         "faster" or "slower" if the interval excludes 0, else "equivalent" if it is inside log(1 ± delta), else
-        "inconclusive". A proven difference inside the band is "faster" or "slower", so that it is
-        reported however small it is.
+        "inconclusive". A confirmed difference inside this band is still "faster" or "slower", however small.
     """
     if interval.high < 0.0:
         return "faster"
@@ -73,7 +72,7 @@ def verdict(interval: Interval, delta: float = 0.01) -> Verdict:
 
 
 def as_blocks(d: ArrayLike, what: str = "block log ratios", at_least: int = 1) -> NDArray[np.float64]:
-    """Return one finite value per block as a float array (n,).
+    """Convert block values to a float array (n,), after checking that they are finite.
 
     Raises:
         OrtuneError: If the rank is wrong, there are fewer than ``at_least`` values, or a value is not finite.

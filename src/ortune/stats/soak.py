@@ -69,7 +69,7 @@ def judge(processes: Sequence[SoakSeries], settled_call: float = 0.0) -> Judged:
     """Return the verdict of a soak.
 
     Args:
-        processes: At least one, with at least one point each.
+        processes: At least one process, with at least one point each.
         settled_call: Number of calls after which no new input size occurred.
     """
     held = growth([one.held for one in processes], settled_call=settled_call)
@@ -115,7 +115,7 @@ def _half_of(used: Growth, held: Growth) -> bool:
 
 
 def _lasts(held: Growth) -> bool:
-    """Return whether there were enough points to judge the memory, although its trend is undecided."""
+    """Return whether the trend is undecided although there were enough points for a decision."""
     return held.why not in ("", "few-calls")
 
 

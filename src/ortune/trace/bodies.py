@@ -22,7 +22,7 @@ _LONGEST_PATH = 400
 
 
 def node_label(key: NodeKey) -> str:
-    """Return a node's name, or its operator and number if it has none."""
+    """Return the name of a node, or operator and number of an unnamed node."""
     name, op_type, _, index = key
     return name or f"{op_type or 'node'}_{index}"
 

@@ -332,7 +332,7 @@ class TraceBuilder:
 
 
 def _key(event: ProfilerEvent) -> NodeKey:
-    """Return a node's identity within its graph; the name is "" if ONNX Runtime generated it.
+    """Return the key that identifies a node within its graph; the name is "" if ONNX Runtime generated it.
 
     ONNX Runtime writes the operator and number in place of a missing name.
     """

@@ -21,7 +21,7 @@ class Numbered(Generic[Key]):
         self.codes = array("i")
 
     def add(self, keys: Sequence[Key]) -> None:
-        """Append one row per key."""
+        """Append one row for each key."""
         numbers = self.numbers
         for key in dict.fromkeys(keys):
             if key not in numbers:

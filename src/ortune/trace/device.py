@@ -66,7 +66,7 @@ class DeviceEvents:
         )
 
     def kernels(self, name: Labels, op_type: Labels, start_ns: Numbers) -> Kernels:
-        """Return the kernels, each with the row of its node or ``NO_PARENT``."""
+        """Return all kernels, each with the row of the node that started it, or ``NO_PARENT``."""
         owners = list(self._owners)
         times: dict[tuple[str, str], tuple[Numbers, Numbers]] = {}
         numbers, operators = numbers_of(name), numbers_of(op_type)

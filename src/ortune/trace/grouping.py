@@ -18,7 +18,7 @@ TABLE = 1 << 20
 
 
 def combined(*columns: tuple[Whole, int]) -> tuple[Numbers, Numbers]:
-    """Number the distinct combinations of codes; each column is given with its number of codes.
+    """Number the distinct combinations of codes in several columns, given as (column, number of codes) pairs.
 
     Returns:
         The first row of each combination (combinations,), in numbering order, and the combination of each row (rows,).

@@ -32,7 +32,7 @@ class Conditions:
         threads, cpus: Threads that an operator may use, and CPUs available for them; 0 if unknown.
         busy: Sentence about other programs on the CPUs; "" if there were none, or if this is unknown.
         unbounded: Reason why the nodes' floors are not lower bounds of their times; "" if they are lower bounds.
-        no_peak: Reason why the peak is unknown; "" if it is known or there is no reason to report.
+        no_peak: Reason why the peak is unknown; "" if the peak is known or there is no reason to report.
         peak_of: Runtime with which the peak was measured, if it differs from the profiled one.
         peak_doubted: Whether the peak may be too low: measured once, or with unknown other load.
     """

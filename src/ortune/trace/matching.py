@@ -21,7 +21,7 @@ class SideNode:
 
     Attributes:
         originals: Original nodes that the node replaces.
-        purpose: Purpose of an inserted node; "" for others, or if unknown.
+        purpose: Purpose of an inserted node; "" for all other nodes, or if unknown.
         ns: Mean self time per run in each profiled process, in nanoseconds (processes,).
         work: Operations and bytes of one run; None if unknown.
     """
@@ -124,7 +124,7 @@ def _pair(
     key: Callable[[SideNode], Hashable],
     may: Callable[[SideNode], bool],
 ) -> int:
-    """Pair nodes of one-sided groups with equal keys in order, if ``may`` allows them; return the number of pairs."""
+    """Pair, in order, nodes with equal keys of one-sided groups if ``may`` is true; return the number of pairs."""
     # Queues, so the first node of a key meets the first: both graphs preserve the original order.
     waiting: dict[Hashable, deque[int]] = {}
     for number, node in enumerate(sides[1]):

@@ -73,7 +73,7 @@ def memory(
         nodes: Nodes of the executed graph, as for ``liveness``.
         values: Lifetimes of values, to name the owners at the peak. Without these, the owners are nodes whose outputs
             had probably not been freed at the peak.
-        weights_bytes: Bytes of the parameters; a trace does not include those packed when the model was loaded.
+        weights_bytes: Bytes of the weights; a trace lacks weights that were packed when the model was loaded.
         resident: Resident memory of the process, if it was measured.
     """
     there = _allocator(trace)
@@ -219,7 +219,7 @@ def _allocator(trace: Trace) -> Numbers:
 
 
 def _alike(trace: Trace, there: Numbers, run: int) -> Numbers:
-    """Return the runs with the same shapes as ``run``, itself included, judged by equal sums of sizes."""
+    """Return the runs with the same shapes as ``run``, including ``run``, judged by equal sums of tensor sizes."""
     mine = there[trace.run[there] != NO_RUN]
     of, n = trace.run[mine], max(trace.n_runs, run + 1)
     # Equal sums of sizes indicate equal shapes, which the allocator's statistics lack.
@@ -291,7 +291,7 @@ def _rounded(size: int) -> int:
 
 
 def _points(names: Sequence[str], in_use: Sequence[int], arena: Sequence[int]) -> tuple[MemoryPoint, ...]:
-    """Return at most ``POINTS`` points, the highest of each equal stretch of nodes, so no peak is lost."""
+    """Return at most ``POINTS`` points: the highest of each of several equal stretches of nodes, so no peak is lost."""
     n = len(names)
     edges = np.linspace(0, n, min(n, POINTS) + 1).astype(int).tolist()
     highest = [max(range(a, b), key=in_use.__getitem__) for a, b in pairwise(edges)]

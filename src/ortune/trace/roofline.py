@@ -34,7 +34,7 @@ _TURBO = 1.1  # ratio by which clock rates vary between moments
 PRODUCTS = INT8_OPERATORS | {
     "Conv", "FusedConv", "ConvTranspose", "MatMul", "FusedMatMul", "Gemm", "FusedGemm",
 }  # fmt: skip
-"""Operators with kernels near their arithmetic or memory bound, except very small ones."""
+"""Operators whose kernels are near their arithmetic or memory bound, except very small kernels."""
 LOOKUPS = frozenset(("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"))
 """Operators limited by dependent memory accesses instead of an arithmetic rate."""
 SHORT_NS = 10_000.0
@@ -48,7 +48,7 @@ FAR = 0.2  # maximum ratio of needed time to actual time for overhead
 def floor(
     flops: float, bytes: float, *, kind: Kind, threads: int, peak: MachinePeak, touched: float = 0.0
 ) -> tuple[float, Bound]:
-    """Return the minimum time for an amount of work, and its limit.
+    """Return the minimum time for an amount of work, and which resource limits it.
 
     Args:
         flops: Operations; a multiply-add counts as two.
@@ -172,7 +172,7 @@ def lost_ns(node: ProfiledNode) -> float:
 def below_floor(nodes: Sequence[ProfiledNode]) -> tuple[ProfiledNode, ...]:
     """Return the nodes that were faster than their floor by more than clock rates vary, largest gap first.
 
-    Their work is overcounted or the peak underestimated, so their floor is not valid.
+    The work of these nodes was overcounted or the peak underestimated, so their floors are not valid.
     """
     below = [
         node

@@ -89,7 +89,7 @@ class Kernels:
 
     Attributes:
         name: Name of the kernel.
-        row: The node execution that it belongs to, or ``NO_PARENT`` if unknown.
+        row: The node execution that started the kernel, or ``NO_PARENT`` if unknown.
         start_ns, duration_ns: Times on the device, in the clock of the trace.
         bytes: Bytes of a copy; ``ABSENT`` for a kernel.
     """

@@ -31,7 +31,7 @@ def tensors(text: str) -> list[Tensor] | None:
 
 
 def elements(shape: tuple[int, ...]) -> int | None:
-    """Return the element count of a shape; None if it is not a valid shape."""
+    """Return the number of elements of a shape; None if the shape is invalid."""
     if len(shape) > MOST_DIMS or any(size < 0 for size in shape):
         return None
     total = 1

@@ -16,7 +16,7 @@ INTERFERED = 0.1
 def undisturbed_run(
     wall_ns: float, categories: Sequence[Category], nodes: Sequence[ProfiledNode]
 ) -> UndisturbedRun | None:
-    """Return the run without interference; None if it hardly differs from the mean run.
+    """Return the run without interference; None if its time hardly differs from the mean run's.
 
     Args:
         wall_ns: Wall time of the mean run.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted
 
 SOFTMAX = 5
-"""Operations per score: maximum, subtract, exp, sum, divide."""
+"""Softmax operations per score: maximum, subtract, exp, sum, divide."""
 ROTATE = 3
 """Operations per element of a rotary embedding: two multiplications and an addition."""
 

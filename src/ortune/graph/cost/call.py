@@ -14,7 +14,7 @@ from ortune.graph.attributes import float_of, int_of, ints_of, text_of
 from ortune.graph.shapes.single_nodes import Dims
 
 MOST_WORK = 1 << 60
-"""Upper limit of plausible operations or bytes of one node per run; larger values mean corrupt sizes."""
+"""Maximum plausible number of operations or bytes of one node per run; larger numbers mean corrupt sizes."""
 
 _Int = int
 _Float = float

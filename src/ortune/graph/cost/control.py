@@ -100,7 +100,7 @@ def _loop(counter: Counter, node: ir.Node, below: str) -> tuple[str, list[NodeCo
 
 
 def _trips(counter: Counter, node: ir.Node, body: ir.Graph) -> tuple[int | None, str]:
-    """Return the trip count (None if it is not constant) and a note about it."""
+    """Return (trip count, note about the trip count); the count is None if it is not constant."""
     limit = counter.content(node.inputs[0] if node.inputs else None)
     start = counter.content(node.inputs[1] if len(node.inputs) > 1 else None)
     if start is not None and start.size == 1 and not bool(start.ravel()[0]):

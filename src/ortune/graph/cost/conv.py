@@ -8,7 +8,7 @@ from ortune.graph.cost.activations import activation
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, products
 
 REQUANTIZE = 3
-"""Operations per element: scale, round, add the zero point."""
+"""Requantizing operations per element: scale, round, add the zero point."""
 
 
 def _per_output(call: Call, weight: int) -> int:

@@ -29,7 +29,7 @@ FOLDED = "depends on constants only, so it is computed once and not counted"
 _WORTH_TELLING = 1.1
 """Minimum ratio of padded to original channels that is reported for a convolution."""
 _MOST_CONTENT_BYTES = 1 << 15
-"""Maximum size of contents that are tracked, in bytes; larger ones determine no shapes."""
+"""Maximum size in bytes of contents that are tracked; larger tensors do not determine shapes."""
 _LOOSE = "bytes of strings, sequences and values of unknown type are not counted"
 
 # Operators that read the stored numbers: a constant int8 weight counts as int8 after them.
@@ -343,7 +343,7 @@ class GraphCounter(Counter):
         return stored if stored is not None else types.bits(self.dtype(value))
 
     def _fold(self, node: ir.Node) -> bool:
-        """Record and return whether only constants feed a node, so its outputs are constants too."""
+        """Return, and record, whether only constants feed a node, so that its outputs are constants too."""
         fed = [value for value in node.inputs if value is not None]
         if is_random(node) or not all(map(self._is_constant, fed)) or any(map(is_overridable, fed)):
             return False

@@ -12,7 +12,7 @@ from ortune.graph.cost.activations import PER_ELEMENT
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, no_work, work
 
 SOFTMAX = 5
-"""Operations per element: maximum, subtract, exp, sum, divide (LogSoftmax: subtract the logarithm)."""
+"""Operations per element of a Softmax: maximum, subtract, exp, sum, divide (LogSoftmax: subtract the logarithm)."""
 _STANDARDIZE = 5
 _RMS = 3
 

@@ -7,9 +7,9 @@ import math
 from ortune.graph.cost.call import Call, Count, Formula, Uncounted, products, work
 
 QUANTIZE = 3
-"""Operations per element: divide by the scale, round, add the zero point. Requantizing costs the same."""
+"""Quantizing operations per element: divide by the scale, round, add the zero point. Requantizing costs the same."""
 DEQUANTIZE = 2
-"""Operations per element: subtract the zero point, multiply by the scale."""
+"""Dequantizing operations per element: subtract the zero point, multiply by the scale."""
 RANGE = 2
 """Operations per element to find the range of a tensor: compare with the minimum and the maximum so far."""
 

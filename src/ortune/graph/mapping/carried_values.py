@@ -163,19 +163,19 @@ class CarriedValues:
         yield from ((body, local) for body in within)
 
     def _note_branch(self, body: Body, old: Body) -> None:
-        """Mark the branches from ``body`` up to ``old`` as taken, because a value of ``body`` was matched."""
+        """Mark the branches from ``body`` up to ``old`` as inlined, because a value of ``body`` was matched."""
         while body is not old and body.parent is not None:
             self.taken[body.parent] = body
             body = body.parent.body
 
     def _note_path(self, name: str, old: Body) -> None:
-        """Mark the branches in an unmatched name as taken, if the name refers to only one path."""
+        """Mark the If branches that occur in an unmatched name as inlined, if the name refers to only one path."""
         bodies = [body for body, _ in self._places(old, names.cast_value(name) or name)][1:]
         if len(bodies) == 1:
             self._note_branch(bodies[0], old)
 
     def _guess_branch(self, step: GraphStep, new: Body) -> None:
-        """Identify the taken branch of an If by the producers of its outputs, if its values give no evidence."""
+        """Identify the inlined branch of an If from the producers of its outputs, if no branch has matches."""
         makers = [new.values[v.name].step for v in step.outputs if v.name in new.values]
         for maker in makers:
             if maker is None or maker.op_type == "If":

@@ -57,7 +57,7 @@ class GraphStep:
 
     @property
     def op_type(self) -> str:
-        """Operator without its domain."""
+        """Operator, without the domain."""
         return self.node.op_type
 
     @property
@@ -78,8 +78,8 @@ class Body:
     Attributes:
         parent: The step with this subgraph in its attribute ``branch``; None for the main graph.
         values: Values by name, except those of functions.
-        local: Values of functions by (function's operator, name in the function), one per call, in order.
-        local_steps: Steps of functions, in the same form.
+        local: Values of functions, keyed by (operator of the function, name in the function); one per call, in order.
+        local_steps: Steps of functions, with the same keys and order.
     """
 
     parent: GraphStep | None = None

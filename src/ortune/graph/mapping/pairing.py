@@ -145,7 +145,7 @@ def _best(a: Codes, b: Codes) -> list[tuple[int, int]]:
 
 
 def _scores(traits: Codes, others: Codes) -> Codes:
-    """Return the similarity of a step to each of the others; 0 for a different operator."""
+    """Return the similarity of a step to each step in ``others``; 0 for different operators."""
     equal = (others == traits).astype(np.int64)
     # Equal names add at most 2 n over all pairs, so one more common trait outweighs them.
     grade = equal[:, _OPERATOR] + equal[:, _KIND] + equal[:, _SAME]

@@ -19,9 +19,9 @@ class Mapping:
     one entry with all their originals, until a profile shows that one of the branches did not run.
 
     Attributes:
-        originals: Original nodes that each node replaces, named as in ``model_view``: first the one with
-            most of the work, then the others in model order. An original is listed for several nodes if it was
-            split, or if each of them repeats its work.
+        originals: Original nodes that each node replaces, named as in ``model_view``: first the original with
+            most of the work, then all others in model order. An original is listed for several nodes if it was
+            split, or if each of these nodes repeats its work.
         inserted: Purpose of nodes without an original: "into blocked layout for /conv1/Conv".
         unmapped: Nodes with an unknown original.
         vanished: Original nodes without a counterpart, except constants.

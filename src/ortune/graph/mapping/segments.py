@@ -19,7 +19,7 @@ class Segments:
 
     Args:
         original: The original model.
-        carried: The matching of values. A removed value that equals a remaining one is merged into it.
+        carried: The matching of values, which is changed: a removed value is merged into an equal remaining value.
 
     Attributes:
         boundary: Original values that the optimized graph contains; segments end at them.

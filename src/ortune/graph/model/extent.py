@@ -1,4 +1,4 @@
-"""Size of a graph with functions inlined and loops followed, checked before anything walks it.
+"""Size of a graph with functions inlined and loops followed, which is checked before the graph is walked.
 
 If a function calls another twice, which calls a third twice, and so on, a file of a few lines has more nodes than fit
 in any memory. Analyses and ONNX Runtime itself inline functions and walk loop bodies until no new facts appear, so the

@@ -71,7 +71,7 @@ class Flatbuffer:
 
 
 class FlatbufferTable:
-    """A table; slots count from 0 in schema order, and an absent field has its default."""
+    """A table of a flatbuffer; slots count from 0 in schema order, and absent fields have their default values."""
 
     __slots__ = ("_depth", "_file", "_position", "_vtable", "_vtable_bytes")
 
@@ -156,7 +156,7 @@ class FlatbufferTable:
         return struct.unpack(*self._packed(slot, "f", 4))
 
     def table(self, slot: int) -> FlatbufferTable | None:
-        """Return a table that this one refers to; None if absent."""
+        """Return a table to which this table refers; None if absent."""
         at = self._target(slot)
         return None if at is None else FlatbufferTable(self._file, at, self._depth + 1)
 

@@ -31,7 +31,7 @@ _PASSED = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYS
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """Split ``path@revision`` into its parts; return None for a plain path, such as that of an existing file."""
+    """Split ``path@revision`` into (path, revision); return None for a plain path, such as an existing file's."""
     if files.exists(text) or "@" not in text:
         return None
     path, _, revision = text.rpartition("@")

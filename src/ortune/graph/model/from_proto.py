@@ -1,8 +1,8 @@
 """Conversion of a ModelProto with referenced weights into an onnx-ir model with tensors that stay in their files.
 
 Both formats are converted here: ``.onnx`` as the skeleton from ``wire``, ``.ort`` as the ModelProto from ``ort_file``.
-Unsupported parts are translated for onnx-ir: map types are kept as text in ``Value.meta``, and sparse tensors become
-dense ones that are computed when read.
+Parts that onnx-ir does not support are translated: map types are kept as text in ``Value.meta``, and sparse tensors
+become dense tensors that are computed when read.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class _Translation:
                 )
 
     def value_infos(self, infos: Iterable[onnx.ValueInfoProto]) -> None:
-        """Replace types that contain maps by text, and negative dimensions by unknown ones, as ONNX Runtime does."""
+        """Replace types that contain maps with text, and (as ONNX Runtime does) negative dimensions with unknown."""
         for info in infos:
             self.names([info.name])
             for dim in info.type.tensor_type.shape.dim if info.type.HasField("tensor_type") else ():
@@ -130,7 +130,7 @@ class _Translation:
                         attribute.name = "value"
 
     def attach(self, model: ir.Model) -> None:
-        """Replace the references in ``model`` by readable tensors."""
+        """Replace the references in ``model`` with tensors that can be read."""
         for graph in graphs.graphs(model):
             if isinstance(graph, ir.Graph):
                 for value in graph.initializers.values():
@@ -162,7 +162,7 @@ class _Translation:
         return self._tensors[str(tensor.location)]
 
     def _tensor(self, tensor: onnx.TensorProto) -> None:
-        """Check a tensor; a reference is resolved now, so missing data is reported when the model is opened."""
+        """Check a tensor, and resolve a reference at once, so missing data is reported when the model is opened."""
         self.names([tensor.name])
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             self._stand_in(tensor, self._files.tensor(tensor))

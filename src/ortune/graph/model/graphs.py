@@ -68,7 +68,7 @@ def op_set(names: str) -> frozenset[str]:
 
 
 def scopes(model: ir.Model) -> list[ir.Graph | ir.Function]:
-    """Return the outermost graphs: the main one and every model-local function."""
+    """Return the outermost graphs: the main graph and every model-local function."""
     return [model.graph, *model.functions.values()]
 
 
@@ -111,7 +111,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signature:
-    """Minimum inputs and outputs of an operator, and the types of its attributes by name."""
+    """Minimum number of inputs and outputs of an operator, and the types of its attributes by name."""
 
     inputs: int = 0
     outputs: int = 0
@@ -180,7 +180,7 @@ class Listing:
 
     Attributes:
         model: The model.
-        graphs: For each outermost graph, itself and its subgraphs, in the order of ``nested``.
+        graphs: For each outermost graph, the graph and its subgraphs, in the order of ``nested``.
         nodes: For each outermost graph, the nodes of these graphs.
     """
 
@@ -221,7 +221,7 @@ def listing_of(model: ir.Model) -> Listing | None:
 
 
 def graphs(model: ir.Model, *, functions: bool = True) -> Iterator[ir.Graph | ir.Function]:
-    """Yield every graph: the main one, subgraphs directly after the graph that contains them, then functions."""
+    """Yield every graph: the main graph, then functions; subgraphs directly follow the graph that contains them."""
     for scope in scopes(model) if functions else [model.graph]:
         yield from nested(scope)
 
@@ -308,7 +308,7 @@ def mark_never_fed(model: ir.Model) -> None:
 
 
 def in_order(model: ir.Model) -> bool:
-    """Return whether every node follows the nodes that it reads from, including reads in subgraphs."""
+    """Return whether every node follows all nodes whose outputs it reads, also in its subgraphs."""
     return all(_in_order(graph, set()) for graph in scopes(model))
 
 
@@ -342,7 +342,7 @@ def _type_text(kind: ir.TypeProtocol) -> str:
 
 
 def stored_bytes(tensor: ir.TensorProtocol) -> int:
-    """Return the bytes of a tensor by its element type; 0 for strings, which have no fixed size."""
+    """Return the size of a tensor in bytes, from its element type; 0 for strings, which have no fixed size."""
     if tensor.dtype == ir.DataType.STRING:
         return 0
     return (tensor.size * tensor.dtype.bitwidth + 7) // 8

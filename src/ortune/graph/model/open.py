@@ -165,7 +165,7 @@ def stamp(path: Path) -> tuple[Path, int, int]:
 
 
 def _require_written(file: WeightFile) -> None:
-    """Raise ModelError for a huge, almost empty file, since reading its hole takes longer than any budget."""
+    """Raise ModelError for a huge, almost empty (sparse) file, since reading its holes takes longer than any budget."""
     status = file.path.stat()
     n_written = getattr(status, "st_blocks", status.st_size) * BLOCK_BYTES
     if status.st_size > MOST_HOLE_BYTES and n_written < LEAST_WRITTEN * status.st_size:

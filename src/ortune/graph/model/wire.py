@@ -14,7 +14,7 @@ from typing import Final, Literal
 from ortune.errors import ModelError
 
 THRESHOLD: Final = 1024
-"""Minimum size in bytes of payloads that become references; smaller ones stay, since shape arithmetic needs them."""
+"""Minimum size in bytes of payloads that become references; smaller payloads stay, for use in shape arithmetic."""
 
 OWN_FILE: Final = "<this file>"
 """Location in skeletons for payloads that are inline in the model file."""
@@ -76,7 +76,7 @@ def skeleton(buffer: mmap.mmap | bytes, where: str) -> bytes:
 
 
 class _Scanner:
-    """Scanner of one buffer; positions are absolute, to report them in errors."""
+    """Scanner of one buffer; positions are absolute, so that errors can report them."""
 
     def __init__(self, buffer: mmap.mmap | bytes, where: str) -> None:
         self._buffer = buffer

@@ -103,7 +103,7 @@ def length_axes(model: ir.Model) -> Lengths | None:
 
 
 def mixed_rows(model: ir.Model) -> MixedRows:
-    """Return the nodes through which rows of a batch, or a row and its padding, influence other rows of an output."""
+    """Return the nodes through which rows of a batch, or padding of a row, influence other rows of an output."""
     axes, padded = batch_axes(model), bool(masks(model))
     if not axes and not padded:
         return MixedRows()

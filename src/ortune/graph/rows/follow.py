@@ -15,7 +15,7 @@ from ortune.graph.rows.state import GONE, LOST, RowAxis, Rows, RowStep
 from ortune.graph.shapes.known import Values
 
 SHARED_RANGE = op_set("DynamicQuantizeLinear DynamicQuantizeMatMul DynamicQuantizeLSTM")
-"""Operators that compute one quantization range over their whole input."""
+"""Operators that compute a single quantization range over the whole input."""
 
 
 def after(
@@ -32,7 +32,7 @@ def after(
     Args:
         node: The node.
         inputs: Row states of the node's inputs.
-        inside: Output states of its subgraphs or function body; None if it has neither.
+        inside: Output states of the node's subgraphs or function body; None if the node has neither.
         values: Inferred shapes.
         symbols: Names of the batch size in ``values``.
         padded: Whether rows may be padded, so a quantization range over a whole row includes its padding.

@@ -1,4 +1,4 @@
-"""Collection of a graph's constraints on input sizes, in one walk."""
+"""Collection of a graph's constraints on input sizes, in a single walk."""
 
 from __future__ import annotations
 

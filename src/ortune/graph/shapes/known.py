@@ -252,7 +252,7 @@ def _infer(model: ir.Model) -> _Types:
 
 
 def _vector_elements(model: ir.Model) -> int:
-    """Return the number of elements of one-dimensional model inputs, counted once per reading node."""
+    """Return the number of elements of one-dimensional model inputs; each input counts once per reading node."""
     lengths = {v: v.shape[0] for v in model.graph.inputs if v.shape is not None and len(v.shape) == 1}
     read = (lengths.get(v, 0) for node in model.graph for v in node.inputs if v is not None)
     return sum(length for length in read if isinstance(length, int))

@@ -69,7 +69,7 @@ MOST_SIZE = 1 << 62
 """Maximum valid size; the limit also bounds the numbers in graphs that square a size repeatedly."""
 
 LONGEST_NAME = 256
-"""Maximum length of a dimension name that is interpreted; longer ones are opaque."""
+"""Maximum length of dimension names that are interpreted; longer names are opaque."""
 
 
 def within(dim: Dim) -> Dim:

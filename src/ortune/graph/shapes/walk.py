@@ -74,7 +74,7 @@ class Walk:
         return size
 
     def equal(self, a: Dim, b: Dim) -> Dim:
-        """Add the constraint that two dimensions are equal, and return the more specific one."""
+        """Add the constraint that two dimensions are equal, and return the more specific of the two."""
         if a is None or b is None:
             return a if b is None else b
         a, b = self.substitute(a), self.substitute(b)

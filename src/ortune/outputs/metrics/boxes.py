@@ -131,7 +131,7 @@ def _is_share(values: Array) -> bool:
 
 
 def box_iou(boxes: Array, others: Array) -> Array:
-    """Return the intersection over union of each box (x0, y0, x1, y1) with each of the others."""
+    """Return the intersection over union of each box (x0, y0, x1, y1) with each box in ``others``."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:4], others[None, :, 2:4])
     shared = np.clip(high - low, 0.0, None).prod(axis=-1)

@@ -38,8 +38,8 @@ class Metric:
     """A built-in metric.
 
     Attributes:
-        names: Returns the names of the outputs that it applies to.
-        takes: Description of these outputs.
+        names: Returns the names of the outputs to which the metric applies.
+        takes: Description of the outputs to which the metric applies.
         right: Returns the expected result for a set of inputs, from its label or the base's output.
         of: Returns the quality by slice name: first that of the whole output, named "", then that of each slice.
         count: Returns the number of rows, boxes, symbols or tokens in an expected result.

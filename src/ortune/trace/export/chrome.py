@@ -6,7 +6,7 @@ and ``category``. In the thread statistics, ``Wait`` is the imbalance and ``Dist
 Loading and initialization are omitted, since a trace contains their durations but not their times.
 
 Perfetto drops overlapping events of a track, and accepts only thread numbers from 0 to 2^32 - 1. Concurrent kernels
-therefore get separate tracks, and threads with other numbers get small ones.
+therefore get separate tracks, and threads with other numbers are renumbered.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables as CSV, with one row per execution or per node; unknown values are empty cells.
+"""Export of tables as CSV, with one row per execution or per node; unknown values are empty cells.
 
 A text that a spreadsheet would evaluate as a formula (it begins with ``=``, ``+``, ``-``, ``@``, their full-width
 forms, or white space) is prefixed with an apostrophe. Texts are quoted, since a semicolon would otherwise start a new
@@ -74,7 +74,7 @@ _SIGNED = ("start_ns",)
 
 
 def write(trace: Trace, result: ProfileResult, file: BinaryIO) -> None:
-    """Write one row per execution, streamed."""
+    """Write one row per execution, as a stream."""
     nodes = nodes_of(trace, result)
     original = [cell(node.originals[0]) if node and node.originals else "" for node in nodes]
     category = [node.category if node else "" for node in nodes]
