@@ -204,7 +204,7 @@ _QUOTIENT = either(
 
 
 def layer_normalization_ending(end: ir.Node, opset: int) -> Unfused | None:
-    """Match a layer normalization whose division is ``end``, with the reason why it is not fused; None without a match.
+    """Match a layer normalization with the quotient ``end``, and the reason why it is not fused; None without a match.
 
     Args:
         end: The last node of the pattern, of any operator.

@@ -1,4 +1,4 @@
-"""The purpose of a model's outputs, inferred from the graph and from output names, and the metric suited to it."""
+"""The purpose of a model's outputs, inferred from the graph and from output names, and a suitable metric for each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataTy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTask:
-    """A built-in metric that is suited to an output, with the evidence.
+    """A built-in metric that is suitable for an output, with the evidence.
 
     Attributes:
         metric: Name of the metric.
@@ -36,7 +36,7 @@ class OutputTask:
 
 
 def output_tasks(model: ir.Model) -> list[OutputTask]:
-    """Return the metrics that are suited to the outputs of a model, most certain first."""
+    """Return the metrics that are suitable for the outputs of a model, most certain first."""
     outputs = [value for value in model.graph.outputs if value.dtype in _FLOATS]
     tests = (_boxes, _tokens, _text, _embeddings, _classes)
     return [task for test in tests for value in outputs for task in test(model, value)]
@@ -73,7 +73,7 @@ def _tokens(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
 
 
 def _text(model: ir.Model, value: ir.Value) -> Iterator[OutputTask]:
-    """Yield a text task if the only output has symbol scores per step and all inputs are floating-point."""
+    """Yield a CTC task if the only output has symbol scores per step and all inputs are floating-point."""
     name = value.name or ""
     floats = [v for v in _fed(model) if v.dtype in _FLOATS]
     if _rank(value) != 3 or len(floats) < len(list(_fed(model))) or len(model.graph.outputs) > 1:

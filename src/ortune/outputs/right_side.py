@@ -1,4 +1,4 @@
-"""Decides, with independent reference outputs, whether one side is wrong, or which of two sides that differ."""
+"""Decision whether a side's outputs are wrong, or which of two differing sides is, from independent references."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SMALL_WEIGHT = 1 << 16
 
 
 def one_step(array: Array, draw: np.random.Generator, step: float = 0.0) -> Array:
-    """Move every finite number to a neighbouring number, or, if ``step`` is set, by up to this fraction of itself."""
+    """Return a copy with every finite number moved to a neighbour, or by up to the fraction ``step`` of itself."""
     if step:
         return (array * (1 + step * draw.uniform(-1, 1, array.shape))).astype(array.dtype)
     towards = np.where(draw.random(array.shape) < 0.5, -np.inf, np.inf).astype(array.dtype)
@@ -83,7 +83,7 @@ def moved_feed(
 
 
 def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Array:
-    """Move a few elements of an array, at least one, by a grid step."""
+    """Return a copy of an array with a few elements, at least one, moved by a grid step."""
     if not array.size:
         return array
     flat = array.reshape(-1).copy()
@@ -93,7 +93,7 @@ def _one_grid_step(array: Array, scale: float, draw: np.random.Generator) -> Arr
 
 
 def _by_share(array: Array, draw: np.random.Generator, step: float) -> Array:
-    """Move every number of an array by up to the fraction ``step`` of the largest finite number."""
+    """Return a copy with every number moved by up to the fraction ``step`` of the largest finite number."""
     finite = array[np.isfinite(array)]
     most = step * float(np.abs(finite).max()) if finite.size else 0.0
     return (array + most * draw.uniform(-1, 1, array.shape)).astype(array.dtype)
@@ -246,7 +246,7 @@ class OwnRounding:
 
 
 def forgiven(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
-    """Mark a difference as equal if known differences of correct outputs explain every output."""
+    """Return the difference, marked as equal if known differences of correct outputs explain every output."""
     for output in difference.outputs:
         if _steps_explain(output) or _within(output):
             continue
@@ -261,7 +261,7 @@ def forgiven(difference: OutputDifference, own: OwnRounding) -> OutputDifference
 
 
 def tightened(difference: OutputDifference, own: OwnRounding) -> OutputDifference:
-    """Mark a difference that passed as unequal if it is far larger than the model's sensitivity to rounding."""
+    """Return the difference, marked as unequal if it is far larger than the model's sensitivity to rounding."""
     if not own.moves:
         return difference  # the effect of rounding is unknown
     for output in difference.outputs:

@@ -109,7 +109,7 @@ def _hidden(group: set[GraphStep], shared: Counter[GraphStep], segments: Segment
 
 
 def _spared(group: set[GraphStep], hidden: set[GraphStep]) -> dict[str, float]:
-    """Map original steps to the number of reads that a fused group saves: of internal results, and repeated ones."""
+    """Map original steps to the number of reads of their results that a fused group saves."""
     users: dict[Value, int] = {}
     for step in group:
         for value in dict.fromkeys(step.reads()):

@@ -204,7 +204,7 @@ def _is_weight(tensor: ir.TensorProtocol) -> bool:
 
 
 def _detach(model: ir.Model) -> None:
-    """Replace every tensor that refers to a file by a tensor whose data is only read while the model is written."""
+    """Replace every tensor that refers to a file with a tensor whose data is read only while the model is written."""
     for graph in graphs(model):
         if isinstance(graph, ir.Graph):
             for value in graph.initializers.values():

@@ -147,7 +147,7 @@ class _Scanner:
         )
 
     def _field(self, position: int, end: int) -> tuple[int, int, int, int]:
-        """Return (field number, wire type, start of the value, end of the value)."""
+        """Decode a field's header, and return (field number, wire type, start of the value, end of the value)."""
         key, at = self._varint(position, end)
         number, wire = key >> 3, key & 7
         # A key has 32 bits: 29 for the field number, 3 for the wire type.
@@ -173,7 +173,7 @@ class _Scanner:
         return number, wire, at, value_end
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
-        """Return (value, position after it) of a varint."""
+        """Decode a varint, and return its value and the position after it."""
         value = shift = 0
         buffer = self._buffer
         # 64 bits in groups of seven take at most ten bytes.

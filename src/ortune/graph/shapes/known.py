@@ -259,7 +259,7 @@ def _vector_elements(model: ir.Model) -> int:
 
 
 def _cut(model: ir.Model) -> None:
-    """Insert an Identity after each node whose contents inference computes wrongly, to hide them from inference."""
+    """Insert an Identity after each node whose contents inference computes wrongly, which hides them from inference."""
     for graph in graphs(model):
         for node in list(graph):
             if not _computes_otherwise(node):
