@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -89,6 +90,13 @@ int main(int argc, char **argv) {
   ok(((P(*)(int, const char *, P *))api[3])(3, "t", &env));
   ok(((P(*)(P *))api[10])(&options));
   ok(((P(*)(P, int))api[24])(options, 3));
+  if (!strcmp(how, "azure")) ok(((P(*)(P, const char *, P, P, size_t))api[216])(options, "AZURE", 0, 0, 0));
+  if (!strcmp(how, "slots"))
+    for (int i = 4; i < argc; i++) {
+      static char nothing[8192];
+      P status = ((P(*)(P, P))api[atoi(argv[i])])(options, nothing);
+      printf("%s\n", status ? ((const char *(*)(P))api[2])(status) : "ok");
+    }
   session = session_of(env, options, argv[1], bytes);
   for (int i = 0; i < atoi(argv[2]); i++) call(session);
   if (forks && !fork()) { call(session); _exit(0); }
@@ -141,6 +149,27 @@ def test_a_program_of_c_is_recorded(host: Path) -> None:
     assert 0 < calls.least_ns <= calls.most_ns <= calls.total_ns
     assert session.end_ns is not None
     assert recording.places[session.place][0].file == str(host)
+
+
+def test_execution_providers_have_their_full_names(host: Path) -> None:
+    (plain,) = recorded([host, MODEL, 1]).sessions
+    assert (plain.providers, plain.providers_used) == (None, ("CPUExecutionProvider",))
+    (appended,) = recorded([host, MODEL, 1, "azure"]).sessions
+    assert appended.providers == ("AzureExecutionProvider",)
+    assert appended.providers_used == ("AzureExecutionProvider", "CPUExecutionProvider")
+
+
+def test_each_provider_has_its_place_in_the_table(host: Path) -> None:
+    """Their functions fail in this build, and each says whose it is."""
+    source = Path(native.__file__).with_name("native.c").read_text()
+    places = dict(re.findall(r"(APPEND_\w+) = (\d+)", source))
+    del places["APPEND_NAMED"]
+    places.pop("APPEND_CUDA_V2")  # which looks at values first
+    done = subprocess.run([host, MODEL, "1", "slots", *places.values()], capture_output=True, text=True)
+    said = done.stdout.replace(f"Failed to load library {Path(ort.__file__).parent}", "").splitlines()
+    for place, message in zip(places, [line for line in said if line], strict=False):
+        name = place.removeprefix("APPEND_").removesuffix("_V2").lower()
+        assert name in message.lower(), (place, message)
 
 
 def test_bytes_failures_and_forks(host: Path) -> None:

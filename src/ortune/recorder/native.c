@@ -35,7 +35,9 @@ enum {
   SET_INTER = 25, TENSOR_DATA = 51, ELEMENT_TYPE = 60, DIMENSIONS_COUNT = 61, DIMENSIONS = 62, ELEMENTS_COUNT = 64,
   TYPE_AND_SHAPE = 65, MEMORY_NAME = 71, RELEASE_STATUS = 93, RELEASE_SESSION = 95, RELEASE_TYPE_AND_SHAPE = 99,
   RELEASE_OPTIONS = 100, ADD_ENTRY = 130, RUN_BOUND = 133, RELEASE_BINDING = 135, BIND_INPUT = 136, CLEAR_BOUND = 141,
-  SLOTS_8 = 170, MEMORY_INFO = 194, SLOTS_10 = 204, RUN_ASYNC = 260, SLOTS_16 = 261
+  APPEND_CUDA = 152, APPEND_ROCM = 153, APPEND_OPENVINO = 154, APPEND_TENSORRT = 159, SLOTS_8 = 170,
+  APPEND_TENSORRT_V2 = 170, MEMORY_INFO = 194, SLOTS_10 = 204, APPEND_CUDA_V2 = 204, APPEND_MIGRAPHX = 209, APPEND_NAMED = 216,
+  APPEND_CANN = 220, RUN_ASYNC = 260, SLOTS_16 = 261
 };
 
 typedef void *Pointer;
@@ -74,8 +76,8 @@ typedef struct Binding { struct Binding *next; Pointer binding; int n; char *nam
 typedef struct Options {
   struct Options *next;
   Pointer options;
-  int intra, inter, mode, level, arena, pattern, n_entries;
-  char entries[16][2][96];
+  int intra, inter, mode, level, arena, pattern, n_entries, n_providers;
+  char entries[16][2][96], providers[8][40];
 } Options;
 
 typedef struct Change { struct Change *next; int n; char sha256[65], kind[9], key[96], value[96], what[200]; int64_t bytes; } Change;
@@ -375,6 +377,10 @@ static void set_entry(Options *o, const char *key, const char *value) {
   strcpy(o->entries[n][0], key); strcpy(o->entries[n][1], value);
 }
 
+static void add_provider(Options *o, const char *name) {
+  if (o->n_providers < 8 && strlen(name) < sizeof *o->providers) strcpy(o->providers[o->n_providers++], name);
+}
+
 static const char *level_name(int level) {
   return level == 0 ? "ORT_DISABLE_ALL" : level == 1 ? "ORT_ENABLE_BASIC" : level == 2 ? "ORT_ENABLE_EXTENDED" :
          level == 3 ? "ORT_ENABLE_LAYOUT" : "ORT_ENABLE_ALL";
@@ -398,6 +404,21 @@ static int64_t written_options(Pointer options) {
   return id;
 }
 
+/* Return the execution providers that a program appended, and those of its session, which has that of the CPU too. */
+static int64_t written_providers(Pointer options, int created) {
+  Options *o = options ? options_of(options, 0) : 0;
+  Buffer b = {0};
+  int n = o ? o->n_providers : 0;
+  put(&b, n ? "[[" : "[null");
+  for (int i = 0; i < n; i++) { if (i) put(&b, ","); put_text(&b, o->providers[i]); }
+  put(&b, n ? "],[" : ",[");
+  for (int i = 0; created && i < n; i++) { put_text(&b, o->providers[i]); put(&b, ","); }
+  put(&b, created ? "\"CPUExecutionProvider\"]]" : "]]");
+  int64_t id = b.text ? interned("providers", b.text, "") : 0;
+  free(b.text);
+  return id;
+}
+
 typedef Pointer (*Set)(Pointer, int64_t);
 typedef Pointer (*Plain)(Pointer);
 typedef Pointer (*Entry)(Pointer, const char *, const char *);
@@ -417,6 +438,20 @@ typedef void (*Release)(Pointer);
     if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) o->field = value); \
     return status;                                                                    \
   }
+#define APPENDED(function, slot, name)                                                            \
+  static Pointer function(Pointer options, Pointer given) {                                       \
+    Pointer status = ((Pointer(*)(Pointer, Pointer))lib->own[slot])(options, given);              \
+    if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));    \
+    return status;                                                                                \
+  }
+APPENDED(append_cuda, APPEND_CUDA, "CUDAExecutionProvider")
+APPENDED(append_cuda_v2, APPEND_CUDA_V2, "CUDAExecutionProvider")
+APPENDED(append_rocm, APPEND_ROCM, "ROCMExecutionProvider")
+APPENDED(append_openvino, APPEND_OPENVINO, "OpenVINOExecutionProvider")
+APPENDED(append_tensorrt, APPEND_TENSORRT, "TensorrtExecutionProvider")
+APPENDED(append_tensorrt_v2, APPEND_TENSORRT_V2, "TensorrtExecutionProvider")
+APPENDED(append_migraphx, APPEND_MIGRAPHX, "MIGraphXExecutionProvider")
+APPENDED(append_cann, APPEND_CANN, "CANNExecutionProvider")
 NOTED(set_intra, SET_INTRA, intra, int, given)
 NOTED(set_inter, SET_INTER, inter, int, given)
 NOTED(set_mode, SET_MODE, mode, int, given)
@@ -435,6 +470,14 @@ static Pointer create_options(Pointer *out) {
 static Pointer add_entry(Pointer options, const char *key, const char *value) {
   Pointer status = ((Entry)lib->own[ADD_ENTRY])(options, key, value);
   if (!status && key && value) UNDER_LOCK(Options *o = options_of(options, 1); if (o) set_entry(o, key, value));
+  return status;
+}
+
+typedef const char *const *Names;
+
+static Pointer append_named(Pointer options, const char *name, Names keys, Names values, size_t n) {
+  Pointer status = ((Pointer(*)(Pointer, const char *, Names, Names, size_t))lib->own[APPEND_NAMED])(options, name, keys, values, n);
+  if (!status && name) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));
   return status;
 }
 
@@ -552,14 +595,14 @@ static int64_t caller_frames(void *address) {
 }
 
 static Session *add_session(Pointer session, const char *model, Pointer options, int64_t start_ns, int64_t took_ns,
-                            const int *tids, int n_tids, int counted, int failed, void *caller) {
+                            const int *tids, int n_tids, int counted, int failed, void *caller, int created) {
   Session *fresh = calloc(1, sizeof *fresh);
   if (!fresh) { off = 1; return 0; }
   fresh->session = session; fresh->id = ++lib->n_sessions; fresh->pool_ns = -1;
   Buffer b = {0};
   int64_t model_id = interned("model", model, ""), options_id = written_options(options);
   int64_t asked = options ? options_id : interned("options", "null", "");
-  int64_t providers = interned("providers", "[null,[]]", ""), frames = caller_frames(caller);
+  int64_t providers = written_providers(options, created && !failed), frames = caller_frames(caller);
   put(&b, "{\"e\":\"session\",\"id\":%lld,\"ns\":%lld,\"took_ns\":%lld,\"failed\":\"%s\",\"loop\":false,\"tids\":",
       (long long)fresh->id, (long long)start_ns, (long long)took_ns, failed ? "OrtStatus" : "");
   if (counted) {
@@ -624,7 +667,7 @@ static Pointer create(int slot, Pointer env, const void *model, size_t n, Pointe
       for (int j = 0; j < n_before; j++) seen |= before[j] == after[i];
       if (!seen) fresh[n_fresh++] = after[i];
     }
-    add_session(status ? 0 : *out, b.text, options, start_ns, end_ns - start_ns, fresh, n_fresh, counted, status != 0, caller);
+    add_session(status ? 0 : *out, b.text, options, start_ns, end_ns - start_ns, fresh, n_fresh, counted, status != 0, caller, 1);
     if (lib->ints) lib->ints[OWN_NS] += own_ns + now_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
   }
   if (lib->creating) lib->creating--;
@@ -730,7 +773,7 @@ static Row *row_of(Session *s, const char *text, void *caller, Pointer const *ou
 static Session *session_of(Pointer session, void *caller) {
   for (Session *each = lib->sessions; each; each = each->next) if (each->session == session) return each;
   /* One from before a fork, or that another function created. */
-  return add_session(session, "{}", 0, now_ns(CLOCK_MONOTONIC), 0, 0, 0, 0, 0, caller);
+  return add_session(session, "{}", 0, now_ns(CLOCK_MONOTONIC), 0, 0, 0, 0, 0, caller, 0);
 }
 
 /* Return the memory of a tensor on the CPU, its element type and its size; 0 for everything else. */
@@ -1065,7 +1108,6 @@ static int is_writable(uintptr_t address) {
   }
 #define LEAVES(n, function)                                   \
   static void function##_##n(Pointer a) { Library *before = lib; lib = &libraries[n]; function(a); lib = before; }
-typedef const char *const *Names;
 #define TABLE(n)                                                                                                          \
   ENTRY(n, Pointer, create_session, (Pointer a, const char *b, Pointer c, Pointer *d), (a, b, c, d))                      \
   ENTRY(n, Pointer, create_from_array, (Pointer a, const void *b, size_t c, Pointer d, Pointer *e), (a, b, c, d, e))      \
@@ -1086,18 +1128,29 @@ typedef const char *const *Names;
   ENTRY(n, Pointer, enable_arena, (Pointer a), (a))                                                                       \
   ENTRY(n, Pointer, disable_arena, (Pointer a), (a))                                                                      \
   ENTRY(n, Pointer, add_entry, (Pointer a, const char *b, const char *c), (a, b, c))                                      \
+  ENTRY(n, Pointer, append_cuda, (Pointer a, Pointer b), (a, b))                                                          \
+  ENTRY(n, Pointer, append_cuda_v2, (Pointer a, Pointer b), (a, b))                                                        \
+  ENTRY(n, Pointer, append_rocm, (Pointer a, Pointer b), (a, b))                                                          \
+  ENTRY(n, Pointer, append_openvino, (Pointer a, Pointer b), (a, b))                                                      \
+  ENTRY(n, Pointer, append_tensorrt, (Pointer a, Pointer b), (a, b))                                                      \
+  ENTRY(n, Pointer, append_tensorrt_v2, (Pointer a, Pointer b), (a, b))                                                    \
+  ENTRY(n, Pointer, append_migraphx, (Pointer a, Pointer b), (a, b))                                                      \
+  ENTRY(n, Pointer, append_cann, (Pointer a, Pointer b), (a, b))                                                          \
+  ENTRY(n, Pointer, append_named, (Pointer a, const char *b, Names c, Names d, size_t e), (a, b, c, d, e))                \
   LEAVES(n, release_session) LEAVES(n, release_options) LEAVES(n, release_binding) LEAVES(n, clear_bound)                 \
   static void *const functions_##n[] = {                                                                                  \
     create_session_##n, create_from_array_##n, run_##n, run_async_##n, run_bound_##n, bind_input_##n, create_options_##n, \
     clone_options_##n, set_mode_##n, set_level_##n, set_intra_##n, set_inter_##n, enable_pattern_##n, disable_pattern_##n, \
-    enable_arena_##n, disable_arena_##n, add_entry_##n, release_session_##n, release_options_##n, release_binding_##n,    \
-    clear_bound_##n};                                                                                                     \
+    enable_arena_##n, disable_arena_##n, add_entry_##n, append_cuda_##n, append_cuda_v2_##n, append_rocm_##n,              \
+    append_openvino_##n, append_tensorrt_##n, append_tensorrt_v2_##n, append_migraphx_##n, append_cann_##n,                \
+    append_named_##n, release_session_##n, release_options_##n, release_binding_##n, clear_bound_##n};                                                                                                     \
   static void **own_api_##n(uint32_t number) { return own_api(&libraries[n], number); }                                   \
   static const char *own_version_##n(void) { return libraries[n].real->version(); }
 
 static const int PLACES[] = {
   CREATE_SESSION, CREATE_FROM_ARRAY, RUN, RUN_ASYNC, RUN_BOUND, BIND_INPUT, CREATE_OPTIONS, CLONE_OPTIONS, SET_MODE, SET_LEVEL,
-  SET_INTRA, SET_INTER, ENABLE_PATTERN, DISABLE_PATTERN, ENABLE_ARENA, DISABLE_ARENA, ADD_ENTRY, RELEASE_SESSION,
+  SET_INTRA, SET_INTER, ENABLE_PATTERN, DISABLE_PATTERN, ENABLE_ARENA, DISABLE_ARENA, ADD_ENTRY, APPEND_CUDA, APPEND_CUDA_V2,
+  APPEND_ROCM, APPEND_OPENVINO, APPEND_TENSORRT, APPEND_TENSORRT_V2, APPEND_MIGRAPHX, APPEND_CANN, APPEND_NAMED, RELEASE_SESSION,
   RELEASE_OPTIONS, RELEASE_BINDING, CLEAR_BOUND};
 
 static void **own_api(Library *library, uint32_t number);

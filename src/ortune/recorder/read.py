@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ortune import files
+from ortune.catalogue.providers import all_providers
 from ortune.recorder import hook, native
 from ortune.recorder.digests import Digests
 from ortune.recorder.events import (
@@ -292,8 +294,14 @@ def _shape(shape: list[int | str] | None) -> tuple[int, ...] | None:
 
 
 def _names(providers: Sequence[Any]) -> tuple[str, ...]:
-    """Return the names of providers, with or without options."""
-    return tuple(str(each[0] if isinstance(each, list) else each) for each in providers)
+    """Return ONNX Runtime's names of providers, which are given with or without options, or by names of its C API."""
+    names = (str(each[0] if isinstance(each, list) else each) for each in providers)
+    return tuple(_by_short_name().get(name.lower(), name) for name in names)
+
+
+@cache
+def _by_short_name() -> dict[str, str]:
+    return {p.bindings.by_name.lower(): p.name for p in all_providers() if p.bindings.by_name}
 
 
 def _values(options: Any) -> dict[str, Value] | None:
