@@ -86,15 +86,22 @@ int main(int argc, char **argv) {
   P env = 0, options = 0, session;
   int bytes = argc > 3 && !strcmp(argv[3], "bytes"), forks = argc > 3 && !strcmp(argv[3], "fork");
   how = argc > 3 ? argv[3] : "";
-  api = OrtGetApiBase()->api(16);
+  api = OrtGetApiBase()->api(22);
   ok(((P(*)(int, const char *, P *))api[3])(3, "t", &env));
   ok(((P(*)(P *))api[10])(&options));
   ok(((P(*)(P, int))api[24])(options, 3));
   if (!strcmp(how, "azure")) ok(((P(*)(P, const char *, P, P, size_t))api[216])(options, "AZURE", 0, 0, 0));
+  if (!strcmp(how, "devices") || !strcmp(how, "policy")) {
+    P *devices = 0;
+    size_t n = 0;
+    ok(((P(*)(P, P **, size_t *))api[303])(env, &devices, &n));
+    if (*how == 'd') ok(((P(*)(P, P, P *, size_t, P, P, size_t))api[304])(options, env, devices, 1, 0, 0, 0));
+    else ok(((P(*)(P, int))api[305])(options, 1));
+  }
   if (!strcmp(how, "slots"))
     for (int i = 4; i < argc; i++) {
       static char nothing[8192];
-      P status = ((P(*)(P, P))api[atoi(argv[i])])(options, nothing);
+      P status = ((P(*)(P, P, P, size_t))api[atoi(argv[i])])(options, nothing, 0, 0);
       printf("%s\n", status ? ((const char *(*)(P))api[2])(status) : "ok");
     }
   session = session_of(env, options, argv[1], bytes);
@@ -157,14 +164,18 @@ def test_execution_providers_have_their_full_names(host: Path) -> None:
     (appended,) = recorded([host, MODEL, 1, "azure"]).sessions
     assert appended.providers == ("AzureExecutionProvider",)
     assert appended.providers_used == ("AzureExecutionProvider", "CPUExecutionProvider")
+    (devices,) = recorded([host, MODEL, 1, "devices"]).sessions
+    assert (devices.providers, devices.providers_used) == (("CPUExecutionProvider",), ("CPUExecutionProvider",))
+    (selected,) = recorded([host, MODEL, 1, "policy"]).sessions
+    assert (selected.providers, selected.providers_used) == (None, ())  # ONNX Runtime's own choice
 
 
 def test_each_provider_has_its_place_in_the_table(host: Path) -> None:
     """Their functions fail in this build, and each says whose it is."""
     source = Path(native.__file__).with_name("native.c").read_text()
     places = dict(re.findall(r"(APPEND_\w+) = (\d+)", source))
-    del places["APPEND_NAMED"]
-    places.pop("APPEND_CUDA_V2")  # which looks at values first
+    for name in ("APPEND_NAMED", "APPEND_DEVICES", "APPEND_CUDA_V2"):  # which look at their arguments first
+        del places[name]
     done = subprocess.run([host, MODEL, "1", "slots", *places.values()], capture_output=True, text=True)
     said = done.stdout.replace(f"Failed to load library {Path(ort.__file__).parent}", "").splitlines()
     for place, message in zip(places, [line for line in said if line], strict=False):

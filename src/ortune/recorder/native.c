@@ -37,7 +37,8 @@ enum {
   RELEASE_OPTIONS = 100, ADD_ENTRY = 130, RUN_BOUND = 133, RELEASE_BINDING = 135, BIND_INPUT = 136, CLEAR_BOUND = 141,
   APPEND_CUDA = 152, APPEND_ROCM = 153, APPEND_OPENVINO = 154, APPEND_TENSORRT = 159, SLOTS_8 = 170,
   APPEND_TENSORRT_V2 = 170, MEMORY_INFO = 194, SLOTS_10 = 204, APPEND_CUDA_V2 = 204, APPEND_MIGRAPHX = 209, APPEND_NAMED = 216,
-  APPEND_CANN = 220, RUN_ASYNC = 260, SLOTS_16 = 261
+  APPEND_CANN = 220, RUN_ASYNC = 260, SLOTS_16 = 261, APPEND_OPENVINO_V2 = 275, APPEND_VITISAI = 276, APPEND_DEVICES = 304,
+  SET_POLICY = 305, SET_POLICY_FUNCTION = 306, DEVICE_PROVIDER = 312, SLOTS_22 = 313
 };
 
 typedef void *Pointer;
@@ -76,7 +77,7 @@ typedef struct Binding { struct Binding *next; Pointer binding; int n; char *nam
 typedef struct Options {
   struct Options *next;
   Pointer options;
-  int intra, inter, mode, level, arena, pattern, n_entries, n_providers;
+  int intra, inter, mode, level, arena, pattern, n_entries, n_providers, selects;
   char entries[16][2][96], providers[8][40];
 } Options;
 
@@ -89,7 +90,7 @@ typedef struct { const char *folder; int fd; int64_t bytes; } Log;
 /* One ONNX Runtime library of this process. Each has a table, and writes files, of its own. */
 typedef struct Library {
   Base base, *real;            /* what the program gets, and what the library gave */
-  void *own[SLOTS_16];         /* functions before the change */
+  void *own[SLOTS_22];         /* functions before the change */
   void **table;                /* the one that was changed */
   int minor, values_fd;
   int64_t value_bytes;
@@ -378,6 +379,7 @@ static void set_entry(Options *o, const char *key, const char *value) {
 }
 
 static void add_provider(Options *o, const char *name) {
+  for (int i = 0; i < o->n_providers; i++) if (!strcmp(o->providers[i], name)) return;
   if (o->n_providers < 8 && strlen(name) < sizeof *o->providers) strcpy(o->providers[o->n_providers++], name);
 }
 
@@ -404,16 +406,24 @@ static int64_t written_options(Pointer options) {
   return id;
 }
 
-/* Return the execution providers that a program appended, and those of its session, which has that of the CPU too. */
+/* Return the execution providers that a program appended, and those of its session, which has that of the CPU too. The
+   latter are unknown if ONNX Runtime selects them by a policy. */
 static int64_t written_providers(Pointer options, int created) {
+  static const char *const CPU = "CPUExecutionProvider";
   Options *o = options ? options_of(options, 0) : 0;
   Buffer b = {0};
-  int n = o ? o->n_providers : 0;
+  int n = o ? o->n_providers : 0, cpu = 0;
+  if (o && o->selects) created = 0;
   put(&b, n ? "[[" : "[null");
   for (int i = 0; i < n; i++) { if (i) put(&b, ","); put_text(&b, o->providers[i]); }
   put(&b, n ? "],[" : ",[");
-  for (int i = 0; created && i < n; i++) { put_text(&b, o->providers[i]); put(&b, ","); }
-  put(&b, created ? "\"CPUExecutionProvider\"]]" : "]]");
+  for (int i = 0; created && i < n; i++) {
+    if (i) put(&b, ",");
+    put_text(&b, o->providers[i]);
+    cpu |= !strcmp(o->providers[i], CPU);
+  }
+  if (created && !cpu) { if (n) put(&b, ","); put_text(&b, CPU); }
+  put(&b, "]]");
   int64_t id = b.text ? interned("providers", b.text, "") : 0;
   free(b.text);
   return id;
@@ -478,6 +488,33 @@ typedef const char *const *Names;
 static Pointer append_named(Pointer options, const char *name, Names keys, Names values, size_t n) {
   Pointer status = ((Pointer(*)(Pointer, const char *, Names, Names, size_t))lib->own[APPEND_NAMED])(options, name, keys, values, n);
   if (!status && name) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));
+  return status;
+}
+
+#define APPENDED_BY_KEYS(function, slot, name)                                                                    \
+  static Pointer function(Pointer options, Names keys, Names values, size_t n) {                                  \
+    Pointer status = ((Pointer(*)(Pointer, Names, Names, size_t))lib->own[slot])(options, keys, values, n);       \
+    if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) add_provider(o, name));                   \
+    return status;                                                                                                \
+  }
+APPENDED_BY_KEYS(append_openvino_v2, APPEND_OPENVINO_V2, "OpenVINOExecutionProvider")
+APPENDED_BY_KEYS(append_vitisai, APPEND_VITISAI, "VitisAIExecutionProvider")
+
+static Pointer append_devices(Pointer options, Pointer env, Pointer const *devices, size_t n, Names keys, Names values, size_t n_keys) {
+  typedef Pointer (*Append)(Pointer, Pointer, Pointer const *, size_t, Names, Names, size_t);
+  Pointer status = ((Append)lib->own[APPEND_DEVICES])(options, env, devices, n, keys, values, n_keys);
+  pthread_mutex_lock(&lock);
+  Options *o = status ? 0 : options_of(options, 1);
+  for (size_t i = 0; o && i < n; i++) add_provider(o, ((const char *(*)(Pointer))lib->own[DEVICE_PROVIDER])(devices[i]));
+  pthread_mutex_unlock(&lock);
+  return status;
+}
+
+NOTED(set_policy, SET_POLICY, selects, int, 1)
+
+static Pointer set_policy_function(Pointer options, Pointer function, Pointer state) {
+  Pointer status = ((Pointer(*)(Pointer, Pointer, Pointer))lib->own[SET_POLICY_FUNCTION])(options, function, state);
+  if (!status) UNDER_LOCK(Options *o = options_of(options, 1); if (o) o->selects = 1);
   return status;
 }
 
@@ -1137,21 +1174,28 @@ static int is_writable(uintptr_t address) {
   ENTRY(n, Pointer, append_migraphx, (Pointer a, Pointer b), (a, b))                                                      \
   ENTRY(n, Pointer, append_cann, (Pointer a, Pointer b), (a, b))                                                          \
   ENTRY(n, Pointer, append_named, (Pointer a, const char *b, Names c, Names d, size_t e), (a, b, c, d, e))                \
+  ENTRY(n, Pointer, append_openvino_v2, (Pointer a, Names b, Names c, size_t d), (a, b, c, d))                            \
+  ENTRY(n, Pointer, append_vitisai, (Pointer a, Names b, Names c, size_t d), (a, b, c, d))                                \
+  ENTRY(n, Pointer, append_devices, (Pointer a, Pointer b, Pointer const *c, size_t d, Names e, Names f, size_t g),       \
+        (a, b, c, d, e, f, g))                                                                                            \
+  ENTRY(n, Pointer, set_policy, (Pointer a, int b), (a, b))                                                               \
+  ENTRY(n, Pointer, set_policy_function, (Pointer a, Pointer b, Pointer c), (a, b, c))                                    \
   LEAVES(n, release_session) LEAVES(n, release_options) LEAVES(n, release_binding) LEAVES(n, clear_bound)                 \
   static void *const functions_##n[] = {                                                                                  \
     create_session_##n, create_from_array_##n, run_##n, run_async_##n, run_bound_##n, bind_input_##n, create_options_##n, \
     clone_options_##n, set_mode_##n, set_level_##n, set_intra_##n, set_inter_##n, enable_pattern_##n, disable_pattern_##n, \
     enable_arena_##n, disable_arena_##n, add_entry_##n, append_cuda_##n, append_cuda_v2_##n, append_rocm_##n,              \
     append_openvino_##n, append_tensorrt_##n, append_tensorrt_v2_##n, append_migraphx_##n, append_cann_##n,                \
-    append_named_##n, release_session_##n, release_options_##n, release_binding_##n, clear_bound_##n};                                                                                                     \
+    append_named_##n, append_openvino_v2_##n, append_vitisai_##n, append_devices_##n, set_policy_##n,                     \
+    set_policy_function_##n, release_session_##n, release_options_##n, release_binding_##n, clear_bound_##n};                                                                                                     \
   static void **own_api_##n(uint32_t number) { return own_api(&libraries[n], number); }                                   \
   static const char *own_version_##n(void) { return libraries[n].real->version(); }
 
 static const int PLACES[] = {
   CREATE_SESSION, CREATE_FROM_ARRAY, RUN, RUN_ASYNC, RUN_BOUND, BIND_INPUT, CREATE_OPTIONS, CLONE_OPTIONS, SET_MODE, SET_LEVEL,
   SET_INTRA, SET_INTER, ENABLE_PATTERN, DISABLE_PATTERN, ENABLE_ARENA, DISABLE_ARENA, ADD_ENTRY, APPEND_CUDA, APPEND_CUDA_V2,
-  APPEND_ROCM, APPEND_OPENVINO, APPEND_TENSORRT, APPEND_TENSORRT_V2, APPEND_MIGRAPHX, APPEND_CANN, APPEND_NAMED, RELEASE_SESSION,
-  RELEASE_OPTIONS, RELEASE_BINDING, CLEAR_BOUND};
+  APPEND_ROCM, APPEND_OPENVINO, APPEND_TENSORRT, APPEND_TENSORRT_V2, APPEND_MIGRAPHX, APPEND_CANN, APPEND_NAMED, APPEND_OPENVINO_V2,
+  APPEND_VITISAI, APPEND_DEVICES, SET_POLICY, SET_POLICY_FUNCTION, RELEASE_SESSION, RELEASE_OPTIONS, RELEASE_BINDING, CLEAR_BOUND};
 
 static void **own_api(Library *library, uint32_t number);
 TABLE(0) TABLE(1) TABLE(2) TABLE(3)
@@ -1160,7 +1204,7 @@ static const Base BASES[LIBRARIES] = {
   {own_api_0, own_version_0}, {own_api_1, own_version_1}, {own_api_2, own_version_2}, {own_api_3, own_version_3}};
 
 static void replace(void **api) {
-  int slots = lib->minor >= 16 ? SLOTS_16 : lib->minor >= 10 ? SLOTS_10 : SLOTS_8;  /* older tables are shorter */
+  int slots = lib->minor >= 22 ? SLOTS_22 : lib->minor >= 16 ? SLOTS_16 : lib->minor >= 10 ? SLOTS_10 : SLOTS_8;  /* older tables are shorter */
   uintptr_t page = sysconf(_SC_PAGESIZE), start = (uintptr_t)api & ~(page - 1);
   size_t length = (uintptr_t)(api + slots) - start;
   int writable = is_writable((uintptr_t)api);
