@@ -45,10 +45,10 @@ import numpy as np
 import onnxruntime as ort
 from onnxruntime import quantization
 
+import precision_notes
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.runtimes import made
-import precision_notes
 from precision_models import CASES, LABEL, TOLERANCES, Feeds, Missing
 from zoo import ZooError
 
