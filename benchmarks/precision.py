@@ -342,9 +342,13 @@ def ortune(*words: str) -> tuple[dict[str, Any] | None, str]:
     command = [sys.executable, "-m", "ortune", *words, "--json"]
     here = Path(__file__).resolve().parent  # where its metrics are
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=here)
-    if done.returncode:
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:  # it ended in an internal error
         return None, (done.stderr.strip().splitlines() or ["ortune said nothing"])[-1]
-    return json.loads(done.stdout)["result"], ""
+    if document["result"] is None:
+        return None, document["error"]["what"]
+    return document["result"], ""
 
 
 def shown_and_held(name: str) -> tuple[Path, list[Feeds], list[Feeds]]:
