@@ -224,7 +224,7 @@ def peers(
     words += ["--tolerance", "1000"]
     _, why = ortune(*words)
     if not path.is_file():
-        return found, failed | {"NNCF": why}
+        return found, failed | {"NNCF": why or "it wrote no model"}
     found["NNCF"] = Runs(path=path)
     if "OpenVINO as it comes" in found:
         found["NNCF on OpenVINO"] = Runs(path=path, python=openvino, provider=OPENVINO)
