@@ -165,7 +165,10 @@ def test_execution_providers_have_their_full_names(host: Path) -> None:
     assert appended.providers == ("AzureExecutionProvider",)
     assert appended.providers_used == ("AzureExecutionProvider", "CPUExecutionProvider")
     (devices,) = recorded([host, MODEL, 1, "devices"]).sessions
-    assert (devices.providers, devices.providers_used) == (("CPUExecutionProvider",), ("CPUExecutionProvider",))
+    assert (devices.providers, devices.providers_used) == (
+        ("CPUExecutionProvider",),
+        ("CPUExecutionProvider",),
+    )
     (selected,) = recorded([host, MODEL, 1, "policy"]).sessions
     assert (selected.providers, selected.providers_used) == (None, ())  # ONNX Runtime's own choice
 

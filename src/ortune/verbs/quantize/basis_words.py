@@ -16,7 +16,9 @@ def not_final(result: QuantizeResult) -> str:
         return f"{NOT_FINAL} (synthetic inputs)"
     if not result.checked_needed:
         return ""
-    return f"{NOT_FINAL} (error measured on {_sets(checked, 'held-out ')}, {result.checked_needed} are needed)"
+    return (
+        f"{NOT_FINAL} (error measured on {_sets(checked, 'held-out ')}, {result.checked_needed} are needed)"
+    )
 
 
 def rests_on(result: QuantizeResult) -> str:
