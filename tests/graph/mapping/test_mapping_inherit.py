@@ -97,7 +97,7 @@ def test_nodes_are_called_as_the_count_calls_them(text: str, named: bool) -> Non
     assert [n.op_type for n in counted] == [step.op_type for step in ModelView(found.before).steps]
     alone = {step.name: (step.name,) for step in ModelView(found.before).steps}
     every = [msgspec.structs.replace(n, flops=place, known=True) for place, n in enumerate(counted)]
-    work = inherited(Mapping(of=alone), (), every)
+    work = inherited(Mapping(originals=alone), (), every)
     assert [work[name][0] for name in alone] == list(range(len(counted)))
 
 
