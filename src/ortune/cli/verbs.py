@@ -109,7 +109,7 @@ def _parameters(
         config: Whether the verb reads a project's configuration file.
     """
     from ortune.verbs._shared import candidates
-    from ortune.verbs._shared.defaults import NO_CONFIG
+    from ortune.verbs._shared.common import NO_CONFIG
     from ortune.verbs._shared.spelling import MODEL, Argument, Option
 
     parameters = []

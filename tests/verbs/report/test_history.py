@@ -13,7 +13,7 @@ from ortune.show.numbers import shorten_end
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult
 from ortune.verbs.report import several as history
-from ortune.verbs.report import stored_words
+from ortune.verbs.report import several_words, stored_words
 from ortune.verbs.report import words as report_words
 from ortune.verbs.report.result import ReportResult, StoredSession
 
@@ -53,8 +53,8 @@ def test_equal_sessions_are_comparable_and_still_no_claim() -> None:
     found = history.side_by_side(both)
     assert found.comparable and found.contrasts == () and found.warnings == () and found.next_step == ""
     for text in shown(*both):
-        assert history.NO_CLAIM in text
-        assert history.NOT_COMPARABLE not in text
+        assert several_words.NO_CLAIM in text
+        assert several_words.NOT_COMPARABLE not in text
 
 
 def test_another_machine_forbids_comparing() -> None:
@@ -63,7 +63,7 @@ def test_another_machine_forbids_comparing() -> None:
     found = history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)])
     assert names(found) == {"machine": True}
     assert not found.comparable
-    assert found.warnings == (f"machine differs: {history.NOT_COMPARABLE}",)
+    assert found.warnings == (f"machine differs: {several_words.NOT_COMPARABLE}",)
     same_words = msgspec.structs.replace(golden.HOST, fingerprint=MARK)
     envelope = msgspec.structs.replace(golden_tune.tuned(), host=same_words)
     assert not history.side_by_side([stored(golden_tune.tuned(), 1), stored(envelope, 2)]).comparable

@@ -307,4 +307,4 @@ def _is_invalid(answer: Envelope[Any] | OrtuneError) -> bool:
 
 
 def _lost(job: Job, what: str) -> Done:
-    return Done(job=job, answer=HostLost(what, do="continue with --resume once there is a host"), spent_s=0.0)
+    return Done(job=job, answer=HostLost(what, do=words.RESUME_WITH_A_HOST), spent_s=0.0)

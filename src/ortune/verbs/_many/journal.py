@@ -20,6 +20,7 @@ from ortune.records import Envelope, ManyResult, ModelRow
 from ortune.show.verb_modules import MANY, module_of
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import UNREADABLE
+from ortune.verbs._many import words as many_words
 from ortune.verbs._many.batch import Item, ModelBatch
 from ortune.verbs._shared.spelling import path, words
 
@@ -188,7 +189,7 @@ def _opened(folder: Path | None, watcher: Watcher) -> Store | None:
     except StoreError as error:
         if folder is not None:
             raise
-        watcher.say(f"results are not stored: {error.where} {error.what}")
+        watcher.say(many_words.not_stored(error.where, error.what))
         return None
 
 

@@ -198,9 +198,9 @@ class RayHosts:
             return  # calls to the hosts show whether they are reachable
         for node_id in self._nodes.keys() - nodes.keys():
             host = self._nodes[node_id]
-            host.mark_lost("its node left the cluster")
+            host.mark_lost(words.LEFT_CLUSTER)
             if host.node.name not in self._busy:
-                self._first.append(LostHost(host=host.node.name, why="its node left the cluster"))
+                self._first.append(LostHost(host=host.node.name, why=words.LEFT_CLUSTER))
                 self._nodes.pop(node_id)
         for node_id in nodes.keys() - self._nodes.keys():
             host = self._nodes[node_id] = RayHost(self._cluster, nodes[node_id])

@@ -237,7 +237,7 @@ class _Run:
             if trouble is None:
                 row = msgspec.structs.replace(row, page=str(place))
             else:
-                self.watch.say(many_words.incomplete(row.path, f"its page is missing: {trouble}"))
+                self.watch.say(many_words.incomplete(row.path, many_words.no_page(str(trouble))))
         self.exported.add(f"{row.path} on {row.host}" if row.host else row.path, envelope)
         self.rows[row.path, row.host] = row
         return row

@@ -59,6 +59,16 @@ def incomplete(model: str, what: str) -> str:
     return f"{visible(model)}: {what}"
 
 
+def no_page(trouble: str) -> str:
+    """Return why the page of a model is missing."""
+    return f"its page is missing: {trouble}"
+
+
+def not_stored(where: str, what: str) -> str:
+    """Return the sentence that results are not stored."""
+    return f"results are not stored: {where} {what}"
+
+
 def label(number: int, n_models: int, model: str, host: str = "") -> str:
     """Return the label of a model in the progress line."""
     return f"{number}/{n_models} {Path(model).name}{f' on {host}' if host else ''}"
@@ -92,6 +102,10 @@ def joined(version: str, n_hosts: int, kinds: Sequence[str], dashboard: str) -> 
 
 
 MAY_BE_IN_USE = "if another command uses the host, wait until it ends"
+
+
+RESUME_WITH_A_HOST = "continue with --resume once there is a host"
+LEFT_CLUSTER = "its node left the cluster"
 
 
 def unusable(host: str, why: str) -> str:

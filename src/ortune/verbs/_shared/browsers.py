@@ -81,15 +81,17 @@ class RemoteBrowser(Listening):
             return
         native = next((name for name in targets if not of_target(name).in_page), "")  # "web" is several
         if native:
-            what = f"a browser on another device cannot run the target {native}"
             raise UsageError(
-                what,
+                f"a browser on another device cannot run the target {native}",
                 where="--serve",
                 do=f"use --target {WASM.target} or another browser target for all sides",
             )
         if objective in UNKNOWN_THERE:
-            what = f"a browser on another device cannot measure {objective}"
-            raise UsageError(what, where="--objective", do="latency, p95, throughput or main-thread")
+            raise UsageError(
+                f"a browser on another device cannot measure {objective}",
+                where="--objective",
+                do="latency, p95, throughput or main-thread",
+            )
         if pod:
             raise UsageError(
                 "CPU and memory limits are not supported on another device",

@@ -18,6 +18,7 @@ from ortune.engines.racing import pasted
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import OrtuneError, UsageError
 from ortune.records import Delivery, Envelope, ErrorInfo, Plan, ShippedAnswer
+from ortune.verbs._shared.tuned_words import bundle_later
 from ortune.verbs.tune.result import TuneResult
 
 R = TypeVar("R", bound=ShippedAnswer)
@@ -141,7 +142,7 @@ def _later(run: Tuning, again: Sequence[str]) -> str:
     if not run.log.id or run.log.trouble:
         return ""
     resume = shlex.join([*again, "--resume", run.log.id])
-    return f"the measurements are stored; to write the bundle: {resume} --output FOLDER"
+    return bundle_later(resume)
 
 
 def _model_settings(plan: Plan) -> tuple[str, ...]:

@@ -298,6 +298,10 @@ BudgetEach = Annotated[
 ]
 
 
+NO_CONFIG = "Ignore ortune.toml and [tool.ortune] of pyproject.toml."
+"""Help of ``--no-config``."""
+
+
 def require_allowed(names: Sequence[str], allowed: Collection[str], do: str) -> None:
     """Raise UsageError for a name that ``--allow`` does not accept; ``do`` is the error's remedy."""
     for name in names:

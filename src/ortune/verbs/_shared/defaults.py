@@ -38,7 +38,6 @@ PATHS = frozenset({"inputs", "data"})
 LOOSENING = frozenset({"tolerance", "metric", "threshold", "undecided", "fail_on", "ignore", "select"})
 """Options that change which outputs count as correct or which results pass."""
 NAMES = ("ortune.toml", "pyproject.toml")
-NO_CONFIG = "Ignore ortune.toml and [tool.ortune] of pyproject.toml."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,13 +173,16 @@ def _require_known(tables: Mapping[str, Any], path: Path) -> None:
     for name, value in tables.items():
         if name not in {*commands, MODELS}:
             near = difflib.get_close_matches(name, commands, n=1)
-            what = f"[{name}] is not a command" if isinstance(value, dict) else f"{name} is in no table"
             do = (
                 f"did you mean [{near[0]}]?"
                 if near
                 else "write it under the name of a command, such as [tune]"
             )
-            raise UsageError(what, where=str(path), do=do)
+            raise UsageError(
+                f"[{name}] is not a command" if isinstance(value, dict) else f"{name} is in no table",
+                where=str(path),
+                do=do,
+            )
 
 
 def _key(field: OptionField) -> str:

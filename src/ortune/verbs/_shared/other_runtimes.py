@@ -14,6 +14,7 @@ from ortune.records import Plan, Runtime
 from ortune.runtimes import made
 from ortune.targets import Target
 from ortune.targets.browser.setup import BrowserSetup
+from ortune.verbs._shared import other_runtimes_words as words
 
 AUTO, ALL = "auto", "all"
 """Values of ``--targets``: all targets that run here; "all" also includes targets that can be installed."""
@@ -93,13 +94,13 @@ def usable_here(
                 try:
                     one = made.require_installed(addition.name, say)
                 except RuntimeNotFound as error:
-                    say(f"{addition.name} is skipped: {error.what}")
+                    say(words.skipped(addition.name, error.what))
                     skipped.append(addition.name)
                     continue
                 runtimes |= {} if one.emulated else {one.name: one.runtime}
     for name, runtime in runtimes.items():
         wheel = runtime.plugins.get(targets.find(name).provider.name, runtime.native)
-        say(f"{name} is also compared, with {wheel}; to exclude it: --targets {CPU.target}")
+        say(words.also_compared(name, wheel))
     if install:
         _say_others([t for t in wanted if t.name not in (*runtimes, *skipped)], say)
     return replace(side, elsewhere=runtimes)
@@ -112,10 +113,10 @@ def _say_others(others: Sequence[Target], say: Callable[[str], None]) -> None:
     for target in others:
         builds = target.provider.builds
         software = target.name in emulated or platform.machine() in {m for b in builds for m in b.emulated_on}
-        why = "emulated on this machine" if software else target.where_it_is(platform.system())
+        why = words.EMULATED if software else target.where_it_is(platform.system())
         names.setdefault(why, []).append(target.name)
     for why, alike in names.items():
-        say(f"not compared: {', '.join(alike)} ({why})")
+        say(words.not_compared(alike, why))
 
 
 def _runtime(

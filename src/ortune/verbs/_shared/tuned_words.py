@@ -15,6 +15,11 @@ IDLE_MACHINE = "on an idle machine"
 ONLY_UNDER_LOAD = "is known to be faster under load alone"
 
 
+def bundle_later(resume: str) -> str:
+    """Return the sentence with the command that writes a bundle from stored measurements."""
+    return f"the measurements are stored; to write the bundle: {resume} --output FOLDER"
+
+
 def fell_alone(plan: str, kept: str, reason: str) -> str:
     """Return a sentence that says that the leader failed when it ran without other processes."""
     return f"{plan} failed when run alone ({reason}): {kept} is kept"

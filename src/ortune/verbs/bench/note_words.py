@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ortune.records import Sensors
 from ortune.show.headline import count
 
 WEIGHTS_IGNORED = "shape weights are ignored: each shape is measured in its own processes"
+
+
+def planned(processes: int, runs: int, callers: int, *, asked: bool) -> str:
+    """Return the numbers of processes and requests of a shape.
+
+    Args:
+        processes: Number of processes.
+        runs: Requests of each caller in a process.
+        callers: Callers of all sessions together.
+        asked: Whether the user chose the number of processes.
+    """
+    # A caller that is through goes on until the last is.
+    more = " or more" if callers > 1 else ""
+    about = "" if asked or processes == 1 else "about "
+    of_processes = "1 process" if processes == 1 else f"{about}{processes} processes"
+    requests = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
+    return f"{of_processes} of {requests}{more}"
+
+
+def plan(shapes: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a sentence for each shape and its plan; one for all shapes if their plans are equal."""
+    if len(shapes) == 1:
+        return [shapes[0][1]]
+    if len({text for _, text in shapes}) == 1:
+        return [f"{shapes[0][1]} for each of {len(shapes)} sizes"]
+    return [f"{name}: {text}" for name, text in shapes]
+
+
+def over_budget(processes: int, needed_s: float, *, asked: bool) -> str:
+    """Return that processes take longer than the budget; if the user chose no number, no figure has an interval."""
+    instead = "" if asked else ", so no figure has an interval"
+    return (
+        f"{processes} processes take about {math.ceil(needed_s)} s, more than is left of the budget{instead}"
+    )
 
 
 def pools(sessions: int, threads: int, cpus: int) -> str:

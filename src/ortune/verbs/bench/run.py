@@ -43,6 +43,7 @@ from ortune.verbs._shared.groups import OneBenchOptions
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs._shared.steps_words import PLANNING
+from ortune.verbs.bench import note_words
 from ortune.verbs.bench import words as bench_words
 from ortune.verbs.bench.arrival import ArrivalProcess, arrival_of, in_one, load_of
 from ortune.verbs.bench.figures import CaseTrial, make_result
@@ -164,8 +165,7 @@ def _put(settings: dict[str, Value], name: str, value: Value, flag: str) -> None
     """Add the setting of ``flag``; raise UsageError if it conflicts with another setting."""
     against = next((other for other in knobs.find(name).conflicts if other in settings), None)
     if against is not None:
-        what = f"cannot be combined with the setting {against}"
-        raise UsageError(what, where=flag, do="omit one of them")
+        raise UsageError(f"cannot be combined with the setting {against}", where=flag, do="omit one of them")
     settings[name] = value
 
 
@@ -282,26 +282,16 @@ class _Run:
             timings.append(replace(timing, runs=runs))
             costs.append(process_ns + runs * request_ns)
             fits = max(1, min(MOST_PROCESSES, int(left / costs[-1])))
-            name = f"{case.name}: " if len(self.shapes) > 1 else ""
-            more = " or more" if callers > 1 else ""  # a caller that is through goes on until the last is
-            n = self.options.processes or fits
-            about = "" if self.options.processes or fits == 1 else "about "
-            processes = "1 process" if n == 1 else f"{about}{n} processes"
-            counted = "1 request" if runs * callers == 1 else f"{runs * callers} requests"
-            planned.append((name, f"{processes} of {counted}{more}"))
-        if len(planned) > 1 and len({plan for _, plan in planned}) == 1:
-            planned = [("", f"{planned[0][1]} for each of {len(planned)} sizes")]
-        for name, plan in planned:
-            self.watch.say(f"{name}{plan}")
+            n, asked = self.options.processes or fits, bool(self.options.processes)
+            planned.append((case.name, note_words.planned(n, runs, callers, asked=asked)))
+        for sentence in note_words.plan(planned):
+            self.watch.say(sentence)
         baseline.limits.expect(max(costs))
         needed_s = sum(costs) * (self.options.processes or LEAST_PROCESSES) / 1e9
         if needed_s > left * len(costs) / 1e9:
-            asked = self.options.processes or self.options.runs
-            instead = "" if asked else ", so no figure has an interval"
-            self.watch.say(
-                f"{self.options.processes or LEAST_PROCESSES} processes take about {math.ceil(needed_s)} s, "
-                f"more than is left of the budget{instead}"
-            )
+            asked = bool(self.options.processes or self.options.runs)
+            n = self.options.processes or LEAST_PROCESSES
+            self.watch.say(note_words.over_budget(n, needed_s, asked=asked))
         return timings, costs
 
     def _measure(self, timings: list[Timing], costs: list[float]) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ortune.errors import UsageError
-from ortune.verbs._shared.common import Page, RuntimeOption
-from ortune.verbs._shared.defaults import NO_CONFIG, found_from
+from ortune.verbs._shared.common import NO_CONFIG, Page, RuntimeOption
+from ortune.verbs._shared.defaults import found_from
 from ortune.verbs._shared.groups import ExportOptions, PlanOptions
 from ortune.verbs._shared.model_files import found
 from ortune.verbs._shared.spelling import OUT, AnyPath, Argument, Option

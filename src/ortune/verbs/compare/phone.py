@@ -34,6 +34,7 @@ from ortune.search.blocks import BASE, IDENTICAL, LETTERS, log_ratios, measured
 from ortune.search.figures import describe
 from ortune.search.guards import guards
 from ortune.stats import calibration
+from ortune.verbs.compare import phone_words
 from ortune.verbs.compare.phone_result import (
     PHONE_SCHEMA,
     PhoneBlock,
@@ -46,7 +47,6 @@ from ortune.verbs.compare.result import ComparedSide, CompareResult
 
 SLOWED_DOWN = 3
 """Lowest thermal status at which the system reduces speed."""
-HOT = "the phone was too hot"
 MOST_BYTES = 1 << 30
 _STATISTIC = "median"
 _TYPES = {
@@ -150,13 +150,12 @@ def compared(result: PhoneResult, scratch: Path) -> CompareResult:
 
 
 def _notes(result: PhoneResult, blocks: Sequence[Block]) -> list[str]:
-    notes = [f"measured on {result.device}, in one process with alternating sessions"]
-    hot = sum(block.dropped == HOT for block in blocks)
+    notes = [phone_words.how_measured(result.device)]
+    hot = sum(block.dropped == phone_words.HOT for block in blocks)
     if hot:
-        were = "was" if hot == 1 else "were"
-        notes.append(f"{hot} of {len(blocks)} blocks {were} excluded: {HOT}")
-    notes += [f"{entry.name} did not run: {entry.error}" for entry in result.entries if entry.error]
-    return notes + [f"not included: {text}" for text in result.matrix.left_out]
+        notes.append(phone_words.excluded(hot, len(blocks)))
+    notes += [phone_words.did_not_run(entry.name, entry.error) for entry in result.entries if entry.error]
+    return notes + [phone_words.not_included(text) for text in result.matrix.left_out]
 
 
 def _side(
@@ -201,7 +200,7 @@ def _block(number: int, block: PhoneBlock, names: dict[str, str]) -> Block:
             for trial in block.trials
             if trial.entry in names
         ),
-        dropped=HOT if block.thermal >= SLOWED_DOWN else "",
+        dropped=phone_words.HOT if block.thermal >= SLOWED_DOWN else "",
     )
 
 

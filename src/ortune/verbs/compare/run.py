@@ -38,7 +38,7 @@ from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.remote_browser import remote_browser
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command
-from ortune.verbs.compare import phone, source_words
+from ortune.verbs.compare import phone, phone_words, source_words
 from ortune.verbs.compare.all_sides import resolve_all
 from ortune.verbs.compare.comparing import Comparing
 from ortune.verbs.compare.options import Options
@@ -88,10 +88,13 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
 def _on_a_phone(options: Options, watch: Watcher) -> Envelope[CompareResult]:
     """Return the comparison of results measured on a phone; nothing runs on this machine."""
     if options.b is not None:
-        what = "the result of a phone already contains all measured sides"
-        raise UsageError(what, where=str(options.b), do=command("compare", replace(options, b=None, more=())))
+        raise UsageError(
+            "the result of a phone already contains all measured sides",
+            where=str(options.b),
+            do=command("compare", replace(options, b=None, more=())),
+        )
     result = phone.read(Path(str(options.a)))
-    watch.say(f"measured on {result.device} with onnxruntime {result.ort_version}")
+    watch.say(phone_words.measured_on(result.device, result.ort_version))
     with scratch_folder() as scratch:
         compared = phone.compared(result, scratch)
     ref = ModelRef(path=result.matrix.model, sha256="")

@@ -25,6 +25,7 @@ from ortune.rules.graph import (
 )
 from ortune.verbs._shared.spelling import command
 from ortune.verbs.bisect.options import Options as BisectOptions
+from ortune.verbs.convert import export_words
 from ortune.verbs.convert.options import Options
 
 _OPSETS = {
@@ -78,9 +79,9 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
         return tuple(findings)
     for module in (*_FUNCTIONS, old_opset):
         first = _OPSETS.get(module, 0)
-        fix = f"export it again: {_command(text, ['--opset', str(first)])}"
+        fix = export_words.export_again(_command(text, ["--opset", str(first)]))
         if opset >= first:
-            fix = f"call torch.nn.functional.{_FUNCTIONS.get(module)} in the model: it is exported as one operator"
+            fix = export_words.call_function(_FUNCTIONS.get(module))
         for finding in rule_of(module).findings(facts):
             findings.append(msgspec.structs.replace(finding, fix=fix))
     return tuple(findings)
@@ -92,10 +93,7 @@ def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) ->
         return ""
     first = source.inputs[0]
     sizes = "x".join(str(size) for size in first.shape)
-    return (
-        f"all sizes are fixed, {first.name} at {sizes}, because --dynamic was not passed; "
-        f"to keep the batch dynamic: {_command(text, ['--dynamic', 'batch'])}"
-    )
+    return export_words.all_fixed(first.name, sizes, _command(text, ["--dynamic", "batch"]))
 
 
 def _command(text: str, options: Sequence[str]) -> str:

@@ -31,8 +31,8 @@ from ortune.verbs._shared.spelling import named, path
 from ortune.verbs.compare import run as compare
 from ortune.verbs.compare.options import Options as CompareOptions
 from ortune.verbs.compare.result import CompareResult
+from ortune.verbs.convert import export_words, set_words
 from ortune.verbs.convert import exported as _exported
-from ortune.verbs.convert import set_words
 from ortune.verbs.convert import to_ort as _to_ort
 from ortune.verbs.convert import words as convert_words
 from ortune.verbs.convert.options import AUTO, Options
@@ -66,7 +66,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     place = None if options.verify else options.place(kind)
     with experiment("convert", options, watch, timed=False) as opened:
         python = python_of(kind, named(options.source_python), "--source-python", watch)
-        watch.line(f"opening {options.source} with {kind.converter.framework}")
+        watch.line(export_words.opening(options.source, kind.converter.framework))
         own, feeds = opened.scratch / "source", opened.scratch / "checks"
         feeds.mkdir()
         shapes, trusted = options.feeds.shapes, options.trust_source
@@ -110,7 +110,7 @@ def _set_measured(
     assert result.matrix is not None
     folder = Path(result.path)
     if options.set_budget_s:
-        watch.line("comparing the files on this CPU")
+        watch.line(set_words.COMPARING)
         watch.begin()
         files = [folder / entry.file for entry in result.matrix.entries]
         try:
@@ -270,12 +270,12 @@ class _Run:
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
         """Compare two exporters' correct models in the same blocks; return None if they cannot be compared."""
         files = [attempt.exported for attempt in good if attempt.exported is not None]
-        self.watch.line(f"comparing {good[0].record.exporter} with {good[1].record.exporter}")
+        self.watch.line(export_words.racing(good[0].record.exporter, good[1].record.exporter))
         budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
         try:
             return _compared(self.options, files, max(LEAST_RACE_S, RACE_SHARE * budget_s), self.watch)
         except OrtuneError as error:
-            self.watch.say(f"the two exporters' models were not compared: {error.what}")
+            self.watch.say(export_words.not_raced(error.what))
             return None
 
     def verified(self) -> list[_Attempt]:
@@ -298,7 +298,7 @@ class _Run:
 
     def _attempt(self, exporter: str) -> _Attempt:
         """Export and check a model with one exporter."""
-        self.watch.line(f"exporting with {exporter}")
+        self.watch.line(export_words.exporting(exporter))
         own = Path(tempfile.mkdtemp(prefix="exported-", dir=self.process.folder))
         name = f"{self.kind.stem}.onnx"
         request = ExportSource(
@@ -317,16 +317,16 @@ class _Run:
             what = error.what.replace(str(place), place.name)
             if error.code == "timeout":
                 what = convert_words.endless(what)
-            self.watch.say(f"{exporter} failed: {_first_line(what)}")
+            self.watch.say(export_words.exporter_failed(exporter, _first_line(what)))
             return _Attempt(record=Conversion(exporter=exporter, failed=what))
         except SourceProcessFailed as error:
             if error.reason not in ("failed", "refused"):
                 raise
-            self.watch.say(f"{exporter} failed: {_first_line(error.what)}")
+            self.watch.say(export_words.exporter_failed(exporter, _first_line(error.what)))
             return _Attempt(record=Conversion(exporter=exporter, failed=error.what))
 
     def _checked(self, place: Path, exporter: str, exported: SourceExported, expected: axes.Axes) -> _Attempt:
-        self.watch.line(f"comparing the outputs of {place.name} with those of {self.options.source}")
+        self.watch.line(export_words.comparing_outputs(place.name, self.options.source))
         side = self.opened.resolve(SideText(text=str(place), runtime=named(self.options.runtime)))
         checked = self.check.check(side, exported.inputs, expected)
         facts = side.model.facts
@@ -350,7 +350,7 @@ class _Run:
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:
             return attempt
-        self.watch.line("locating the first wrong node")
+        self.watch.line(export_words.LOCATING)
         node, overflow = blame.node_at_fault(
             right.side,
             attempt.side,

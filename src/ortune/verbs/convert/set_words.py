@@ -21,6 +21,7 @@ BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
 """Targets that are measured by the Gradle project."""
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
 _NO_DIFFERENCE = "no difference between the files was confirmed on {}"
+COMPARING = "comparing the files on this CPU"
 
 
 def blocks(result: ConvertResult) -> list[Block]:

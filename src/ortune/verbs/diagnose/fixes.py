@@ -113,7 +113,7 @@ class Fixes:
                 self._try(fix)
         # Asked before anything is made or run: a fix that cannot be raced is not worth a process.
         elif self.fixes and not self._within_budget([fix.arm for fix in self.fixes]).arms:
-            self.watch.say(f"{len(self.fixes)} of {len(self.fixes)} fixes {self._no_time}")
+            self.watch.say(diagnose_words.not_raced(len(self.fixes), len(self.fixes), self._no_time))
         elif self.fixes:
             for fix in self.fixes:
                 self._try(fix)
@@ -129,7 +129,7 @@ class Fixes:
             return None
         change = combined([fix.change for fix in fixes], Plan())
         if change is None:
-            self.watch.say("the fixes conflict, so each is measured alone")
+            self.watch.say(diagnose_words.CONFLICT)
             return None
         codes = [code for fix in fixes for code in fix.codes]
         return Fix(arm=TOGETHER, plan=merge(self.baseline.side.plan, change), change=change, codes=codes)
@@ -137,7 +137,7 @@ class Fixes:
     def _try(self, fix: Fix) -> None:
         """Make the changed model and run it once, to check that it runs and that its outputs match."""
         baseline = self.baseline
-        self.watch.line(f"testing the fix for {', '.join(fix.codes)}")
+        self.watch.line(diagnose_words.testing(fix.codes))
         try:
             limit_s = patience_s(baseline.pilot.trial_ns, max(0.0, self.budget.left_ns))
             model = self.models.path(fix.plan, limit_s) if fix.plan.rewrites else None
@@ -182,7 +182,8 @@ class Fixes:
         baseline, executor = self.baseline, self.baseline.executor
         within = self._within_budget(wanted)
         if len(within.arms) < len(wanted):
-            self.watch.say(f"{len(wanted) - len(within.arms)} of {len(wanted)} fixes {self._no_time}")
+            left_out = len(wanted) - len(within.arms)
+            self.watch.say(diagnose_words.not_raced(left_out, len(wanted), self._no_time))
         if not within.arms:
             return
         executor.arms = {**baseline.controls(), **{arm: executor.arms[arm] for arm in within.arms}}
@@ -202,7 +203,7 @@ class Fixes:
         if within.controlled and not (self.blocks and self.controls) and not self.watch.stop():
             self._needs(needed_s(schedule, self.budget, began_s))
         if not self.blocks and not self.watch.stop():
-            self.watch.say(f"{len(wanted)} of {len(wanted)} fixes {self._no_time}")
+            self.watch.say(diagnose_words.not_raced(len(wanted), len(wanted), self._no_time))
 
     def results(self) -> list[tuple[Fix, TriedFix]]:
         """Return pairs of a fix and its result, without the result's command.

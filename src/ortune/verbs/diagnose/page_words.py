@@ -16,6 +16,7 @@ from ortune.verbs.diagnose.result import DiagnoseResult
 NAMED = 4
 LONGEST_URL = 80
 LONGEST_VALUE = 120
+NOT_READ = "no time left to read it"
 _OPEN = "not set"
 
 

@@ -33,7 +33,7 @@ from ortune.show.finding_words import measurable
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
-from ortune.verbs._shared.steps_words import PLANNING
+from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
 from ortune.verbs.diagnose.options import SEVERITIES, Options
 from ortune.verbs.diagnose.result import DiagnoseResult
@@ -104,7 +104,7 @@ def exit_code(envelope: Envelope[DiagnoseResult]) -> int:
 def _diagnose(options: Options, opened: Experiment, baseline: Measuring) -> Envelope[DiagnoseResult]:
     """Run and profile the model, measure the fixes, and return the document."""
     watch, budget = opened.watch, opened.budget
-    watch.line("running the model for the first time")
+    watch.line(first_run("the model"))
     find_checked_inputs(baseline, budget, watch.line)
     check_against_float64(baseline, evaluation_limit_s(budget), watch.line)
     output_check.step_down(baseline)

@@ -18,6 +18,7 @@ from ortune.rules import Facts
 from ortune.show.finding_words import measurable
 from ortune.targets.browser.setup import BrowserSetup
 from ortune.targets.browser.watch import BESIDES_S, watch
+from ortune.verbs.diagnose.page_words import NOT_READ
 
 
 def watched(
@@ -53,7 +54,7 @@ def _opened(model: PageModel, path: Path | None, until: float) -> tuple[PageMode
     if path is None:
         return model, None
     if monotonic.now_s() > until:
-        return msgspec.structs.replace(model, error="no time left to read it"), None
+        return msgspec.structs.replace(model, error=NOT_READ), None
     try:
         opened = open_model(path, called=model.url or "model")
         info = opened.info

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ortune.durations import as_option
 from ortune.records import Comparison, Envelope, Finding
@@ -46,6 +46,17 @@ TOO_SMALL = "not measured: budget too small"
 """Prefix of the reasons that say that a fix was not measured for lack of time."""
 NOT_TIMED = "runs, outputs correct; not timed"
 NO_CONTROLS = "controls not run for lack of time, so no difference is claimed"
+CONFLICT = "the fixes conflict, so each is measured alone"
+
+
+def testing(codes: Sequence[str]) -> str:
+    """Return the name of the step that tests the fix for findings."""
+    return f"testing the fix for {', '.join(codes)}"
+
+
+def not_raced(n: int, total: int, why: str) -> str:
+    """Return how many of all fixes are not measured, with the reason."""
+    return f"{n} of {total} fixes {why}"
 
 
 def no_time(needed_s: float) -> str:

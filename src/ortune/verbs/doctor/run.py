@@ -59,11 +59,17 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
     """
     o, watch = options or Options(), watcher or Watcher()
     if o.model is not None and not o.measure:
-        what = "is the model for measuring noise, and --no-measure measures nothing"
-        raise UsageError(what, where=str(o.model), do="omit it or --no-measure")
+        raise UsageError(
+            "is the model for measuring noise, and --no-measure measures nothing",
+            where=str(o.model),
+            do="omit it or --no-measure",
+        )
     if o.resume is not None and not o.measure:
-        what = "resumes a measurement, and --no-measure measures nothing"
-        raise UsageError(what, where="--resume", do="omit it or --no-measure")
+        raise UsageError(
+            "resumes a measurement, and --no-measure measures nothing",
+            where="--resume",
+            do="omit it or --no-measure",
+        )
     with experiment("doctor", o, watch) as opened:
         return _examined(o, opened)
 
@@ -89,7 +95,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
         watch.say(f"measuring with {runtimes.describe(usable)}")
         model = open_model(Path(o.model)) if o.model else probe_model.write(opened.scratch)
         side = ResolvedSide(
-            label=model.path.name if o.model else "a small convolutional network",
+            label=model.path.name if o.model else doctor_words.PROBE,
             model=model,
             plan=Plan(),
             runtime=usable,
@@ -104,12 +110,12 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
                 raise
             # The inventory needs nobody's leave; the noise of another's measurement would not be the machine's.
             peak_failed = error.what
-            watch.say(f"neither noise nor peaks were measured: {error.what}")
+            watch.say(doctor_words.nothing_measured(error.what))
         except (Interrupted, Stopped):
             # The inventory is done and worth having; only the noise is not known, or the peaks.
             interrupted = True
     elif o.measure:
-        watch.say("no usable onnxruntime was found, so nothing could be measured")
+        watch.say(doctor_words.NO_RUNTIME)
     (baseline,) = opened.baselines if noise is not None else (None,)
     envelope = document(
         "doctor",
@@ -176,7 +182,7 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
             )
             return peak, ""
     except (ToolFailed, BusyError, MeasurementError) as error:
-        watch.say(f"the peaks of this machine were not measured: {error.what}")
+        watch.say(doctor_words.peaks_not_measured(error.what))
         return None, doctor_words.no_peak(error.what, postponed=error.code == "busy")
 
 
@@ -198,10 +204,7 @@ def _noise(baseline: Measuring, runtime: Runtime, opened: Experiment) -> NoiseRe
     baseline.executor.arms = {**baseline.controls(), NEW: baseline.arm(NEW)}
     trial_ns = baseline.pilot.trial_ns
     design = duel.Design(sequential=False, n_blocks=BLOCKS)
-    trial_s = trial_ns / 1e9
-    watch.say(
-        f"measuring the noise: {BLOCKS} blocks of four trials of {trial_s:.2f} s, about {4 * BLOCKS * trial_s:.0f} s"
-    )
+    watch.say(doctor_words.measuring_noise(BLOCKS, trial_ns / 1e9))
     try:
         # The default races against itself: its evidence is what an equal plan would give.
         limits = duel.Rules()

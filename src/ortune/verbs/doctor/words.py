@@ -17,6 +17,9 @@ from ortune.verbs.doctor.result import DoctorResult, NoiseReport
 
 USUAL_MINUTES = 2.0
 """Default duration of ``compare``, in minutes."""
+PROBE = "a small convolutional network"
+"""Label of the model that measures the noise if the user passes none."""
+NO_RUNTIME = "no usable onnxruntime was found, so nothing could be measured"
 
 
 def document(envelope: Envelope[DoctorResult]) -> Document:
@@ -48,6 +51,21 @@ def begins(peaks: str) -> str:
     return f"measuring the noise, then the peaks of this machine ({peaks})"
 
 
+def measuring_noise(blocks: int, trial_s: float) -> str:
+    """Return the number of blocks of the noise measurement, and how long they take."""
+    return f"measuring the noise: {blocks} blocks of four trials of {trial_s:.2f} s, about {4 * blocks * trial_s:.0f} s"
+
+
+def nothing_measured(why: str) -> str:
+    """Return the sentence that neither noise nor peaks were measured."""
+    return f"neither noise nor peaks were measured: {why}"
+
+
+def peaks_not_measured(why: str) -> str:
+    """Return the sentence that the peaks were not measured."""
+    return f"the peaks of this machine were not measured: {why}"
+
+
 def no_peak(why: str, *, postponed: bool) -> str:
     """Return why the peaks were not measured and, if postponed, when they will be."""
     return f"{why}; they are measured at the next quiet moment" if postponed else why
@@ -55,9 +73,7 @@ def no_peak(why: str, *, postponed: bool) -> str:
 
 def _checks(result: DoctorResult) -> list[Line]:
     """Return lines on the checks, with the reason if the peaks were not measured."""
-    failed = (
-        f"the peaks of this machine were not measured: {result.peak_failed}" if result.peak_failed else ""
-    )
+    failed = peaks_not_measured(result.peak_failed) if result.peak_failed else ""
     controls = result.noise.controls if result.noise is not None else ()
     return checks(controls, None, (), failed)
 

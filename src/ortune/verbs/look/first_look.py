@@ -261,7 +261,7 @@ class FirstLook:
         # Beside a process without the profiler, turn by turn: what the machine does is not the profiler's cost.
         outcome, plain = baseline.executor.profiled([arm], turns_of(runs))[0]
         if not isinstance(outcome, Measured):
-            self.left_out.append(look_words.no_profile(f"failed ({describe(outcome).splitlines()[0]})"))
+            self.left_out.append(look_words.profile_failed(describe(outcome)))
             return
         self.busy = machine_load(outcome).busy or self.busy
         if not self.timing.warmed_up and isinstance(plain, Measured):
@@ -279,7 +279,7 @@ class FirstLook:
             return
         warm = 1 + outcome.done.cases[0].warmup_runs
         if not kept_runs(trace, warm):
-            self.left_out.append(look_words.no_profile("contains no complete run"))
+            self.left_out.append(look_words.no_profile(look_words.NO_COMPLETE_RUN))
             return
         wall_ns = wall_times(outcome, trace, warm)
         operators = by_operator(trace, warm)

@@ -15,6 +15,7 @@ from ortune.records import Headroom, Host, OperatorProfile, Workload
 from ortune.trace.attribution import attribute
 from ortune.trace.operators import by_node
 from ortune.trace.table import Floats, Trace
+from ortune.verbs.look.words import NOT_MAPPED
 
 SAVING_S, SAVING_LOADS = 1.5, 3
 
@@ -43,7 +44,7 @@ def explained(
     The time of an optimised node that replaces several nodes is divided equally among them.
     """
     node_origins, peak = NodeOrigins(), load_peak(host, store, side.runtime.ort_version)
-    no_peak = "no time left to map its nodes" if hurried else ""
+    no_peak = NOT_MAPPED if hurried else ""
     if not hurried:
         node_origins = find_origins(side, work, scratch, trace)
     nodes = [

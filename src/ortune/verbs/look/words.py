@@ -31,6 +31,8 @@ LONG_S = 60.0
 
 LATENCY, PROFILE = "a warmed-up latency", "the profile"
 NAMES = "mapping of optimised nodes to your node names"
+NO_COMPLETE_RUN = "contains no complete run"
+NOT_MAPPED = "no time left to map its nodes"
 
 
 ONE_CALLER = "measured with one caller"
@@ -54,6 +56,11 @@ def checks(left_out: Sequence[str]) -> str:
 def no_profile(why: str) -> str:
     """Return a phrase on why there is no profile, for a reason other than lack of time."""
     return f"{PROFILE}, which {why}"
+
+
+def profile_failed(error: str) -> str:
+    """Return the sentence that there is no profile because its process failed, with the first line of its error."""
+    return no_profile(f"failed ({error.splitlines()[0]})")
 
 
 def one_caller(load: str) -> str:

@@ -13,6 +13,7 @@ ROUGH_SLOWDOWN = 1.3
 SLOWDOWN_WORTH_SAYING = 0.03
 MEASURING_PEAK = "measuring this machine's peak once, about ten seconds"
 NOT_MAPPED = "optimised nodes were not mapped to your nodes: no time left in the budget"
+OVER_BUDGET = "the shortest profile takes longer than the budget"
 PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again"
 
 

@@ -341,7 +341,7 @@ class _Models:
 
         n, runs = replay.once("affordable", tuple[int, int], affordable_runs)
         if not runs:
-            self.watch.say("the shortest profile takes longer than the budget")
+            self.watch.say(profile_notes.OVER_BUDGET)
             runs = FEWEST_RUNS
         arms = [
             profiled_arm(baseline, baseline.arm(BASE, side=side))

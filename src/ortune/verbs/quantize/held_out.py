@@ -12,6 +12,7 @@ from ortune.errors import MeasurementError
 from ortune.records import ENOUGH_INPUTS, Calibration, Plan
 from ortune.search import trial_counts
 from ortune.search.phases import HELD_OUT_SHARE
+from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 MARGIN = 1.2
@@ -68,12 +69,12 @@ class HeldOut:
             least_s = 2 * total_s if self._kept_s else total_s + self._needed_s
             self.enough_s = run.budget.enough_s(max(least_s, self._needed_s / HELD_OUT_SHARE))
             return model
-        run.watch.line(f"comparing the outputs of {plan.describe()} on {len(self._inputs.held_out)} inputs")
+        run.watch.line(steps_words.comparing_held_out(plan.describe(), len(self._inputs.held_out)))
         precision = self._precision
         try:
             outputs = self._outputs.difference(plan, lambda: precision.made(plan), precision.tolerance)
         except MeasurementError as error:  # The float model failed, so no model can be compared.
-            run.watch.say(f"outputs on all held-out inputs were not compared: {error.what}")
+            run.watch.say(steps_words.held_out_not_compared(error.what))
             self._no_reference, self.enough_s = True, run.budget.enough_s(2 * run.whole_budget.total_s)
             return model
         self._plan_ids.add(plan.id)

@@ -14,6 +14,7 @@ from ortune.measuring.sides import ResolvedSide
 from ortune.records import Plan
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
+from ortune.verbs.quantize.steps_words import no_layer_times
 
 TIMED_NS = 400_000_000
 
@@ -38,7 +39,7 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
     try:
         processes = profile(baseline, arms, runs_for(latency_ns, n_nodes, TIMED_NS), keep)
     except OrtuneError as error:
-        baseline.note(f"layer times are unknown: {error.what}")
+        baseline.note(no_layer_times(error.what))
         return {}, {}
     finally:
         for place in keep:

@@ -33,6 +33,7 @@ from ortune.search.figures import figure
 from ortune.search.phases import LEAST_LOAD_S, MAKING_SHARE, STEPS_SHARE, WHOLE_MODELS_SHARE
 from ortune.search.precision import Kept, Start
 from ortune.show import rewrite_words
+from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.result import NO_TIME
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
@@ -201,9 +202,9 @@ class Precision:
                 self._end([plan, *waiting], whole_s)
                 break
             if (slower := self._slow.get(_speed(plan))) is not None:
-                self.rows.append(_untested(plan, f"{method(slower.plan)} is slower than float"))
+                self.rows.append(_untested(plan, steps_words.slower_than_float(method(slower.plan))))
                 continue
-            self.watch.line(f"testing the whole model: {method(plan)}")
+            self.watch.line(steps_words.testing(method(plan)))
             model = self._whole(plan)
             self.rows.append(model.row)
             if model.ratio is not None and model.ratio > SLOWER:
@@ -240,9 +241,7 @@ class Precision:
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
         """Add rows of methods that were not tested because they were worse in an earlier model."""
-        self.rows += [
-            _untested(plan, "worse in an earlier model with the same kinds of layers") for plan in plans
-        ]
+        self.rows += [_untested(plan, steps_words.WORSE_EARLIER) for plan in plans]
 
     def _whole(self, plan: Plan) -> QuantizedModel:
         baseline = self.baseline
@@ -304,7 +303,7 @@ class Precision:
 
     def without_vnni(self, plan: Plan, limit_s: float) -> OutputDifference:
         """Return the difference of a plan's outputs on an emulated x86 processor without VNNI (16-bit sums)."""
-        self.watch.line("emulating a processor without VNNI")
+        self.watch.line(steps_words.EMULATING)
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
 
 

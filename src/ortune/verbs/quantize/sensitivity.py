@@ -28,6 +28,7 @@ from ortune.search.precision import (
 )
 from ortune.store import layer_errors
 from ortune.store.layer_errors import LayerError
+from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
@@ -112,7 +113,7 @@ class LayerByLayer:
         def measure(number: int) -> float | None:
             if not precision.holds_step:
                 return None
-            precision.watch.line(f"sensitivity {number + 1} of {len(parts)}: {layers[number][0]}")
+            precision.watch.line(steps_words.layer(number + 1, len(parts), layers[number][0]))
             others = everything - set(layers[number])
             # The error of a question is that of the model in which only these layers are quantized.
             return self._error(kept_plan(whole.plan, others)) if others else whole.error
@@ -173,7 +174,7 @@ class LayerByLayer:
             return [], []
         if not self._precision.budget.holds(PROFILED_TRIALS, self._precision.baseline.pilot.first.elapsed_ns):
             return [], []
-        self._precision.watch.line("profiling the float and the quantized model")
+        self._precision.watch.line(steps_words.PROFILING)
         before, after = self._times(self._precision.baseline, plan, path)
         if not before:
             return [], []
@@ -193,7 +194,7 @@ class LayerByLayer:
         precision = self._precision
         if not precision.holds_step:
             return None
-        precision.watch.line(f"measuring with {len(kept)} of {len(of.groups)} layers in float")
+        precision.watch.line(steps_words.measuring(len(kept), len(of.groups)))
         # If a question of 4 layers saves 8 us, 2 of them in float lose 4 us.
         lost = sum(
             question.saved_ns * len(kept & set(question.names)) / len(question.names)

@@ -315,9 +315,9 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
     if session.document is not None:
         page = brief.make(session.document, _safety(), options.load_per_s, spins=spins, bound=_bound())
     if page is None:
-        why = "did not end" if session.state in ("failed", "unfinished") else "has no stored comparison"
+        ended = session.state not in ("failed", "unfinished")
         raise UsageError(
-            f"the session {why}, so there is nothing to decide on",
+            f"the session {'has no stored comparison' if ended else 'did not end'}, so there is nothing to decide on",
             where=session.id or session.label,
             do="pass a session of ortune tune or ortune compare; ortune report lists them",
         )

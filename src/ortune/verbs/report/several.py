@@ -17,25 +17,20 @@ from ortune.records import Figures, Plan, ProfileResult, Runtime
 from ortune.show.answer_commands import compare_line
 from ortune.show.document import Column
 from ortune.show.machine_words import machine
-from ortune.show.numbers import duration, listed, memory, percent
+from ortune.show.numbers import duration, memory, percent
 from ortune.show.profile_tables import category_words
 from ortune.show.sides import new_value as figure_beside
 from ortune.show.sides import value as figure_value
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.look.result import LookResult
+from ortune.verbs.report import several_words
 from ortune.verbs.report.answer import PlanPair, answer, interval_words, latency_words
 from ortune.verbs.report.brief import plan_words
 from ortune.verbs.report.result import Contrast, History, StoredSession
 from ortune.verbs.report.stored_words import STATES, when
 
-NO_CLAIM = (
-    "measured separately: each result holds only within its own blocks; "
-    "differences between sessions are unconfirmed"
-)
 UNKNOWN = "not known"
 MOST_ROWS = 8  # operators of profiles side by side
-STANDING = {"nothing-tested": "nothing was tested", "not-shown": "no improvement found"}
-NOT_COMPARABLE = "their times must not be compared"
 
 
 def side_by_side(sessions: Sequence[StoredSession]) -> History:
@@ -46,11 +41,10 @@ def side_by_side(sessions: Sequence[StoredSession]) -> History:
         if len({*(values := tuple(read(s) for s in sessions))} - {UNKNOWN}) > 1
     ]
     breaking = [c.name for c in contrasts if c.breaks]
-    differ = "differs" if len(breaking) == 1 else "differ"
-    warnings = [f"{listed(breaking)} {differ}: {NOT_COMPARABLE}"] if breaking else []
+    warnings = [several_words.not_comparable(breaking)] if breaking else []
     unknown = [s.id or s.label for s in sessions if s.document is None]
     if unknown:
-        warnings.append(f"no finished result of {', '.join(unknown)}: {NOT_COMPARABLE}")
+        warnings.append(several_words.no_result(unknown))
     return History(
         contrasts=tuple(contrasts),
         comparable=not warnings,
@@ -146,8 +140,8 @@ def _statistic(session: StoredSession) -> str:
         return both.statistic
     result = session.result
     if isinstance(result, ProfileResult):
-        return "mean steady run, profiled"
-    return "time of a request (bench)" if isinstance(result, BenchResult) else UNKNOWN
+        return several_words.PROFILED_RUN
+    return several_words.REQUEST if isinstance(result, BenchResult) else UNKNOWN
 
 
 # Name, whether the times of sessions that differ in it must not be compared, and how it is read.
@@ -211,10 +205,10 @@ def _row(session: StoredSession) -> tuple[str, ...]:
         return (*head, profiled, "", state)
     base = value(both.base_figures, both.statistic)
     if both.new is None:
-        return (*head, base, "", STANDING.get(both.standing or "best", "no better configuration found"))
+        return (*head, base, "", several_words.standing(both.standing or "best"))
     if both.comparison is None:
         comparable = both.outputs is None or both.outputs.comparable
-        why = "not timed" if comparable else "wrong outputs: not timed"
+        why = several_words.not_timed(comparable=comparable)
         return (*head, base, value(both.new_figures, both.statistic), why)
     new = figure_beside(both.base_figures, both.new_figures, both.comparison)
     standing = "" if both.controls else ", controls not run"
@@ -225,7 +219,8 @@ def _row(session: StoredSession) -> tuple[str, ...]:
 
 def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
     """Return the headings of ``profile_rows``: one column per profile."""
-    return ("where the time goes", *(session.id or session.label for session, _ in _profiles(sessions)))
+    names = (session.id or session.label for session, _ in _profiles(sessions))
+    return (several_words.WHERE_TIME_GOES, *names)
 
 
 def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:

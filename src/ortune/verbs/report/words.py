@@ -12,7 +12,7 @@ from ortune.show import finding_words
 from ortune.show.document import Block, Cell, Code, Column, Document, Line, Pairs, Points, table
 from ortune.show.numbers import shorten_end
 from ortune.show.stored_kind import stored_kind
-from ortune.verbs.report import brief_words, stored_words
+from ortune.verbs.report import brief_words, several_words, stored_words
 from ortune.verbs.report import several as history
 from ortune.verbs.report.result import IssueReport, ReportResult, StoredSession
 from ortune.verbs.skeleton import words as skeleton_words
@@ -140,7 +140,7 @@ def _history(result: ReportResult) -> list[Block]:
     ]
     return [
         *(Line(warning, "unsure") for warning in side_by_side.warnings),
-        Line(history.NO_CLAIM, "" if side_by_side.warnings else "strong"),
+        Line(several_words.NO_CLAIM, "" if side_by_side.warnings else "strong"),
         table(history.COLUMNS, history.rows(sessions), dense=True),
         table(history.SIDE_COLUMNS, history.side_rows(sessions), dense=True),
         table(

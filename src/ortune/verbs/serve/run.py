@@ -23,7 +23,11 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     watch = watcher or Watcher()
     bench.check("serve", options)
     if not of_target(options.target).in_page:
-        what, names = f"{options.target} is not in a browser", in_browsers()
-        raise UsageError(what, where="--target", do=f"--target {', '.join(names[:-1])} or {names[-1]}")
+        names = in_browsers()
+        raise UsageError(
+            f"{options.target} is not in a browser",
+            where="--target",
+            do=f"--target {', '.join(names[:-1])} or {names[-1]}",
+        )
     with scratch_folder() as scratch, remote_browser(options, [options.target], scratch, watch) as machine:
         return bench.measured("serve", options, watch, machine)

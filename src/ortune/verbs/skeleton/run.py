@@ -175,7 +175,7 @@ def _profile(
     runs = runs_within(baseline, latency_ns, MOST_PROFILED_S * 1e9 / len(arms))
     if not runs:
         raise MeasurementError(skeleton_words.runs_too_long(latency_ns, MOST_PROFILED_S))
-    watch.line("profiling model and skeleton alternately")
+    watch.line(skeleton_words.PROFILING)
     keep = [baseline.scratch / f"trace-{number}.json" for number in range(len(arms))]
     processes = profile(baseline, arms, runs, keep)
     return _compared(processes)

@@ -17,6 +17,9 @@ BUSY = 0.1
 """Difference between two profiles of the original, as a fraction of the time, from which on the machine is busy."""
 
 
+PROFILING = "profiling model and skeleton alternately"
+
+
 def runs_too_long(latency_ns: float, most_s: float) -> str:
     """Return a sentence that says that profiling original and skeleton would take too long."""
     return f"a run takes {duration(latency_ns)}, and profiling both would take more than {in_words(most_s)}"

@@ -17,6 +17,7 @@ from ortune.objectives import Objective
 from ortune.records import Failed, Measured, Plan, RewriteSpec, UntestedTarget
 from ortune.search.proposals.plans import REWRITE_PRIOR, PlanProposal, Scope, propose_on, with_cleanup
 from ortune.verbs._shared.tune_facts import plans_that_ran, untried_plans
+from ortune.verbs.tune import proposed_words, refused_words
 from ortune.verbs.tune.hybrids import hybrids
 from ortune.verbs.tune.result import TuneResult
 
@@ -85,10 +86,10 @@ def propose_on_targets(
         )
         if isinstance(outcome, Failed):
             why = (outcome.what.strip().splitlines() or ["no message"])[0]
-            refused.append(f"{plan.describe()} does not run this model ({outcome.reason}: {why[:240]})")
+            refused.append(refused_words.does_not_run(plan.describe(), outcome.reason, why[:240]))
             continue
         if targets.target_of(plan).emulated(outcome):
-            refused.append(f"{plan.describe()} runs on an emulated device here, so its times mean nothing")
+            refused.append(refused_words.emulated(plan.describe()))
             continue
         baseline.limit_alive(outcome)
         if outcome.done.gpu_run is not None:
@@ -97,7 +98,7 @@ def propose_on_targets(
         plan, outcome, lowered = types[0] if types else _in_its_own_types(baseline, name, plan, outcome)
         bases.append(plan)
         proposed += [
-            PlanProposal(plan=other, origin=f"number types of {other.describe()}", prior=1.0)
+            PlanProposal(plan=other, origin=proposed_words.number_types(other.describe()), prior=1.0)
             for other, _, _ in types[1:]
         ]
         more, too = propose_on(
@@ -201,7 +202,7 @@ def _rewritten(
     ):
         if rewrites.find(spec.name).targets:
             plan = msgspec.structs.replace(on, rewrites=with_cleanup(spec, row))
-            origin = f"rewrite {spec.name} on {on.describe()}: {reason}"
+            origin = proposed_words.rewrite(spec.name, on.describe(), reason)
             plans.append(PlanProposal(plan=plan, origin=origin, prior=REWRITE_PRIOR))
     return plans, without_feature(baseline, on, ran, objective, allow)
 
@@ -234,4 +235,4 @@ def without_feature(
         target=targets.target_of(on).name,
         features=gpu_features(ran),
     )
-    return tuple(f"rewrite {name}: the browser's GPU has no {feature}" for name, feature in lacking)
+    return tuple(refused_words.lacks_feature(name, feature) for name, feature in lacking)

@@ -19,13 +19,12 @@ from ortune.catalogue.named import NODE_PLACEMENT as PLACEMENT
 from ortune.catalogue.providers import CPU, find, short_name
 from ortune.records import Placement, Plan
 from ortune.search.proposals.plans import PlanProposal
+from ortune.verbs.tune import proposed_words, refused_words
 
 PRIOR = 0.4
 MOST_CHARACTERS = 8192
 """Length limit of a session configuration entry in ONNX Runtime."""
 
-UNASSIGNABLE = "onnxruntime cannot assign nodes by name alongside a plug-in that compiles parts of the graph"
-"""Session creation fails, with 1.32.0 and the plug-ins of OpenVINO 1.8.1 and QNN 2.7.0."""
 _BOUNDARIES = "/."
 _RESERVED = frozenset("();=,")
 
@@ -60,21 +59,20 @@ def hybrids(
     islands = _islands(nodes)
     if not islands:
         return [], ()
-    count = "1 node" if len(islands) == 1 else f"{len(islands)} nodes"
-    what = f"{count} on the CPU between nodes on {short_name(on.provider_names[0])}"
+    what = proposed_words.islands(len(islands), short_name(on.provider_names[0]))
     if old := knobs.why_too_old(PLACEMENT, ort_version):
         return [], (f"{what}: {old}",)
     provider = find(on.provider_names[0])
     if provider.compiles and provider.plugin:
         # Its parts are made of what is left to it, and ONNX Runtime 1.32 expects the whole graph there.
-        return [], (f"{what}: {UNASSIGNABLE}",)
+        return [], (f"{what}: {refused_words.UNASSIGNABLE}",)
     users: defaultdict[int, list[int]] = defaultdict(list)
     for number, node in enumerate(nodes):
         for source in node.above:
             users[source].append(number)
     sides = {
-        "all after them": _reached(islands, users),
-        "all before them": _reached(islands, {i: node.above for i, node in enumerate(nodes)}),
+        proposed_words.ALL_AFTER: _reached(islands, users),
+        proposed_words.ALL_BEFORE: _reached(islands, {i: node.above for i, node in enumerate(nodes)}),
     }
     plans = []
     for side, on_cpu in sides.items():
@@ -86,10 +84,9 @@ def hybrids(
         value = _assignment(_names(nodes, moved), _names(nodes, kept), on.provider_names[0])
         if value:
             plan = msgspec.structs.replace(on, settings={**on.settings, PLACEMENT.name: value})
-            plans.append(PlanProposal(plan=plan, origin=f"{what}, {side} on the CPU too", prior=PRIOR))
-    return plans, () if plans else (
-        f"{what}: the nodes before and after them cannot be assigned to the CPU by name",
-    )
+            origin = proposed_words.one_border(what, side)
+            plans.append(PlanProposal(plan=plan, origin=origin, prior=PRIOR))
+    return plans, () if plans else (f"{what}: {refused_words.AMBIGUOUS}",)
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:

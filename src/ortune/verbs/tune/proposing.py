@@ -23,7 +23,7 @@ from ortune.search.phases import CHECKS_SHARE, IN_BROWSERS_SHARE, ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.search.proposals.plans import PlanProposal, propose
 from ortune.trace.undisturbed import as_profile
-from ortune.verbs.tune import in_browsers
+from ortune.verbs.tune import in_browsers, proposed_words, steps_words
 from ortune.verbs.tune.across import (
     gpu_features,
     one_border_plans,
@@ -34,7 +34,7 @@ from ortune.verbs.tune.across import (
 from ortune.verbs.tune.needed_rewrites import needed
 from ortune.verbs.tune.within_memory import in_rows
 
-IN_ROWS, IN_ROWS_PRIOR = "batches in parts", 0.6
+IN_ROWS_PRIOR = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,10 @@ def _proposed(
         as_asked=asked.as_asked,
     )
     if objective in OF_MEMORY and target == CPU.target:
-        fewer = [PlanProposal(plan=plan, origin=IN_ROWS, prior=IN_ROWS_PRIOR) for plan in in_rows(baseline)]
+        fewer = [
+            PlanProposal(plan=plan, origin=proposed_words.IN_ROWS, prior=IN_ROWS_PRIOR)
+            for plan in in_rows(baseline)
+        ]
         proposed = sorted([*fewer, *proposed], key=lambda plan: -plan.prior)
     if rewritable:
         refused += without_feature(baseline, everywhere, first, objective, allow)
@@ -211,7 +214,7 @@ def _row(
             model.ir, workload=work, objective=objective, target=target, begins=pace.begins
         )
         if objective in TIMES:
-            run.watch.line("optimising the graph without each rewrite in turn")
+            run.watch.line(steps_words.WITHOUT_EACH_REWRITE)
             limit_s = min(run.spare_ns(ROW_SHARE) / 1e9, pace.left_s)
             row = needed(run.baseline, run.models, row, everywhere, limit_s)
         return row

@@ -30,9 +30,9 @@ from ortune.verbs._shared.bundling import with_bundle
 from ortune.verbs._shared.remote_browser import remote_browser
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
-from ortune.verbs._shared.steps_words import PLANNING
+from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs._shared.tuned import make_result, with_runtime
-from ortune.verbs.tune import within_memory, wrong_default
+from ortune.verbs.tune import steps_words, within_memory, wrong_default
 from ortune.verbs.tune.across import unreached_targets
 from ortune.verbs.tune.options import Options
 from ortune.verbs.tune.profiles import default_headroom, winner_difference
@@ -115,7 +115,7 @@ def _tune(
         answer_s=opened.answer_s,
         worth_adopting=options.worth_adopting_ratio,
     )
-    watch.line("running the model for the first time")
+    watch.line(first_run("the model"))
     find_checked_inputs(baseline, opened.budget.running, watch.line)
     check_against_float64(baseline, evaluation_limit_s(opened.budget.running), watch.line)
     wrong_default.step_down(run)
@@ -128,13 +128,13 @@ def _tune(
     short: ProfileResult | None = None
     places: tuple[BrowserPlace, ...] = ()
     if options.target == targets.WEB:
-        watch.line("testing other backends of the browser")
+        watch.line(steps_words.TESTING_BACKENDS)
         places = look_in_browser(run, races=enough)
     if not baseline.check.claims:
         run.report_no_race(finding_words.NO_CLAIMS)
     elif enough:
         run.reserve_for_explanation(options.objective)
-        watch.line("profiling, to see where the time goes")
+        watch.line(steps_words.PROFILING)
         headroom, short, profile = default_headroom(run, options.objective, options.folder)
         run.record_other_work()  # a session that goes on has it in its journal, and the time that it took
         mended = wrong_default.mending(run, ROW_SHARE)

@@ -217,11 +217,8 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
             )
         self.require_there([self.target, *self.others], self.objective, pod=self.feeds.pod is not None)
         classes = ("numerics", "behaviour", NON_FINITE, BUSY, *GUARDS)
-        require_allowed(
-            self.allow,
-            {*classes, *knobs.all_knobs(), *rewrites.all_rewrites()},
-            f"{', '.join(classes)}, or the name of a setting or rewrite",
-        )
+        do = f"{', '.join(classes)}, or the name of a setting or rewrite"
+        require_allowed(self.allow, {*classes, *knobs.all_knobs(), *rewrites.all_rewrites()}, do)
         named = [rewrites.all_rewrites().get(n) for n in (*self.allow, *(spec.name for spec in self.pinned))]
         quantizes = any(rewrite is not None and rewrite.family == rewrites.FAMILY for rewrite in named)
         if (

@@ -27,6 +27,7 @@ from ortune.search.plan_edits import with_change
 from ortune.search.proposals.plans import with_cleanup
 from ortune.search.proposals.settings import FIRST
 from ortune.show.numbers import memory
+from ortune.verbs.tune import steps_words
 from ortune.verbs.tune.across import scope_of
 from ortune.verbs.tune.result import MemoryTry, WithinMemory
 
@@ -49,7 +50,7 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
     if limit_bytes is None:
         return None
     run.search.race.limit_bytes = limit_bytes
-    run.watch.line("measuring the memory of the default over all sizes")
+    run.watch.line(steps_words.MEASURING_MEMORY)
     found = run.replay.once("within-memory", WithinMemory, lambda: _find(run, limit_bytes))
     run.record_other_work()
     baseline, search = run.baseline, run.search

@@ -13,6 +13,7 @@ from ortune.records import Measured, Plan, RewriteSpec
 from ortune.search.blocks import measured
 from ortune.search.halving import Entry
 from ortune.search.plan_edits import merge
+from ortune.verbs.tune import proposed_words
 
 
 def step_down(run: Tuning) -> None:
@@ -32,7 +33,7 @@ def step_down(run: Tuning) -> None:
     if baseline.lowered is None:
         search.race.timed_only = Entry(
             plan=baseline.check.wrong_plan,
-            origin="the requested default",
+            origin=proposed_words.REQUESTED,
             status="wrong-output",
         )
     if search.current is not None and search.current.settings.get(LEVEL.name, LEVEL.default) == asked:
@@ -62,10 +63,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
         found = next((one for one in ones if _right(run, one)), found)
     run.baseline.executor.last = last  # what a run costs is told from it
     if found:
-        names = ", ".join(spec.name for spec in found)
-        run.baseline.note(
-            f"after {names} the model is right at the requested level, so every level is measured again"
-        )
+        run.baseline.note(proposed_words.mended([spec.name for spec in found]))
     return found
 
 
