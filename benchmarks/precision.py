@@ -279,11 +279,6 @@ def same_best(pairs: Pairs) -> float:
     return float(equal.mean())
 
 
-def same_symbols(pairs: Pairs) -> float:
-    """The share of steps with the same symbol."""
-    return float(np.concatenate([(a == b).reshape(-1) for a, b in pairs]).mean())
-
-
 def regions(scores: np.ndarray) -> list[np.ndarray]:
     """The connected pixels of a map above the least score, a mask each."""
     labels = np.where(scores >= LEAST_SCORE, np.arange(1, scores.size + 1).reshape(scores.shape), 0)
@@ -321,7 +316,7 @@ def same_ranks(pairs: Pairs) -> float:
 
 TASKS: dict[str, Callable[[Pairs], float]] = {
     "top1": same_best,
-    "symbols": same_symbols,
+    "symbols": same_best,
     "boxes": same_regions,
     "ranks": same_ranks,
     "l2": lambda pairs: 1.0,

@@ -631,7 +631,7 @@ CASES = {
     "minilm": Case(model=_zoo("minilm-int8"), feeds=sentence_pairs, kind="ranks", weight=2.0),
     "basic-pitch": Case(model=_zoo("basic-pitch"), feeds=music, kind="notes", weight=1.5),
     "nudenet": Case(model=_zoo("nudenet-320n"), feeds=photos, kind="l2", weight=2.0),
-    "ddddocr": Case(model=_zoo("ddddocr-old"), feeds=captchas, kind="symbols", weight=2.0),
+    "ddddocr": Case(model=_zoo("ddddocr"), feeds=captchas, kind="symbols", weight=2.0),
     "ppocrv2-cls": Case(model=_zoo("ppocrv2-cls"), feeds=text_lines, kind="top1"),
     "oww-embedding": Case(model=_zoo("oww-embedding"), feeds=spectra, kind="l2"),
     "digits": Case(model=digits_cnn, feeds=digits, kind="top1"),

@@ -98,9 +98,9 @@ FURTHER: dict[str, tuple[Package, str]] = {
         Package(registry="pypi", name="nudenet", version="3.4.2", folder="nudenet"),
         "320n.onnx",
     ),
-    "ddddocr-old": (
+    "ddddocr": (
         Package(registry="pypi", name="ddddocr", version="1.6.1", folder="ddddocr"),
-        "common_old.onnx",
+        "common.onnx",
     ),
     "photo-china": (_PHOTOS, "china.jpg"),
     "photo-flower": (_PHOTOS, "flower.jpg"),
