@@ -49,6 +49,7 @@ import precision_notes
 from ortune import platform
 from ortune.errors import OrtuneError
 from ortune.runtimes import made
+from ortune.show.numbers import shorten
 from precision_models import CASES, LABEL, TOLERANCES, Feeds, Missing
 from zoo import ZooError
 
@@ -674,7 +675,8 @@ def missed(row: dict[str, Any]) -> str:
             for name, share in sorted(shares.items(), key=lambda pair: -pair[1])
         )
         slowest = ", ".join(
-            f"`{layer['name']}` ({layer['kind']} in {layer['type'] or 'no type'}, {100 * layer['share']:.0f} %)"
+            f"`{shorten(layer['name'], 60)}` ({layer['kind']} in {layer['type'] or 'no type'}, "
+            f"{100 * layer['share']:.0f} %)"
             for layer in row["layers"][:MOST_LAYERS]
         )
         parts.append(f"its time is {types}; the slowest layers are {slowest}")
