@@ -18,12 +18,13 @@ WORDS = re.compile(
 )
 """Files of verbs that are words: by their name, or by that of their folder."""
 LEAST_WORDS = 4
-NO_SENTENCES = ("Error", "NotFound", "ErrorInfo", "Option", "Argument", "compile")
-"""Ends of what is called with an error, the help of an option, or a regular expression."""
+NO_SENTENCES = ("Error", "__init__", "NotFound", "ErrorInfo", "Option", "Argument", "compile")
+"""Ends of what is called with an error, the help of an option, or a regular expression; ``__init__`` is of an error."""
 ELSEWHERE = {
     "search/phases.py": "the table of budget shares, which docs/budgets.md is made of",
     "search/figures.py": "the names of statistics, as documents have them",
     "measuring/failures.py": "errors of ONNX Runtime, with what to do about each",
+    "measuring/broken_levels.py": "which sides do not run, and why: a part of errors",
     "outputs/metrics/accuracy.py": "what the metric takes: a part of errors",
     "outputs/metrics/boxes.py": "what the metric takes: a part of errors",
     "outputs/metrics/ctc.py": "what the metric takes: a part of errors",
@@ -32,24 +33,35 @@ ELSEWHERE = {
     "engines/partitions/nnapi.py": "the same",
     "engines/partitions/xnnpack.py": "the same",
     "engines/conversion/kinds.py": "why a source is refused, and what to do: parts of errors",
+    "engines/conversion/axes.py": "how to write a source again: parts of errors",
 }
-WRITTEN = {"measuring": 33, "engines": 65, "search": 23, "outputs": 33, "stats": 2, "verbs": 0}
+WRITTEN = {"measuring": 3, "engines": 36, "search": 9, "outputs": 30, "stats": 2, "verbs": 0}
 """Sentences that these rooms still write. A number falls with each that moves; none rises.
 
-What is left: how outputs differ (``OutputDifference.what``, from ``outputs``) and how a conversion fails
-(``ConversionFault.what``, from ``engines``), which are fields of documents and parts of errors; steps while they
-run; and notes of what was skipped.
+What is left are parts of fields of documents, whose schemas are published, and what precedes them:
+
+- ``outputs``: how outputs differ (``OutputDifference.what``).
+- ``engines``: how a conversion fails (``ConversionFault.what``, ``DynamicAxis.what``, ``CheckedCase.failed``), how it
+  was checked (``ConvertedFrom.checked``), why a file in ORT format does not fit or gains nothing
+  (``OrtConversion.against``, ``AwareFile.gains_nothing``), why nodes have no times or floors
+  (``ProfileResult.no_peak``, ``unbounded``), how peaks were measured (``MachinePeak.how``), why a quantized model is no
+  candidate (``PrecisionRow.why``), and the comment above code to paste.
+- ``search``: where a plan comes from and why one is not tried (``origin``, ``not_tried``), and why a block does not
+  count (``Block.dropped``).
+- ``measuring``: notes of a workload (``Workload.notes``), and a label of a side.
+- ``stats``: the note of a guard, and the name of an argument in errors.
+
+What the core reports while it runs is a ``Message`` of ``records/messages.py``.
 """
 
 
 def sentences(tree: ast.AST) -> Iterator[str]:
     """The texts of at least four words that are neither documentation nor part of an error."""
+    of_errors = parts_of_errors(tree)
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Raise) or (
-            isinstance(node, ast.Call) and _name(node.func).endswith(NO_SENTENCES)
-        ):
+        if is_error(node) or id(node) in of_errors:
             continue
         # What to do about an error, with a name of its own before it is raised.
         if isinstance(node, ast.Assign) and _name(node.targets[0]) == "do":
@@ -63,6 +75,42 @@ def sentences(tree: ast.AST) -> Iterator[str]:
                 yield text
             continue
         waiting += ast.iter_child_nodes(node)
+
+
+def is_error(node: ast.AST) -> bool:
+    """Whether an error is raised or made here, or a help text."""
+    return isinstance(node, ast.Raise) or (
+        isinstance(node, ast.Call) and _name(node.func).endswith(NO_SENTENCES)
+    )
+
+
+def parts_of_errors(tree: ast.AST) -> set[int]:
+    """The assignments, by identity, of texts that have a name of their own before they are part of an error."""
+    found: set[int] = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        names = {name for node in ast.walk(function) if is_error(node) for name in _names(node)}
+        texts = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and _is_text(n.value)]
+        texts = [n for n in texts if isinstance(n.targets[0], ast.Name | ast.Tuple)]
+        while more := [a for a in texts if id(a) not in found and _names(a.targets[0]) <= names]:
+            found |= {id(a) for a in more}
+            names |= {name for a in more for name in _names(a.value)}
+    return found
+
+
+def _is_text(value: ast.AST) -> bool:
+    if isinstance(value, ast.IfExp):
+        return _is_text(value.body) and _is_text(value.orelse)
+    if isinstance(value, ast.Tuple):
+        return all(map(_is_text, value.elts))
+    if isinstance(value, ast.BoolOp):
+        return all(isinstance(part, ast.Name) or _is_text(part) for part in value.values)
+    return isinstance(value, ast.JoinedStr | ast.Constant)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
 
 
 def _name(node: ast.AST) -> str:
@@ -102,10 +150,17 @@ def test_a_sentence_is_found() -> None:
 def f(names, n):
     """This says what the function is for."""
     raise UsageError("this is what went wrong here", do="pass another one of them")
-    say(f"{n} of the {len(names)} models were skipped for lack of time")
+    what = f"these {n} are too many of them"
+    where = "a text that is passed on as it is"
+    if n:
+        raise UsageError(what)
+    say(f"{n} of the {len(names)} models were skipped for lack of time", where)
     return {"a key": "of three words"}
 '''
-    assert list(sentences(ast.parse(text))) == ["{} of the {} models were skipped for lack of time"]
+    assert list(sentences(ast.parse(text))) == [
+        "{} of the {} models were skipped for lack of time",
+        "a text that is passed on as it is",
+    ]
 
 
 DIALECT = re.compile(

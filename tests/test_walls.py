@@ -52,7 +52,7 @@ ROOMS = {
     # Where the first outputs of a model are wrong, the engine of bisect names the node.
     "measuring": {
         "stats", "graph", "catalogue", "store", "runtimes", "targets", "inputs", "outputs", "rewrites", "rules",
-        "bundle", "search", "launcher", "assigned_host", "temporary", "engines", "show",
+        "bundle", "search", "launcher", "assigned_host", "temporary", "engines",
     },
     # What confines a process of a framework also says whether this system can.
     "engines": {
@@ -299,18 +299,16 @@ def test_a_private_name_stays_in_its_room() -> None:
 
 
 CORE = {"measuring", "outputs", "search", "engines", "stats"}
-SHOWING = {
-    "measuring/measuring.py": "names the sides of an alert as a list",
-    "measuring/opening.py": "notes what was skipped, and a long start",
-    "measuring/quiet.py": "notes how long it waited for a quiet machine",
-    "measuring/right_outputs.py": "notes why outputs were not compared in float64",
-}
-"""Files of the core that still take words from ``show``, each with what it says; no other may."""
 
 
 def test_the_core_imports_no_verb_and_no_words() -> None:
-    found = breaches([f for f in FILES if room(f) in CORE], lambda f: rooms_imported(f) & {"verbs", "show"})
-    assert found == {file: {"show"} for file in SHOWING}
+    core = [f for f in FILES if room(f) in CORE]
+    assert breaches(core, lambda f: rooms_imported(f) & {"verbs", "show"}) == {}
+
+
+def test_the_callbacks_of_a_verb_put_messages_of_the_core_into_words() -> None:
+    made = {str(f.relative_to(PACKAGE)) for f in FILES if room(f) == "verbs" and "Watcher" in read(f).called}
+    assert made == {"verbs/_shared/watching.py"}
 
 
 FACE = {"options", "run", "result", "words"}

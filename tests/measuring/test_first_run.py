@@ -24,6 +24,7 @@ from ortune.records import DEFAULT_WRONG, NOT_FINITE, LevelCheck, OutputDifferen
 from ortune.rules import Facts, findings
 from ortune.search.blocks import NEW
 from ortune.show import markdown
+from ortune.show.message_words import text, texts
 from ortune.store import checks
 from ortune.store.db import SessionLog, Store
 from ortune.verbs.compare.ranking import Contender, wrong_sides
@@ -143,7 +144,7 @@ def test_where_outputs_come_from_is_asked_within_the_budget_alone(tmp_path: Path
         (alert,) = baseline.alerts
         assert alert.where == ()
         (note,) = baseline.notes
-        assert "budget" in note
+        assert "budget" in text(note)
     (alert,) = asked(tmp_path / "wrong.onnx", tmp_path / "store").alerts
     assert alert.where == ("fc",)  # left out is not the same as asked in vain
 
@@ -167,7 +168,7 @@ def test_of_sides_that_differ_it_is_asked_which_is_right_whatever_the_budget_hol
             baseline, side, baseline.refs, lambda text: None, "B", Budget(total_s=0.0)
         )
 
-    notes = asked(model, tmp_path / "store-2", other, budget=Budget(total_s=0.0)).notes
+    notes = texts(asked(model, tmp_path / "store-2", other, budget=Budget(total_s=0.0)).notes)
     assert [note for note in notes if note.startswith("no time ") and "wrong node of B's" in note]
 
 
@@ -345,8 +346,8 @@ def test_a_wrong_default_is_timed_and_competes_with_nothing(
         assert "| wrong default |" in markdown.render(tune_words.document(answer))
     # Of the documents that are shown, the store's is the same.
     told = ortune.show(answer.result.session, store=tmp_path / "store").summary()
-    for text in (answer.summary(), told):
-        assert "the default's outputs are wrong" in " ".join(text.split())
+    for said in (answer.summary(), told):
+        assert "the default's outputs are wrong" in " ".join(said.split())
     assert all("wrong default" not in point.values for point in found.points) != bool(n_blocks)
 
 

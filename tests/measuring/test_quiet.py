@@ -10,6 +10,7 @@ from ortune.measuring.clock import Stopwatch
 from ortune.measuring.quiet import LASTS_S, wait_for_quiet
 from ortune.measuring.watcher import Watcher
 from ortune.platform import SensorSnapshot
+from ortune.show.message_words import text
 from ortune.verbs.compare.options import Options
 from simulated_machine import Lab, Weather, tools_of
 
@@ -19,26 +20,26 @@ def waited(lab: Lab, limit_s: float, stop: bool = False) -> tuple[str, float, fl
     with tools_of(lab):
         clock, began_s = Stopwatch(), lab.now_s
         watch = Watcher(machine=lab.machine, clock=clock, stop=lambda: stop)
-        (text,) = wait_for_quiet(lab.machine(), limit_s, watch)
-        return text, lab.now_s - began_s, clock.spent_s
+        (message,) = wait_for_quiet(lab.machine(), limit_s, watch)
+        return text(message), lab.now_s - began_s, clock.spent_s
 
 
 def test_it_ends_once_other_programs_were_gone_for_a_while() -> None:
     lab = Lab(0, weather=Weather(loops=2, until_s=1030.0))
-    text, took_s, spent_s = waited(lab, 600.0)
-    facts(text, "waited", "quiet machine", "0.0 of 4 CPUs")
+    said, took_s, spent_s = waited(lab, 600.0)
+    facts(said, "waited", "quiet machine", "0.0 of 4 CPUs")
     assert 30.0 + LASTS_S <= took_s <= 32.0 + LASTS_S and spent_s == 0.0
 
 
 def test_a_quiet_machine_is_not_waited_for() -> None:
-    text, took_s, _ = waited(Lab(0), 600.0)
-    facts(text, "quiet machine", "0.0 of 4 CPUs")
+    said, took_s, _ = waited(Lab(0), 600.0)
+    facts(said, "quiet machine", "0.0 of 4 CPUs")
     assert took_s <= LASTS_S + 1.0
 
 
 def test_a_machine_that_stays_busy_is_measured_after_the_limit_and_that_is_said() -> None:
-    text, took_s, spent_s = waited(Lab(0, weather=Weather(loops=2)), 60.0)
-    facts(text, "still busy", "2.0 of 4 CPUs")
+    said, took_s, spent_s = waited(Lab(0, weather=Weather(loops=2)), 60.0)
+    facts(said, "still busy", "2.0 of 4 CPUs")
     assert 60.0 <= took_s <= 62.0 and spent_s == 0.0
 
 
@@ -51,8 +52,8 @@ def test_a_system_that_does_not_tell_is_not_waited_for(monkeypatch: pytest.Monke
     lab = Lab(0)
     machine = lab.machine()
     monkeypatch.setattr(type(machine), "sensors", lambda self: SensorSnapshot())
-    (text,) = wait_for_quiet(machine, 600.0, Watcher(machine=lab.machine))
-    facts(text, "--wait-quiet has no effect")
+    (message,) = wait_for_quiet(machine, 600.0, Watcher(machine=lab.machine))
+    facts(text(message), "--wait-quiet has no effect")
 
 
 def test_without_the_option_nothing_is_waited_for() -> None:

@@ -29,6 +29,7 @@ from ortune.records import (
     RewriteSpec,
     Value,
     Verification,
+    messages,
 )
 from ortune.search.blocks import BASE, NEW
 from ortune.search.plan_edits import merge
@@ -47,7 +48,7 @@ def outputs_difference(
     path: Path,
     specs: Sequence[RewriteSpec],
     settings: Mapping[str, Value],
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     *,
     limit_s: float = LIMIT_S,
 ) -> OutputDifference:
@@ -68,7 +69,7 @@ def outputs_difference(
         OrtuneError: The source does not run.
         NewModelFailed: The written model does not run.
     """
-    line("comparing the outputs")
+    line(messages.Remark(code="comparing-outputs"))
     # Inputs that both models take: they are settled on the source, and paired by name with the written
     # model's.
     find_checked_inputs(baseline, UNLIMITED, line, limit_s=limit_s)
@@ -137,7 +138,7 @@ def verify(
     inputs: InputOptions,
     scratch: Path,
     machine: Machine,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message | str], None],
     moves: bool,
 ) -> Verification:
     """Run a written model and its source once each, if an onnxruntime that runs the source is available.

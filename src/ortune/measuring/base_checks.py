@@ -17,7 +17,7 @@ from ortune.measuring import feed_kinds, row_check
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan, RowCheck
+from ortune.records import CaseTimes, Finding, Measured, Outcome, Plan, RowCheck, messages
 from ortune.rules import rule_of
 from ortune.rules.graph import rows_combined
 from ortune.rules.measurement import (
@@ -116,7 +116,7 @@ def time_input_kinds(measuring: Measuring, base: Arm, most_ns: float = math.inf)
     pilot = measuring.pilot
     kinds_ns = feed_kinds.kinds_ns(executor.timing.runs, pilot.start_ns, pilot.run_ns)
     if kinds_ns > most_ns and not work.inputs_path:
-        measuring.note("not tested whether latency depends on input values: no time left in the budget")
+        measuring.note(messages.Remark(code="values-not-tested"))
         return
 
     def timed(*, again: bool) -> tuple[CaseTimes, ...]:
@@ -148,9 +148,7 @@ def alert_dependent_rows(measuring: Measuring, left_ns: float = math.inf) -> Non
     findings = _of_rows(measuring, side, side.model, found)
     measuring.alert(findings)
     if not findings and row_check.needed_ns(measuring) > left_ns:
-        measuring.note(
-            "not tested whether the rows of a batch depend on each other: no time left in the budget"
-        )
+        measuring.note(messages.Remark(code="rows-not-tested"))
 
 
 def alert_dependent_rows_of(

@@ -16,7 +16,7 @@ from ortune.inputs.trial_fixes import alternatives, cannot_feed, first_line, why
 from ortune.measuring.broken_levels import LoweredArm, find_broken_level, run_unoptimised
 from ortune.measuring.executor import Arm, Executor
 from ortune.measuring.failures import raise_if_unrunnable
-from ortune.records import Failed, FeedRef, Measured, Workload
+from ortune.records import Failed, FeedRef, Measured, Workload, messages
 
 FEED_TRIES = 12
 _OF_A_RUN = ("run-error", "input-error")
@@ -53,7 +53,7 @@ def find_running_workload(
     model: onnx_ir.Model,
     proposal: Workload,
     folder: Path,
-    say: Callable[[str], None],
+    say: Callable[[messages.Message], None],
     *,
     keep_outputs: bool = False,
 ) -> RunnableInputs:
@@ -85,7 +85,7 @@ def find_running_workload(
         better = alternatives(model, work, last)
         if better is None:
             break
-        say(f"these inputs failed ({last.splitlines()[0][:100]}); trying others")
+        say(messages.FailedInputs(what=last))
         work = better
     raise cannot_feed(model, work, last)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -34,6 +34,7 @@ from ortune.records import (
     Outcome,
     OutputDifference,
     Record,
+    messages,
 )
 from ortune.rules import rule_of
 from ortune.rules.measurement import (
@@ -54,7 +55,7 @@ NODE_RUNS = 4  # one saves the graph; then both with all of their values, and on
 def find_checked_inputs(
     baseline: Measuring,
     budget: Budget,
-    line: Callable[[str], None] = lambda text: None,
+    line: Callable[[messages.Message], None] = lambda text: None,
     name: str = "",
     *,
     limit_s: float = math.inf,
@@ -78,7 +79,7 @@ def find_checked_inputs(
         baseline.alert(
             _broken_level_findings(baseline, baseline.side, baseline.lowered, name, first_ns, budget), name
         )
-    line("comparing outputs with and without graph optimisation")
+    line(messages.Remark(code="comparing-levels"))
     output_check.check_level(baseline, budget.left_ns)
     side = baseline.side
     check, nonfinite = baseline.check.level_check, baseline.check.nonfinite
@@ -103,7 +104,7 @@ def _check_range(
     baseline: Measuring,
     side: ResolvedSide,
     refs: Sequence[FeedRef],
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     name: str,
     run_ns: float,
     budget: Budget,
@@ -125,7 +126,9 @@ def _check_range(
         )
 
 
-def check_base(baseline: Measuring, line: Callable[[str], None], name: str, budget: Budget) -> None:
+def check_base(
+    baseline: Measuring, line: Callable[[messages.Message], None], name: str, budget: Budget
+) -> None:
     """Check the base with and without optimisation if this was not done, because another side's outputs differ.
 
     This is done whatever the budget, since it decides which side is right.
@@ -140,7 +143,7 @@ def check_base(baseline: Measuring, line: Callable[[str], None], name: str, budg
     if own.level_check is not None or not side.has_levels or side.plan.is_web:
         return
     last = baseline.executor.last
-    line("comparing outputs with and without graph optimisation")
+    line(messages.Remark(code="comparing-levels"))
     output_check.check_level(baseline)
     if own.level_check is not None and own.level_check.wrong:
         run_ns = last.elapsed_ns if last is not None else 0
@@ -157,7 +160,7 @@ def check_side(
     baseline: Measuring,
     side: ResolvedSide,
     refs: Sequence[FeedRef],
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     name: str,
     budget: Budget = UNLIMITED,
     limit_s: float = MOST_S,
@@ -247,7 +250,7 @@ def locate_non_finite(
     side: ResolvedSide,
     refs: Sequence[FeedRef],
     difference: OutputDifference,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     name: str,
     budget: Budget,
 ) -> None:
@@ -282,7 +285,7 @@ def _non_finite_findings(
     side: ResolvedSide,
     refs: Sequence[FeedRef],
     nonfinite: Sequence[NonFiniteOutput],
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     name: str,
     run_ns: float,
     budget: Budget,
@@ -290,11 +293,10 @@ def _non_finite_findings(
 ) -> list[Finding]:
     """Return the findings about a side's non-finite outputs, with the first node that produces them."""
     source = None
-    what = f"no time to locate the first node with non-finite values in {_outputs_of(name)}"
     if (
         side.has_levels
         and any(output.unusable_reference for output in nonfinite)
-        and _fits(baseline, what, 1, run_ns, budget)
+        and _fits(baseline, "non-finite", name, 1, run_ns, budget)
     ):
         place = baseline.scratch / f"not-finite{name and '-'}{name}"
         feed = next(filter(_fed_not_finite, refs), refs[0])
@@ -319,24 +321,19 @@ def _fed_not_finite(ref: FeedRef) -> tuple[str, int, int] | None:
     return None
 
 
-def _outputs_of(name: str) -> str:
-    return f"{name}'s outputs" if name else "outputs"
-
-
 def _wrong_level_alerts(
     baseline: Measuring,
     side: ResolvedSide,
     refs: Sequence[FeedRef],
     levels: OutputsByLevel,
     check: LevelCheck,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     name: str,
     run_ns: float,
     budget: Budget,
 ) -> list[Finding]:
     """Return the alerts about a wrong level, with the first wrong node, which is located once and stored."""
-    what = f"no time to locate the first wrong node of {_outputs_of(name)}"
-    if not check.node_asked and _fits(baseline, what, NODE_RUNS, run_ns, budget):
+    if not check.node_asked and _fits(baseline, "wrong", name, NODE_RUNS, run_ns, budget):
         node = first_decisive(
             side,
             refs[0],
@@ -378,10 +375,17 @@ def _broken_level_findings(
     return rule_of(broken_when_optimised).findings(facts)
 
 
-def _fits(baseline: Measuring, what: str, n_runs: int, run_ns: float, budget: Budget) -> bool:
-    """Return whether so many unoptimised runs fit in the budget; if not, add a note about the skipped step."""
+def _fits(
+    baseline: Measuring,
+    kind: Literal["wrong", "non-finite"],
+    name: str,
+    n_runs: int,
+    run_ns: float,
+    budget: Budget,
+) -> bool:
+    """Return whether so many unoptimised runs fit in the budget; if not, note that the node is not located."""
     if budget.holds(LEVEL_TIMES * n_runs, run_ns):
         return True
     needed_s = 1e-9 * LEVEL_TIMES * n_runs * run_ns
-    baseline.note(f"{what}: that takes {needed_s:.2g} s, more than the budget allows")
+    baseline.note(messages.NotLocated(kind=kind, side=name, needed_s=needed_s))
     return False

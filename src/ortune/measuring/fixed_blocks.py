@@ -13,7 +13,7 @@ from ortune.measuring.driver import drive
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.replay import Replay
 from ortune.measuring.watcher import Watcher
-from ortune.records import Block
+from ortune.records import Block, messages
 from ortune.search.blocks import BASE, IDENTICAL, measured
 from ortune.search.controls import Judgement
 from ortune.search.fixed import LEAST_BLOCKS, LEAST_EXPLORED, Fixed, blocks_within, least_trials
@@ -124,15 +124,16 @@ def race(
         baseline.shorten(budget.left_ns / (least * n_arms * FIXED_TIMES))
         trial_ns = baseline.pilot.trial_ns
         schedule.n_blocks = blocks_within(budget.trials(trial_ns), n_arms, least)
-        watch.say(f"{schedule.n_blocks} blocks of {n_arms} trials of {trial_ns / 1e9:.2f} s")
+        watch.tell(messages.PlannedBlocks(n_blocks=schedule.n_blocks, n_arms=n_arms, trial_s=trial_ns / 1e9))
 
     def on_block(block: Block) -> None:
         replay.block(block)
         standing = schedule.standing
-        if block.phase == "calibration":
-            what = f"calibrating, block {block.index + 1} of nine"
-        else:
-            what = f"comparing, block {standing.n_blocks} of {standing.most_blocks}"
+        what = (
+            messages.CalibrationBlock(number=block.index + 1)
+            if block.phase == "calibration"
+            else messages.ComparisonBlock(number=standing.n_blocks, most=standing.most_blocks)
+        )
         watch.progress(what, budget.spent_s, budget.total_s)
 
     replay.mark_no_block()

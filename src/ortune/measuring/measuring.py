@@ -29,7 +29,6 @@ from ortune.measuring.proposed_work import proposed_work
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.exact import Evaluations
 from ortune.records import (
-    IN_A_POD,
     FeedRef,
     Finding,
     GpuRun,
@@ -39,13 +38,13 @@ from ortune.records import (
     PeakInTurn,
     Plan,
     Workload,
+    messages,
 )
 from ortune.rules import Facts
 from ortune.rules.measurement import emulated_device
 from ortune.search.blocks import BASE, IDENTICAL, LETTERS, SPIKE
 from ortune.search.controls import SPIKE_RATIO, Judgement
 from ortune.search.phases import LEAST_FIRST_RUN_S, LEAST_LOAD_S
-from ortune.show.numbers import listed
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
 from ortune.targets.turns import Turns
@@ -77,7 +76,7 @@ class Measuring:
         pilot: The cost and the length of its trials.
         comparer: Compares its outputs with others.
         check: Known facts about its outputs.
-        notes: Sentences that are shown with the answer; ``alerts`` are shown first.
+        notes: Messages that are shown with the answer; ``alerts`` are shown first.
         findings: Findings of rules during the measurement.
         peak_in_turn: Peak memory over several sizes in turn; None if not measured.
         gpu_runs: Transfers of a run, by execution provider with its own memory.
@@ -89,7 +88,7 @@ class Measuring:
         options: InputOptions,
         scratch: Path,
         log: SessionLog,
-        say: Callable[[str], None],
+        say: Callable[[messages.Message | str], None],
         machine: Machine,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> None:
@@ -100,14 +99,14 @@ class Measuring:
             options: The options of its inputs.
             scratch: A folder for this side.
             log: The journal.
-            say: Callback for sentences to the user.
+            say: Callback for messages to the user.
             machine: The machine that runs the side.
             load: Changes the proposed workload.
         """
         self.machine = machine
         self.side, self.options, self.scratch, self.say = side, options, scratch, say
         self.log = log
-        self.notes: list[str] = []
+        self.notes: list[messages.Message | str] = []
         self.findings: list[Finding] = []
         self.alerts: list[Finding] = []
         self.peak_in_turn: PeakInTurn | None = None
@@ -131,7 +130,7 @@ class Measuring:
             allow_nonfinite=options.allow_nonfinite,
         )
         if machine.pod:
-            self.note(f"{IN_A_POD}: {machine.pod.how}")
+            self.note(messages.InAPod(how=machine.pod.how))
 
     def find_inputs(self, limit_s: float, run_s: float = math.inf) -> None:
         """Find inputs that run, and keep the outputs of the first run.
@@ -185,10 +184,10 @@ class Measuring:
         """Whether the times are those of emulated hardware."""
         return any(finding.code == emulated_device.CODE for finding in self.findings)
 
-    def note(self, text: str) -> None:
-        """Show a sentence now, and repeat it with the answer."""
-        self.notes.append(text)
-        self.say(text)
+    def note(self, message: messages.Message | str) -> None:
+        """Show a message now, and repeat it with the answer."""
+        self.notes.append(message)
+        self.say(message)
 
     def alert(self, findings: Sequence[Finding], name: str = "", *, said_before: bool = False) -> None:
         """Show findings now, and again before the answer.
@@ -215,8 +214,8 @@ class Measuring:
             if what != finding.what or {*known} - {*LETTERS.values()}:
                 continue
             if alert == msgspec.structs.replace(finding, what=alert.what):
-                sides = listed([*known, name])
-                self.alerts[i] = msgspec.structs.replace(alert, what=f"{sides}: {what}")
+                both = f"{', '.join(known)} and {name}: {what}"
+                self.alerts[i] = msgspec.structs.replace(alert, what=both)
                 return True
         return False
 
@@ -276,14 +275,11 @@ class Measuring:
         mix = self.first_that_runs(tries, runs=0, keep_outputs=not self.side.plan.is_web)
         if mix is not None:
             self.work = mix[0]
-            sizes = "; ".join(case.name for case in self.work.cases)
-            self.note(
-                f"memory grows when input sizes change, so {len(self.work.cases)} sizes are fed in turn: {sizes}"
-            )
+            self.note(messages.SizesInTurn(sizes=tuple(case.name for case in self.work.cases)))
             return
         self.executor.last = first
         if tries:
-            self.note("the model runs only at this size, so memory is measured at one size")
+            self.note(messages.Remark(code="one-size"))
 
     def first_that_runs(
         self,

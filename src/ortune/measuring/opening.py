@@ -23,11 +23,10 @@ from ortune.measuring.scratch import scratch_folder
 from ortune.measuring.sides import ResolvedSide, SideText, resolve
 from ortune.measuring.terms import Terms
 from ortune.measuring.watcher import Watcher
-from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload
+from ortune.records import Envelope, ErrorInfo, ModelRef, Plan, Record, Runtime, Workload, messages
 from ortune.rules import EVERY_RULE
 from ortune.runtimes.environment import clean_environment, recorded
 from ortune.search.phases import DELIVERY_SHARE
-from ortune.show import finding_words
 from ortune.store.db import SessionLog, Store
 from ortune.store.reading import FAILED, UNREADABLE
 from ortune.targets import named_runtimes
@@ -63,7 +62,7 @@ class Experiment:
         self._trouble_said, self._unwritable = "", False
         self._elsewhere: Machine | None = None
         self._place: str | None = None
-        self._waited: list[str] = []
+        self._waited: list[messages.Message] = []
 
     @cached_property
     def machine(self) -> Machine:
@@ -97,8 +96,8 @@ class Experiment:
         # Reading every rule takes half as long as an answer: 0.14 s and 0.3 s on a quiet machine.
         return Pace(lambda: end_s - self.elapsed_s, least_s, EVERY_RULE, self.answer_s / 2)
 
-    def skipped(self, pace: Pace, enough_s: int = 0) -> list[str]:
-        """Return a sentence with the skipped units and a sufficient budget, in a list; [] if none was skipped.
+    def skipped(self, pace: Pace, enough_s: int = 0) -> list[messages.Message]:
+        """Return a message with the skipped units and a sufficient budget, in a list; [] if none was skipped.
 
         Args:
             pace: The pace of the skipped work.
@@ -107,12 +106,13 @@ class Experiment:
         if not pace.left_out:
             return []
         needed_s = pace.needed_s(self.terms.budget_s or self.elapsed_s)
-        return [finding_words.skipped_checks(pace.left_out, enough_s or self.budget.enough_s(needed_s))]
+        enough_s = enough_s or self.budget.enough_s(needed_s)
+        return [messages.SkippedChecks(checks=tuple(pace.left_out), enough_s=enough_s)]
 
     @property
-    def notes(self) -> list[str]:
-        """Sentences about a resumed session and about waiting for a quiet machine; [] if there was neither."""
-        resumed = (f"resumed an earlier session: {n} trials reused" for n in [self.replay.played] if n)
+    def notes(self) -> list[messages.Message]:
+        """Messages about a resumed session and about waiting for a quiet machine; [] if there was neither."""
+        resumed = (messages.Resumed(n_trials=n) for n in [self.replay.played] if n)
         return [*resumed, *self._waited]
 
     def resolve(self, side: SideText, *, runs: bool = True, **more: Any) -> ResolvedSide:
@@ -130,7 +130,7 @@ class Experiment:
         if side.runtime is not None:
             with watch.clock.stopped():  # made or sent once, so it costs no budget
                 named_runtimes.prepare(side.runtime, watch.say)
-        watch.line(f"reading {side.text or 'the same model'}")
+        watch.line(messages.Reading(side=side.text))
         resolved = resolve(
             side,
             common=terms.common,
@@ -144,7 +144,7 @@ class Experiment:
             **more,
         )
         self.measure_at(resolved.runtime, resolved.plan)
-        watch.line(f"running {resolved.label} for the first time")
+        watch.line(messages.FirstRun(side=resolved.label))
         return resolved
 
     def measure_at(self, runtime: Runtime, plan: Plan) -> None:
@@ -238,7 +238,7 @@ class Experiment:
         self._began()
         budget_s, start_s = self.terms.budget_s, self.elapsed_s
         if budget_s and start_s > _LONG_START_SHARE * budget_s:
-            self.watch.say(finding_words.long_start(start_s, budget_s))
+            self.watch.tell(messages.LongStart(start_s=start_s, budget_s=budget_s))
         return self.log
 
     def _began(self) -> None:
@@ -292,7 +292,7 @@ class Experiment:
             if self.terms.folder is not None:
                 raise
             self._unwritable = True
-            self.watch.say(f"results are not stored: {error.where} {error.what}")
+            self.watch.tell(messages.NotStored(where=error.where, what=error.what))
 
     def base_measuring(
         self,
@@ -300,7 +300,7 @@ class Experiment:
         *,
         feeds: InputOptions | None = None,
         scratch: Path | None = None,
-        say: Callable[[str], None] | None = None,
+        say: Callable[[messages.Message | str], None] | None = None,
         load: Callable[[Workload], Workload] = lambda work: work,
     ) -> Measuring:
         """Return the measurement of a side, with its inputs proposed.
@@ -309,7 +309,7 @@ class Experiment:
             side: The side to run.
             feeds: The inputs, if they are not the requested ones.
             scratch: Folder for the side; None for the session's.
-            say: Callback for sentences; None for the session's.
+            say: Callback for messages; None for the session's.
             load: Changes the proposed workload.
         """
         # Writing the answer is similar work to the steps so far, and takes as long.
@@ -321,7 +321,7 @@ class Experiment:
             feeds or self.terms.feeds,
             scratch or self.scratch,
             self.log,
-            say or self.watch.say,
+            say or self.watch.tell,
             self.machine,
             load,
         )
@@ -330,7 +330,7 @@ class Experiment:
         baseline.check.known_differences = self.replay.differences
         self.baselines.append(baseline)
         for setting, missing in side.unmet.items():
-            baseline.note(finding_words.unmet(setting, missing))
+            baseline.note(messages.Unmet(setting=setting, missing=tuple(missing)))
         return baseline
 
     def document(

@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from ortune import rewrites
-from ortune.durations import in_words
 from ortune.graph import outputs
 from ortune.measuring import activations, precise_runs
 from ortune.measuring.executor import Arm
@@ -18,11 +17,9 @@ from ortune.measuring.levels import OutputsByLevel
 from ortune.measuring.measuring import Measuring
 from ortune.outputs import rounding
 from ortune.outputs.tolerance import Tolerance
-from ortune.records import LevelCheck, Measured, OutputDifference, RewriteSpec
+from ortune.records import LevelCheck, Measured, OutputDifference, RewriteSpec, messages
 from ortune.search.blocks import BASE
 from ortune.search.phases import LEVEL_TIMES
-
-_NOT_ASKED = "outputs with and without graph optimisation were not compared"
 
 
 def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
@@ -45,7 +42,7 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
     host, store = measuring.host, measuring.log.folder
     check.level_check = check.levels.known(host, store)
     if check.level_check is None and needed_ns > left_ns:
-        measuring.note(f"{_NOT_ASKED} (about {in_words(needed_ns / 1e9)} more)")
+        measuring.note(messages.LevelsNotCompared(needed_s=needed_ns / 1e9))
     elif check.level_check is None:
         check.level_check = check.levels.check(folder, host, store)
     if check.level_check is not None:
@@ -54,7 +51,7 @@ def check_level(measuring: Measuring, left_ns: float = math.inf) -> None:
 
 def remove_level_note(measuring: Measuring) -> None:
     """Remove the note that levels were not compared, once the right level is known."""
-    measuring.notes = [note for note in measuring.notes if not note.startswith(_NOT_ASKED)]
+    measuring.notes = [n for n in measuring.notes if not isinstance(n, messages.LevelsNotCompared)]
 
 
 def wrong_at(measuring: Measuring, level: str, left_ns: float = math.inf) -> bool:
@@ -130,12 +127,8 @@ def notice_randomness(measuring: Measuring, again: Measured) -> None:
     )
     if not (found.ok or found.empty) and (found.max_error or not found.nonfinite_reference):
         measuring.comparer.moments = True
-        ops = sorted({op for _, op in outputs.random_ops(measuring.side.model.ir)})
-        cause = f" ({', '.join(ops)})" if ops else ""
-        measuring.note(
-            f"outputs vary from run to run{cause}, so only shape, "
-            "finiteness, mean and standard deviation are compared"
-        )
+        operators = sorted({op for _, op in outputs.random_ops(measuring.side.model.ir)})
+        measuring.note(messages.VaryingOutputs(operators=tuple(operators)))
 
 
 def difference(
@@ -208,10 +201,7 @@ def _by_own_rounding(measuring: Measuring, difference: OutputDifference) -> Outp
     if difference.ok:
         return rounding.tightened(difference, own)
     better = rounding.forgiven(difference, own)
-    note = (
-        "outputs are sensitive to rounding: without graph optimisation, or with inputs one rounding step away, "
-        f"they change by {own.moves:.2g} (relative L2); differences up to {own.accepted:.2g} are accepted"
-    )
+    note = messages.SensitiveOutputs(moved_l2=own.moves, accepted_l2=own.accepted)
     if better.ok and note not in measuring.notes:
         measuring.note(note)
     return better
@@ -243,7 +233,7 @@ def removed_outputs(measuring: Measuring, rewritten: Sequence[RewriteSpec]) -> f
     """Return the outputs of the model that these rewrites remove on request, and add a note about them."""
     names = [str(value.name) for value in measuring.side.model.ir.graph.outputs]
     gone = rewrites.removed_outputs(rewritten, names)
-    note = f"excluded on request, so not compared: {', '.join(n for n in names if n in gone)}"
+    note = messages.ExcludedOutputs(names=tuple(n for n in names if n in gone))
     if gone and note not in measuring.notes:
         measuring.notes.append(note)
     return gone

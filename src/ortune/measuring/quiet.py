@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ortune import monotonic
 from ortune.measuring.watcher import Watcher
+from ortune.records import messages
 from ortune.search.waiting import quiet_cpus
-from ortune.show import others_words
 from ortune.targets.machine import Machine
 
 LASTS_S = 5.0
@@ -14,7 +14,7 @@ EACH_S = 1.0
 """Seconds between two readings."""
 
 
-def wait_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str]:
+def wait_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[messages.Message]:
     """Wait until other programs stop using the CPUs, without spending budget, and return the result.
 
     Args:
@@ -23,17 +23,17 @@ def wait_for_quiet(machine: Machine, limit_s: float, watch: Watcher) -> list[str
         watch: Progress callbacks; a stop request ends the wait.
 
     Returns:
-        A list with one sentence; empty without a wait.
+        A list with one message; empty without a wait.
     """
     if not limit_s:
         return []
     with watch.clock.stopped():
         seen = _wait(machine, limit_s, watch.with_budget(None))  # waiting spends no budget
-    watch.say(seen)
+    watch.tell(seen)
     return [seen]
 
 
-def _wait(machine: Machine, limit_s: float, watch: Watcher) -> str:
+def _wait(machine: Machine, limit_s: float, watch: Watcher) -> messages.Message:
     cpus, most = machine.host.effective_cpus, quiet_cpus(machine.host)
     began_s, quiet_s = monotonic.now_s(), 0.0
     while True:
@@ -42,10 +42,10 @@ def _wait(machine: Machine, limit_s: float, watch: Watcher) -> str:
         used = machine.taken_cpus(before)
         waited_s = monotonic.now_s() - began_s
         if used is None:
-            return others_words.unknown_load()
+            return messages.Remark(code="load-unknown")
         quiet_s = quiet_s + EACH_S if used <= most else 0.0
         if quiet_s >= LASTS_S:
-            return others_words.quiet_after(waited_s, used, cpus)
+            return messages.Quiet(state="quiet", seconds=waited_s, used_cpus=used, cpus=cpus)
         if waited_s >= limit_s or watch.stop():
-            return others_words.never_quiet(waited_s, used, cpus)
-        watch.line(others_words.waiting_for_quiet(used, cpus, limit_s - waited_s))
+            return messages.Quiet(state="busy", seconds=waited_s, used_cpus=used, cpus=cpus)
+        watch.line(messages.Quiet(state="waiting", seconds=limit_s - waited_s, used_cpus=used, cpus=cpus))

@@ -17,11 +17,10 @@ from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs.exact import MOST_S, ExactOutputs
 from ortune.outputs.right_side import float_outputs, wrong_side
-from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck
+from ortune.records import DEFAULT_WRONG, FLOAT64, ExactCheck, FeedRef, Finding, LevelCheck, messages
 from ortune.rules import Facts, find_rule, rule_of
 from ortune.rules.measurement import non_finite_outputs, refuted_outputs, wrong_when_optimised
 from ortune.search.phases import EXACT_SHARE
-from ortune.show import exact_words
 
 LEAST_S = 0.1
 FILE_FAULTS = ("PRC006", "QNT012", "QNT015")
@@ -34,7 +33,7 @@ def evaluation_limit_s(budget: Budget) -> float:
 
 
 def check_against_float64(
-    baseline: Measuring, limit_s: float, line: Callable[[str], None], name: str = ""
+    baseline: Measuring, limit_s: float, line: Callable[[messages.Message], None], name: str = ""
 ) -> None:
     """Compare the base's outputs with its model in float64, and add alerts if they are wrong.
 
@@ -61,7 +60,7 @@ def check_against_float64(
         # Alerts from the comparison without optimisation are replaced by those from the better reference.
         baseline.alerts[:] = [alert for alert in baseline.alerts if alert.code != DEFAULT_WRONG]
     if exact.not_evaluated and not exact.finite:
-        baseline.note(exact_words.not_checked(exact, limit_s, name))
+        baseline.note(messages.NotEvaluated(exact=exact, limit_s=limit_s, side=name))
     same = (
         before is not None
         and known is not None
@@ -83,7 +82,7 @@ def exact_check(
     levels: OutputsByLevel,
     outputs: Path,
     limit_s: float,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     before: LevelCheck | None = None,
 ) -> tuple[ExactCheck, LevelCheck | None]:
     """Compare the outputs of a side with its model in float64.
@@ -101,7 +100,7 @@ def exact_check(
     Returns:
         The comparison, and the level check that follows from it; None if no level is known to be right.
     """
-    line(f"comparing outputs with {exact_words.EVALUATOR}")
+    line(messages.Remark(code="comparing-with-float64"))
     exact = levels.against_exact(outputs, evaluated(baseline, side, refs, limit_s), before)
     if exact.outputs is None or not (exact.right or exact.right_level):
         return exact, None

@@ -15,7 +15,7 @@ from ortune.measuring.executor import Arm, Timing
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.pilot import PILOT_RUNS, first_trial_runs, least_runs_of, run_ns
 from ortune.objectives import Objective
-from ortune.records import Measured
+from ortune.records import Measured, messages
 from ortune.search.blocks import BASE, IDENTICAL
 from ortune.search.figures import FROM_START, KEPT, OF_PAGES, figure
 from ortune.search.phases import LEAST_LOOK_S, LEAST_PAGES, LOOK_SHARE
@@ -85,11 +85,7 @@ def run_pilot(
     executor.reference = executor.reference or Path(first.outputs_path)
     require_page(objective, first, side.label)
     if objective == "first-result" and (page := first.done.page) is not None:
-        speed = f"{8e3 * page.download_bytes / max(1, page.download_ns):.3g} Mbit/s"
-        measuring.note(
-            f"download: {page.download_bytes / 2**20:.3g} MiB uncompressed at {speed} "
-            f"takes {page.download_ns / 1e9:.3g} s"
-        )
+        measuring.note(messages.Download(n_bytes=page.download_bytes, n_ns=page.download_ns))
     executor.timing = timing.timing_for(first, at_least_runs=pilot.least_runs)
     pilot.turns = executor.timing.turns
     # A start is measured by itself; everything else together with its contestant.
@@ -97,7 +93,7 @@ def run_pilot(
         1 if objective in FROM_START else measuring.machine.most_alive(first.done.peak_bytes)
     )
     if executor.most_alive == 1 and objective not in FROM_START:
-        measuring.note("two processes do not fit in memory, so trials run one at a time")
+        measuring.note(messages.Remark(code="one-at-a-time"))
     # The time of the runs in this trial; the rest of its time is the start.
     turns_ns = (pilot.look_runs + warmup) * run_ns(first)
     elapsed_ns = first.elapsed_ns

@@ -11,6 +11,7 @@ from ortune.step import Step
 
 if TYPE_CHECKING:
     from ortune.records import Configured, PodSize
+    from ortune.records.messages import Message
     from ortune.targets.browser.setup import BrowserSetup
     from ortune.targets.machine import Machine
 
@@ -29,6 +30,7 @@ class Watcher:
         budget_s: Budget of the invocation; None without one.
         machine: Creates the machine, as ``Machine`` does; a simulation provides its own. None for ``Machine``.
         configured: Options that a project's file has set, for the document.
+        words: Returns the words of a message of the core; each verb sets it.
     """
 
     say: Callable[[str], None] = lambda sentence: None
@@ -40,20 +42,28 @@ class Watcher:
     budget_s: float | None = None
     machine: Callable[[PodSize | None, BrowserSetup | None], Machine] | None = None
     configured: Configured | None = None
+    words: Callable[[Message | str], str] = str
 
     def with_budget(self, budget_s: float | None) -> Watcher:
         """Return a watcher with the same callbacks, which reports progress as a share of this budget."""
         return replace(self, budget_s=budget_s)
 
-    def line(self, what: str) -> None:
+    def tell(self, what: Message | str) -> None:
+        """Give the user a message."""
+        self.say(self.words(what))
+
+    def line(self, what: Message | str) -> None:
         """Report the current step, with the share of the budget that is spent."""
         if self.budget_s is None:
-            self.step(Step(what=what))
+            self.step(Step(what=self.words(what)))
         else:
             self.progress(what, self.clock.spent_s, self.budget_s)
 
-    def progress(self, what: str, spent_s: float, budget_s: float, ranking: Sequence[str] = ()) -> None:
+    def progress(
+        self, what: Message | str, spent_s: float, budget_s: float, ranking: Sequence[Message | str] = ()
+    ) -> None:
         """Report the current step, the share of the budget that is spent, and the leaders so far."""
         done = min(1.0, spent_s / budget_s) if budget_s > 0 else 1.0
         left_s = max(0.0, budget_s - spent_s)
-        self.step(Step(what=what, done_ratio=done, left_s=left_s, ranking=tuple(ranking)))
+        leaders = tuple(self.words(leader) for leader in ranking)
+        self.step(Step(what=self.words(what), done_ratio=done, left_s=left_s, ranking=leaders))

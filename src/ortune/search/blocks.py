@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from ortune.records import Block, Failed, Measured
+from ortune.records import Block, Failed, Measured, messages
 from ortune.search.figures import trial_log_ratio
 
 BASE, NEW, IDENTICAL, SPIKE = "base", "new", "identical", "spike"
@@ -74,7 +74,7 @@ def pairs(blocks: Sequence[Block], arm: str, base: str = BASE) -> list[tuple[Mea
     return [both for both in trials if both is not None]
 
 
-def awake_warning(blocks: Sequence[Block]) -> list[str]:
+def awake_warning(blocks: Sequence[Block]) -> list[messages.Message]:
     """Return a warning if trials did not sleep during the turns of others.
 
     The criterion is the median over trials of CPU time / waiting time, so a single trial that was caught between two
@@ -86,7 +86,7 @@ def awake_warning(blocks: Sequence[Block]) -> list[str]:
     share = float(np.median(shares)) if shares else 0.0
     if share < AWAKE_SHARE:
         return []
-    return [f"waiting trials kept {100 * share:.0f} % of a CPU busy and disturbed the others"]
+    return [messages.AwakeTrials(share_ratio=share)]
 
 
 def recorded_waits(blocks: Sequence[Block], arm: str, statistic: str) -> np.ndarray:

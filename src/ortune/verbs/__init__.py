@@ -34,12 +34,12 @@ def run_verb(
     """
     from ortune.errors import OrtuneError
     from ortune.measuring.clock import Stopwatch
-    from ortune.measuring.watcher import Watcher
     from ortune.verbs._shared.groups import BudgetOptions
     from ortune.verbs._shared.page import write_page
     from ortune.verbs._shared.spelling import require_places, with_timeline
+    from ortune.verbs._shared.watching import with_words
 
-    watcher = replace(watcher or Watcher(), clock=clock or Stopwatch(began_s))
+    watcher = replace(with_words(watcher), clock=clock or Stopwatch(began_s))
     page = require_places(options).get("--report")
     if isinstance(options, BudgetOptions):  # writes its own, once its answer is stored
         page = None

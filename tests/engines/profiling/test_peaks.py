@@ -13,11 +13,12 @@ import ortune
 from facts import facts
 from ortune import platform
 from ortune.engines.profiling import peaks
-from ortune.engines.profiling.peaks import duration_words, known_peak, measure_peak, thread_counts
+from ortune.engines.profiling.peaks import duration_s, known_peak, measure_peak, thread_counts
 from ortune.engines.profiling.stored_peaks import FILE, NOT_MEASURED, keep_peak, load_peak, not_measured
 from ortune.errors import Interrupted, MeasurementError
 from ortune.records import MachinePeak
 from ortune.runtimes.runtimes import probe
+from ortune.show.message_words import peak_duration
 from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.verbs.doctor.run import Options
@@ -206,7 +207,7 @@ def test_an_interpreter_without_onnxruntime_says_so(tmp_path: Path) -> None:
 
 
 def test_how_long_it_takes_is_said_before_it_begins() -> None:
-    facts(duration_words(Machine()), "about", " s, up to", " s next to other programs")
+    facts(peak_duration(*duration_s(Machine())), "about", " s, up to", " s next to other programs")
 
 
 def test_doctor_shows_the_stored_one_where_it_does_not_measure(measured: MachinePeak, store: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import golden
 from ortune.records import Envelope
-from ortune.search.progress import exploration_forecast
+from ortune.records.messages import ExplorationForecast
+from ortune.show import message_words
 from ortune.verbs.history import words as history_words
 from ortune.verbs.history.result import HistoryResult, ReleaseRow
 
@@ -35,9 +36,6 @@ def test_a_reason_of_one_release_alone_stays_in_its_row() -> None:
 
 
 def test_one_configuration_is_measured_and_several_are() -> None:
-    assert "1 of 20 configurations is" in exploration_forecast(
-        1, 20, left_ns=9e9, needed_ns=20e9, enough_s=60
-    )
-    assert "2 of 20 configurations are" in exploration_forecast(
-        2, 20, left_ns=9e9, needed_ns=20e9, enough_s=60
-    )
+    for plans, said in ((1, "1 of 20 configurations is"), (2, "2 of 20 configurations are")):
+        forecast = ExplorationForecast(plans=plans, wanted=20, left_ns=9e9, needed_ns=20e9, enough_s=60)
+        assert said in message_words.text(forecast)

@@ -22,7 +22,8 @@ from ortune.records import (
     ProviderSpec,
     RewriteSpec,
 )
-from ortune.search import progress
+from ortune.records.messages import ExplorationForecast
+from ortune.show import message_words
 from ortune.show.document import Document
 from ortune.show.html import pages
 from ortune.verbs.quantize import basis_words as quantize_basis
@@ -47,8 +48,15 @@ def answered(*, exploring: bool) -> QuantizeResult:
     )  # fmt: skip
 
 
+def explored(plans: int, wanted: int) -> str:
+    """What is announced when so many models are measured and none can be confirmed."""
+    return message_words.text(
+        ExplorationForecast(plans=plans, wanted=wanted, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    )
+
+
 def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place() -> None:
-    said = progress.exploration_forecast(2, 2, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    said = explored(2, 2)
     result = answered(exploring=True)
     head = quantize_words.headline(result)
     facts(head, "inconclusive", "too small to confirm a model", "keep the float model")
@@ -109,9 +117,9 @@ def test_nothing_is_called_a_winner_where_nothing_was_confirmed() -> None:
 
 
 def test_what_a_budget_holds_is_said_as_the_most_of_it() -> None:
-    said = progress.exploration_forecast(7, 25, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    said = explored(7, 25)
     assert "at most 7 of 25 configurations are measured as exploratory (--budget 270s" in said
-    one = progress.exploration_forecast(1, 1, left_ns=2e10, needed_ns=2e11, enough_s=270)
+    one = explored(1, 1)
     assert "the one configuration is measured as exploratory" in one
 
 

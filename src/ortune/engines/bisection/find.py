@@ -19,7 +19,7 @@ from ortune.graph.mapping import originals
 from ortune.graph.model.open import OpenModel, open_model
 from ortune.measuring.executor import Executor
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair
+from ortune.records import FeedRef, GridDifference, NotFinite, Parting, Plan, Runtime, ValuePair, messages
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolProcess
 
@@ -115,7 +115,7 @@ def find(
     executor: Executor,
     folder: Path,
     seed: int,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     *,
     differ: bool = True,
 ) -> BisectionFindings:
@@ -133,8 +133,8 @@ def find(
     """
     eyes = ValueObserver(executor, folder, line)
     seen_a, seen_b = eyes.observe(a, "A"), eyes.observe(b, "B")
-    moved = eyes.observe(nudged(a, folder / "moved", seed), "A, with inputs perturbed by one rounding step")
-    line("comparing the values")
+    moved = eyes.observe(nudged(a, folder / "moved", seed), "A", moved=True)
+    line(messages.Remark(code="comparing-values"))
     exact = [str(value.name) for value in a.graph.graph.outputs] if differ else []
     compared = compare_pairs(a, b, match(a, b, seen_a, seen_b, joined), seen_a, seen_b, moved, exact)
     places, earliest = decisive_first(partings(a, b, compared, seen_a, seen_b))

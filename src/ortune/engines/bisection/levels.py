@@ -24,7 +24,7 @@ from ortune.graph.nodes import with_operator
 from ortune.inputs import feed_files
 from ortune.measuring.executor import Executor
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import ClippedActivation, FeedRef, GraphNode, NotFinite, Plan
+from ortune.records import ClippedActivation, FeedRef, GraphNode, NotFinite, Plan, messages
 
 
 def first_decisive(
@@ -35,7 +35,7 @@ def first_decisive(
     *,
     custom_ops: tuple[str, ...] = (),
     seed: int = 0,
-    line: Callable[[str], None] = lambda text: None,
+    line: Callable[[messages.Message], None] = lambda text: None,
 ) -> GraphNode | None:
     """Return the first node from which values at the plan's optimisation level diverge from those at level none.
 
@@ -73,7 +73,7 @@ def first_not_finite(
     executor: Executor,
     folder: Path,
     *,
-    line: Callable[[str], None] = lambda text: None,
+    line: Callable[[messages.Message], None] = lambda text: None,
 ) -> NotFinite | None:
     """Return the node, at level none, that causes NaN or infinities in the model, and the weight they come from.
 
@@ -104,7 +104,7 @@ def clipped_activations(
     executor: Executor,
     folder: Path,
     *,
-    line: Callable[[str], None] = lambda text: None,
+    line: Callable[[messages.Message], None] = lambda text: None,
 ) -> tuple[ClippedActivation, ...]:
     """Return the activations of a quantized model that reach far beyond the range of their quantization.
 

@@ -21,7 +21,7 @@ from ortune.measuring import failures
 from ortune.measuring.executor import Arm, Executor
 from ortune.outputs import rounding
 from ortune.outputs.files import read_outputs
-from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime
+from ortune.records import FeedRef, GraphNode, Measured, Plan, Runtime, messages
 
 PART_BYTES = 256 << 20
 """Values of one process, which has them all in its memory at once, and once more as numpy's."""
@@ -78,19 +78,31 @@ class ValueObserver:
         line: Callback for progress messages.
     """
 
-    def __init__(self, executor: Executor, folder: Path, line: Callable[[str], None]) -> None:
+    def __init__(self, executor: Executor, folder: Path, line: Callable[[messages.Message], None]) -> None:
         self._executor, self._folder, self._line = executor, folder, line
         self._count = self._failures = 0
         folder.mkdir()
 
     def observe(
-        self, running: ObservedGraph, what: str, wanted: Collection[str] | None = None
+        self,
+        running: ObservedGraph,
+        side: str,
+        wanted: Collection[str] | None = None,
+        *,
+        moved: bool = False,
     ) -> dict[str, ValueStatistics]:
-        """Return a sample of every value that can be an output, or of the wanted ones, by name."""
+        """Return a sample of every value that can be an output, or of the wanted ones, by name.
+
+        Args:
+            running: The graph with its feed.
+            side: Name of the side, for progress messages.
+            wanted: Names of the wanted values; None for all.
+            moved: Whether its inputs are perturbed by one rounding step, for progress messages.
+        """
         values: dict[str, ValueStatistics] = {}
         parts = _parts(running, wanted)
-        for i, names in enumerate(parts):
-            self._line(f"reading the values of {what}: part {i + 1} of {len(parts)}")
+        for i, names in enumerate(parts, 1):
+            self._line(messages.ObservingValues(side=side, moved=moved, part=i, n_parts=len(parts)))
             values |= self._part(running, names)
         return values
 

@@ -10,7 +10,7 @@ from ortune.errors import OrtuneError
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
 from ortune.outputs import pairing
-from ortune.records import FeedRef, NotFinite, Parting
+from ortune.records import FeedRef, NotFinite, Parting, messages
 
 
 def node_at_fault(
@@ -19,7 +19,7 @@ def node_at_fault(
     feed: FeedRef,
     baseline: Measuring,
     folder: Path,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
 ) -> tuple[Parting | None, NotFinite | None]:
     """Find where a wrong model's values diverge from a correct one's and become non-finite; None if not found.
 

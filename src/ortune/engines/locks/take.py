@@ -39,6 +39,7 @@ from ortune.records import (
     Snapshot,
     TrialRequest,
     Workload,
+    messages,
 )
 from ortune.store.db import SessionLog
 from ortune.targets.machine import Machine
@@ -109,7 +110,7 @@ def take_snapshot(
     shapes = {choice.name: choice.shape for choice in work.cases[0].inputs}
     level = str(side.plan.settings.get(LEVEL.name, LEVEL.default))
     profile = reported_file(trial.done.profile, scratch)
-    watch.line("optimising the model at each level")
+    watch.line(messages.Remark(code="optimising-levels"))
     levels = _levels(side, model, inputs, shapes, None if random else profile, scratch)
     return Snapshot(
         schema=SCHEMA,
@@ -150,7 +151,7 @@ def _fed(
     if not isinstance(outcome, Measured):
         executor = Executor({}, work, scratch, SessionLog(None, ""), machine)
         executor.limits = _LIMITS
-        work = feeding.find_running_workload(executor, arm, model.ir, work, scratch, watch.say).work
+        work = feeding.find_running_workload(executor, arm, model.ir, work, scratch, watch.tell).work
         refs = feeding.write_case_feeds(model.ir, work, scratch / "settled")
         outcome = _run(side, work, refs, scratch, machine)
     if not isinstance(outcome, Measured):

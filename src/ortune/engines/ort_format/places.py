@@ -23,13 +23,11 @@ class DevicePlace:
         name: Value of ``--for``.
         target: Target of its provider; "cpu" for ONNX Runtime's own kernels.
         platform: The converter's name of the processor.
-        note: Note on ORT format at this place; "" for none.
     """
 
     name: str
     target: str
     platform: Platform
-    note: str = ""
 
     @property
     def provider(self) -> Provider:
@@ -45,22 +43,11 @@ class DevicePlace:
 _PLACES = (
     DevicePlace(name="cpu-arm64", target=CPU.target, platform="arm"),
     DevicePlace(name="cpu-amd64", target=CPU.target, platform="amd64"),
-    DevicePlace(
-        name=NNAPI.target,
-        target=NNAPI.target,
-        platform="arm",
-        note="Android deprecated NNAPI in version 15: also measure the CPU and QNN",
-    ),
+    DevicePlace(name=NNAPI.target, target=NNAPI.target, platform="arm"),
     DevicePlace(name=COREML.target, target=COREML.target, platform="arm"),
     DevicePlace(name=XNNPACK.target, target=XNNPACK.target, platform="arm"),
     DevicePlace(name=QNN.target, target=QNN.target, platform="arm"),
-    DevicePlace(
-        name=WEB_WEBGPU.target,
-        target=WEB_WEBGPU.target,
-        platform="any",
-        note="an .ort gets no copies between CPU and GPU, so nodes on the CPU fail or return wrong results: "
-        "ship the .onnx unless every node runs on the GPU",
-    ),
+    DevicePlace(name=WEB_WEBGPU.target, target=WEB_WEBGPU.target, platform="any"),
     DevicePlace(name=WEB_WASM.target, target=WEB_WASM.target, platform="any"),
 )
 PLACES = {place.name: place for place in _PLACES}

@@ -13,11 +13,11 @@ from ortune.engines.profiling.result import difference_of, side_times
 from ortune.errors import OrtuneError
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
-from ortune.records import GpuDifference
+from ortune.records import GpuDifference, messages
 
 
 def kernels_by_side(
-    baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[str], None]
+    baseline: Measuring, sides: Mapping[str, Arm], line: Callable[[messages.Message], None]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """Count the GPU kernels of a run in a page, by side; return errors of sides without a profile too.
 
@@ -31,7 +31,7 @@ def kernels_by_side(
     for name, arm in sides.items():
         if targets.target_of(arm.plan).provider != WEB_WEBGPU:
             continue
-        line(f"counting the kernels of {name}")
+        line(messages.CountingKernels(side=name))
         try:
             place = baseline.scratch / f"kernels-{arm.name}"
             (process,) = profile(baseline, [profiled_arm(baseline, arm)], LEAST_OF_TURN, [place])

@@ -8,12 +8,12 @@ from pathlib import Path
 from ortune import monotonic
 from ortune.engines.profiling.nodes import NodeOrigins, find_origins
 from ortune.engines.profiling.peaks import known_peak
-from ortune.engines.profiling.processes import NOT_HELD, TIMED_NS, base_arm, profile, runs_within
+from ortune.engines.profiling.processes import TIMED_NS, base_arm, profile, runs_within
 from ortune.engines.profiling.result import result_of
 from ortune.engines.profiling.stored_peaks import not_measured
 from ortune.errors import OrtuneError
 from ortune.measuring.measuring import Measuring
-from ortune.records import ProfileResult
+from ortune.records import ProfileResult, messages
 
 SHORT_NS = 400_000_000
 """Nanoseconds of profiled runs if only the headroom is needed."""
@@ -72,7 +72,7 @@ def one_profile(
     """
     runs = runs_within(baseline, latency_ns, most_ns - read_ns, time_ns)
     if not runs:
-        baseline.note(NOT_HELD)
+        baseline.note(messages.Remark(code="not-profiled"))
         return None
     began_s = monotonic.now_s()
     side, keep = baseline.side, baseline.scratch / "headroom.json"

@@ -14,7 +14,7 @@ from ortune import monotonic
 from ortune.engines.profiling import peak_models
 from ortune.engines.profiling.stored_peaks import is_postponed, keep_peak, load_peak, postpone
 from ortune.errors import Interrupted, MeasurementError
-from ortune.records import Applied, Host, MachinePeak, Record, Runtime
+from ortune.records import Applied, Host, MachinePeak, Record, Runtime, messages
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.tool import ToolFailed, ToolProcess
@@ -82,7 +82,7 @@ def measure_peak(
     machine: Machine,
     *,
     seconds: float = _SECONDS,
-    say: Callable[[str], None] = lambda sentence: None,
+    say: Callable[[messages.Message], None] = lambda message: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> MachinePeak:
     """Measure and store the peaks, with a new process for each number of threads. The caller holds the lock.
@@ -96,7 +96,7 @@ def measure_peak(
         store_folder: Folder of the store; None for the user's own.
         machine: The machine to measure.
         seconds: Maximum seconds for each rate and number of threads.
-        say: Callback for a sentence at the start, and one if the peak cannot be stored.
+        say: Callback for a message at the start, and one if the peak cannot be stored.
         stop: Called before each process; True stops the measurement.
 
     Raises:
@@ -113,9 +113,8 @@ def measure_peak(
     taken_now = _taken_now(machine, most_taken)
     if taken_now > most_taken:
         raise _busy(taken_now, host, store_folder)
-    say(
-        f"measuring the peaks of this machine, with {' and '.join(map(str, counts))} threads: {duration_words(machine)}"
-    )
+    usual_s, most_s = duration_s(machine)
+    say(messages.MeasuringPeaks(threads=tuple(counts), usual_s=usual_s, most_s=most_s))
     for threads in counts:
         asked = _asked(threads, len(counts), machine, seconds)
         least_taken = math.inf
@@ -203,10 +202,10 @@ def known_peak(
         return None
 
 
-def duration_words(machine: Machine) -> str:
-    """Return the duration of the measurement in words, such as "about 12 s, up to 36 s next to other programs"."""
+def duration_s(machine: Machine) -> tuple[float, float]:
+    """Return the usual seconds of the measurement, and the most that it takes next to other programs."""
     usual_s = peak_s(machine, _START_S)
-    return f"about {usual_s:.0f} s, up to {(1 + _RETRIES) * usual_s:.0f} s next to other programs"
+    return usual_s, (1 + _RETRIES) * usual_s
 
 
 def peak_s(machine: Machine, start_s: float) -> float:

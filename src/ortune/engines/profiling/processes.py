@@ -32,7 +32,6 @@ from ortune.trace.table import Floats, Trace
 TIMED_NS = 2_000_000_000  # of profiled runs in a process
 MOST_RUNS = 200
 FEWEST_RUNS = 5
-NOT_HELD = "not profiled: no time left in the budget"
 SPLIT_RUNS = 12
 """Minimum runs of a process that times transfers."""
 WARMUP_RUNS = 4  # of each process, including the first run

@@ -12,7 +12,7 @@ import msgspec
 
 from ortune import files
 from ortune.errors import StoreError
-from ortune.records import Host, MachinePeak, Record
+from ortune.records import Host, MachinePeak, Record, messages
 from ortune.store.places import data_folder
 
 FILE = "peaks.json"
@@ -96,12 +96,16 @@ def _read(path: Path) -> dict[str, _Stored]:
 
 
 def keep_peak(
-    store_folder: Path | None, host: Host, ort_version: str, peak: MachinePeak, say: Callable[[str], None]
+    store_folder: Path | None,
+    host: Host,
+    ort_version: str,
+    peak: MachinePeak,
+    say: Callable[[messages.Message], None],
 ) -> None:
     """Add the peak to the file, replacing an older one; report a failure to write."""
     path = _path(store_folder)
     if path is None:
-        say("the peaks are not stored: the home folder is unknown")
+        say(messages.PeaksNotStored(path="", why=""))
         return
     entry = _Stored(
         cpu=host.cpu,
@@ -116,4 +120,4 @@ def keep_peak(
         files.write(path, text, private=True)
         path.with_name(PENDING).unlink(missing_ok=True)
     except OSError as error:
-        say(f"the peaks are not stored: {path} cannot be written ({error.strerror})")
+        say(messages.PeaksNotStored(path=str(path), why=str(error.strerror)))

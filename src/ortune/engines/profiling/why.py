@@ -17,7 +17,7 @@ from ortune.measuring.budget import UNLIMITED, Budget
 from ortune.measuring.executor import Arm
 from ortune.measuring.measuring import Measuring
 from ortune.measuring.sides import ResolvedSide
-from ortune.records import ProfileDifference
+from ortune.records import ProfileDifference, messages
 from ortune.search.phases import PROFILED_TRIALS
 
 PROCESSES = 5  # with three, chance could hide a node that takes three times as long among three hundred
@@ -30,7 +30,7 @@ def explain_difference(
     arms: tuple[Arm, Arm],
     latencies_ns: tuple[float, float],
     plain_ns: float | None,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     *,
     processes: int = PROCESSES,
     trial_ns: float = 0.0,
@@ -62,7 +62,7 @@ def explain_difference(
         if took_s > budget.left_s:
             break
         began = monotonic.now_s()
-        line(f"profiling, process {turn + 1} of {processes}")
+        line(messages.ProfilingProcess(number=turn + 1, most=processes))
         keep = [baseline.scratch / f"why-{number}-{turn}.json" for number in range(2)]
         pair = profile(baseline, [profiled_arm(baseline, arm) for arm in arms], runs, keep)
         for mine, process, path in zip(processes_of, pair, keep, strict=True):

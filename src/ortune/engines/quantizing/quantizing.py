@@ -33,6 +33,7 @@ from ortune.records import (
     Plan,
     PrecisionRow,
     RewriteSpec,
+    messages,
 )
 from ortune.rewrites import FAMILY
 from ortune.search.figures import TIMES, figure
@@ -147,7 +148,7 @@ def _usable(baseline: Measuring, sets: Sequence[_Labelled], where: str) -> list[
             do="pass inputs with rows of finite values",
         )
     n = sum(map(bool, faults))
-    baseline.note(f"{n} of {len(sets)} sets of inputs {'was' if n == 1 else 'were'} skipped: {what}")
+    baseline.note(messages.SkippedInputs(n_skipped=n, n_sets=len(sets), first=what))
     return [entry for entry, why in zip(sets, faults, strict=True) if not why]
 
 
@@ -187,7 +188,7 @@ class Quantising:
         """
         waiting = _proposed_widest_first([p for p in proposed if is_quantising(p.plan)])
         if waiting:
-            self._run.watch.say(f"testing {len(waiting)} lower-precision models")
+            self._run.watch.tell(messages.TestingModels(n_models=len(waiting)))
         raced: list[PlanProposal] = []
         while waiting and len(self.rows) < MOST_TRIED:
             proposal = waiting.pop(0)

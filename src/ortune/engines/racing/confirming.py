@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ortune.durations import in_words
 from ortune.engines.racing.tuning import Tuning
 from ortune.errors import Interrupted, MeasurementError
 from ortune.measuring.replay import SEEN
-from ortune.records import BUSY, Failed
+from ortune.records import BUSY, Failed, messages
 from ortune.search import confirm, controls, packages, trial_counts, without_load
 from ortune.search.blocks import BASE, IDENTICAL, log_ratios, measured
 from ortune.search.halving import Entry
@@ -58,14 +57,14 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
     if run.watch.stop():
         n = trial_counts.LEAST_CONFIRM
         seconds = n * (race.references + 1 + len(search.others)) * per_trial / 1e9
-        run.watch.say(f"confirming the best so far with nine blocks, about {in_words(seconds)}")
+        run.watch.tell(messages.ConfirmingBest(seconds=seconds))
     name = winner.plan.describe()
     # A ninth block that has begun may end after the budget: with eight there is no claim, and all were in
     # vain.
     beyond_ns = 1e9 * (BEYOND_TIMES - 1) * run.whole_budget.total_s
     run.run_stage(
         confirm.confirm(race, winner, n, search.confirmation, others=search.others, beyond_ns=beyond_ns),
-        lambda block: run.record_block(block, f"confirming on {n} fresh blocks: {name}"),
+        lambda block: run.record_block(block, messages.Confirming(n_blocks=n, plan=name)),
     )
     if rest is not None:
         winner = _shippable(search, winner, rest)
@@ -76,7 +75,7 @@ def _confirm(run: Tuning, leader: Entry, others: Sequence[Entry]) -> None:
         first = len(race.blocks) + len(search.confirmation)
         run.run_stage(
             confirm.confirm_alone(race, winner, first, per_trial, search.alone),
-            lambda block: run.record_block(block, "repeating with one process at a time"),
+            lambda block: run.record_block(block, messages.Remark(code="repeating-alone")),
         )
     if winner.live and not search.alone and not run.watch.stop():
         search.starts = run.baseline.start_alone(run.baseline.executor.arms[winner.arm])[0]

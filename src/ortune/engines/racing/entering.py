@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ortune.engines.racing.tuning import EXPLORED_SCALE, Tuning
-from ortune.records import Plan
+from ortune.records import Plan, messages
 from ortune.search import trial_counts
 from ortune.search.halving import CURRENT, Entry, expected
 from ortune.search.phases import LEAST_SEARCH_SHARE, RACE_TIMES
 from ortune.search.plan_edits import merge, with_change
-from ortune.search.progress import exploration_forecast, forecast
+from ortune.search.progress import forecast
 from ortune.search.proposals.plans import PlanProposal
 from ortune.search.proposals.settings import FIRST
+from ortune.search.reasons import ENDED
 
 LONG_EXPLORATION_NS = 60e9
 """Budget from which time is not spent on an exploration that cannot be confirmed."""
@@ -59,7 +61,7 @@ def enter(run: Tuning, proposed: Sequence[PlanProposal], refused: Sequence[str],
         load_ns=run.baseline.pilot.first.done.load_ns,
         enough_s=run.enough_s,
     )
-    run.watch.say(run.forecast)
+    run.watch.tell(run.forecast)
     race.first_trial_ns = trial_ns
     _arms(run)
     race.kept_ns = split.confirm_trials * trial_ns
@@ -83,16 +85,28 @@ def _explores(run: Tuning, left_ns: float, wanted: int) -> bool:
         return False
     run.exploring, run.enough_s = True, run.budget_for_s(1, trial_ns)
     needed_ns = run.needed_trials(1) * trial_ns
-    run.forecast = exploration_forecast(
-        plans, wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s
+    run.forecast = messages.ExplorationForecast(
+        plans=plans, wanted=wanted, left_ns=left_ns, needed_ns=needed_ns, enough_s=run.enough_s
     )
-    run.watch.say(run.forecast)
+    run.watch.tell(run.forecast)
     run.without_controls(EXPLORED_SCALE)
     race.first_trial_ns = trial_ns
     _arms(run)
     race.kept_ns = 0.0
     _add(run, run.entries[:plans])
     return True
+
+
+def next_ns(run: Tuning) -> float:
+    """Return the nanoseconds to test one more proposed configuration; 0 if all were tested."""
+    race = run.search.race
+    untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
+    if not race.costs_ns or not (run.waiting or untested):
+        return 0.0
+    if run.exploring:  # one block tells something
+        return (race.references + 1) * race.trial_ns
+    screening_ns = math.ceil(trial_counts.screening_trials(1, race.references)) * race.trial_ns
+    return screening_ns + trial_counts.least_confirm_trials(race.references) * run.baseline.pilot.trial_ns
 
 
 def _add(run: Tuning, entries: Sequence[Entry]) -> None:

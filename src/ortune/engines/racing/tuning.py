@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from ortune.measuring.replay import Replay
 from ortune.measuring.rewriting import ModelVariants
 from ortune.measuring.watcher import Watcher
 from ortune.objectives import Objective
-from ortune.records import Block, Calibration, Plan, PrecisionRow, UntestedTarget
+from ortune.records import Block, Calibration, Plan, PrecisionRow, UntestedTarget, messages
 from ortune.rules import EVERY_RULE
 from ortune.search import controls, trial_counts
 from ortune.search.blocks import BASE, measured
@@ -26,8 +25,7 @@ from ortune.search.figures import LATENCIES, STATISTICS, TIMES, without_latencie
 from ortune.search.first_turns import FirstTurns
 from ortune.search.halving import CURRENT, Entry, Halving
 from ortune.search.phases import LEAST_CHECKS_S, PROFILED_TRIALS, RACE_TIMES, WHY_SHARE
-from ortune.search.progress import budget_too_short, exploration_forecast, race_status, ranking, repeat_status
-from ortune.search.reasons import ENDED
+from ortune.search.progress import race_status, ranking
 from ortune.search.schedule import Steps
 from ortune.search.state import Search
 
@@ -50,7 +48,7 @@ class Tuning:
         precision: Results of the quantized models; ``calibration`` describes their calibration data.
         whole_budget: The budget of the command; ``budget`` excludes the time reserved for explanation and answer.
         answer_s, why_s: Seconds reserved for the answer, and for the profiles that explain it.
-        forecast: The announced number of configurations that fit in the budget, in words.
+        forecast: The announced number of configurations that fit in the budget.
         enough_s: A sufficient budget in seconds for what did not fit; 0 if everything did.
         exploring: Whether plans are measured without a confirmation.
         spent: Nanoseconds by phase.
@@ -126,9 +124,9 @@ class Tuning:
         self.untested: tuple[UntestedTarget, ...] = ()
         self.precision: list[PrecisionRow] = []
         self.calibration: Calibration | None = None
-        self.forecast, self.enough_s, self.exploring = "", 0, False
+        self.forecast: messages.Message | str = ""
+        self.enough_s, self.exploring, self.stopped = 0, False, False
         self.spent = {"before": 0, "calibration": 0, "race": 0, "confirm": 0}
-        self.stopped = False
 
     # --- before the race
 
@@ -208,8 +206,11 @@ class Tuning:
         """Report that no other plan fits in the budget, with one that suffices; or why nothing is raced."""
         trial_ns = self.baseline.pilot.trial_ns
         self.enough_s = 0 if why else self.budget_for_s(plans, trial_ns)
-        self.forecast = why or budget_too_short(trial_ns, self.whole_budget.total_s, self.enough_s)
-        self.watch.say(self.forecast)
+        budget_s, enough_s = self.whole_budget.total_s, self.enough_s
+        self.forecast = why or messages.BudgetTooShort(
+            trial_ns=trial_ns, budget_s=budget_s, enough_s=enough_s
+        )
+        self.watch.tell(self.forecast)
         self.without_controls(0.0)
 
     def without_controls(self, scale: float) -> None:
@@ -243,7 +244,7 @@ class Tuning:
 
         def on_block(block: Block) -> None:
             first_turns.count_turns(block)
-            self.record_block(block, f"calibrating, block {block.index + 1} of nine")
+            self.record_block(block, messages.CalibrationBlock(number=block.index + 1))
 
         def again() -> bool:
             plans = sum(entry.live for entry in race.entries.values())
@@ -252,7 +253,11 @@ class Tuning:
                 self.exploring = True
                 again_trials = trial_counts.calibration_trials(race.references)
                 self.enough_s = self.budget_for_s(1, self.plan_runs.typical_ns, again_trials)
-            self.watch.say(repeat_status(plans, len(dropped), beyond_ns, self.enough_s))
+            self.watch.tell(
+                messages.FailedControls(
+                    plans=plans, dropped=len(dropped), beyond_ns=beyond_ns, enough_s=self.enough_s
+                )
+            )
             return not self.exploring
 
         references = [BASE, CURRENT][: race.references]
@@ -285,11 +290,11 @@ class Tuning:
         race.scale, self.exploring = EXPLORED_SCALE, True
         self.enough_s = self.budget_for_s(1, trial_ns)
         needed_ns = self.needed_trials(1) * trial_ns
-        plans = sum(entry.live for entry in race.entries.values())
-        self.forecast = exploration_forecast(
-            plans, len(self.entries), left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
+        plans, wanted = sum(entry.live for entry in race.entries.values()), len(self.entries)
+        self.forecast = messages.ExplorationForecast(
+            plans=plans, wanted=wanted, left_ns=race.left.ns, needed_ns=needed_ns, enough_s=self.enough_s
         )
-        self.watch.say(self.forecast)
+        self.watch.tell(self.forecast)
 
     # --- the race
 
@@ -370,24 +375,12 @@ class Tuning:
         """Nanoseconds of budget left after the last block; 0 if the user stopped it."""
         return 0.0 if self.stopped else max(0.0, self.budget.running.left_ns)
 
-    @property
-    def next_ns(self) -> float:
-        """Nanoseconds to test one more proposed configuration; 0 if all were tested."""
-        race = self.search.race
-        untested = [e for e in race.entries.values() if e.status == "not-tried" and e.why == ENDED]
-        if not race.costs_ns or not (self.waiting or untested):
-            return 0.0
-        if self.exploring:  # one block tells something
-            return (race.references + 1) * race.trial_ns
-        screening_ns = math.ceil(trial_counts.screening_trials(1, race.references)) * race.trial_ns
-        return (
-            screening_ns + trial_counts.least_confirm_trials(race.references) * self.baseline.pilot.trial_ns
-        )
-
     def _raced(self, block: Block) -> None:
         self.record_block(block, race_status(self.search.race), ranking(self.search.race))
 
-    def record_block(self, block: Block, what: str, leaders: Sequence[str] = ()) -> None:
+    def record_block(
+        self, block: Block, what: messages.Message, leaders: Sequence[messages.Message] = ()
+    ) -> None:
         """Record a new block in the journal, and report the progress and the leaders."""
         self.replay.block(block)
         self.watch.progress(what, self.now_ns / 1e9, self.whole_budget.total_s, leaders)

@@ -31,6 +31,7 @@ from ortune.records import (
     Value,
 )
 from ortune.rules import Facts
+from ortune.show.message_words import texts
 from ortune.verbs._app_bench.run import part
 from ortune.verbs._app_tune import words
 from ortune.verbs._app_tune.plays import SearchStopped
@@ -159,7 +160,7 @@ def _result(
             *words.missing(application.missing),
             *words.left_out(search.plays.played),
             *words.played_by(application.recording, application.runtime),
-            *opened.notes,
+            *texts(opened.notes),
         ),
         reproduce=command("tune", options),
         session=opened.log.id,

@@ -30,6 +30,7 @@ from ortune.verbs._shared import exports
 from ortune.verbs._shared.attempt import result_or_error
 from ortune.verbs._shared.page import write_page
 from ortune.verbs._shared.spelling import path
+from ortune.verbs._shared.watching import with_words
 
 LEAST_S = 0.001
 """Minimum budget of a model in seconds; commands report that this budget is too small."""
@@ -46,7 +47,7 @@ def run(
         UsageError: The options cannot be used for any model, or a file cannot be written.
         StoreError: The store that the user named cannot be written.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     if batch.on_cluster:
         from ortune.verbs._many.on_ray import fleet  # imports Ray
 

@@ -11,6 +11,7 @@ from ortune import rules
 from ortune.catalogue.providers import WEB_WASM as WASM  # what every browser runs
 from ortune.engines.quantizing import precision_table
 from ortune.engines.racing import pasted
+from ortune.engines.racing.entering import next_ns
 from ortune.engines.racing.provider_costs import provider_costs
 from ortune.engines.racing.tuning import Tuning
 from ortune.measuring.sides import ResolvedSide
@@ -34,6 +35,7 @@ from ortune.search.halving import CURRENT
 from ortune.search.state import Search
 from ortune.search.tables import candidates, points, settings, trade
 from ortune.show import finding_words
+from ortune.show.message_words import text, texts
 from ortune.show.sides import with_values
 from ortune.verbs._shared import shipped as shipping
 from ortune.verbs._shared import tuned_words
@@ -140,12 +142,12 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         ort_web=(won or default)[-1].done.ort_version if shipped.is_web else "",
         notes=(
             *run.baseline.work.notes,
-            *run.baseline.notes,
+            *texts(run.baseline.notes),
             *_throttled(search.blocks),
             *([finding_words.skipped_checks(run.skipped, enough_s)] if run.skipped else []),
             *([refused.why] if refused else []),
             *shipping.faster_under_load(search),
-            *awake_warning(race.all_blocks),
+            *texts(awake_warning(race.all_blocks)),
             *_phases(statistic, block_points),
         ),
         rejected=shipping.rejected(search),
@@ -154,7 +156,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
         budget=BudgetReport(
             budget_s=run.whole_budget.total_s,
             trial_s=run.baseline.pilot.trial_ns / 1e9,
-            promise=run.forecast,
+            promise=text(run.forecast),
             calibration_s=run.spent["calibration"] / 1e9,
             before_s=run.spent["before"] / 1e9,
             race_s=run.spent["race"] / 1e9,
@@ -163,7 +165,7 @@ def make_result(run: Tuning, enough_s: float = 0.0, within: WithinMemory | None 
             enough_s=enough_s,
             exploratory=run.exploring,
             left_s=unspent_ns / 1e9,
-            next_s=run.next_ns / 1e9 if unspent_ns else 0.0,
+            next_s=next_ns(run) / 1e9 if unspent_ns else 0.0,
         ),
         points=block_points,
         precision=precision_table.table(run.precision, rows, run.side.model.size_bytes),

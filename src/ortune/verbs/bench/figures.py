@@ -11,11 +11,13 @@ import numpy as np
 from ortune.catalogue.named import GLOBAL_THREAD_POOL as POOL
 from ortune.measuring.measuring import Measuring
 from ortune.records import BenchRow, Estimate, Failed, Measured, Plan, Sensors, TailEstimate, Workload
+from ortune.records.messages import Message
 from ortune.rules import rule_of
 from ortune.rules.environment import omp_num_threads
 from ortune.rules.shapes import superlinear_latency
 from ortune.rules.threads import too_many_threads
 from ortune.search.blocks import BASE
+from ortune.show.message_words import texts
 from ortune.stats import arrivals
 from ortune.stats.processes import pooled_quantile
 from ortune.stats.tails import minimum_requests
@@ -46,7 +48,7 @@ def make_result(
     baseline: Measuring,
     trials: Sequence[CaseTrial],
     failed: Sequence[tuple[str, Failed]],
-    given_up: Sequence[str],
+    given_up: Sequence[Message | str],
     session: str,
     elapsed_s: float,
     reproduce: str,
@@ -73,7 +75,7 @@ def make_result(
         if mine:
             loads += [] if arrival is None else [_load([t.load for t in trials if t.case == i])]
             rows.append(_row(case, mine, _outputs(baseline, mine[0]), baseline.executor.first_load_ns(BASE)))
-    notes = [*work.notes, *baseline.notes, *_notes(work, trials, baseline), *given_up]
+    notes = [*work.notes, *texts(baseline.notes), *_notes(work, trials, baseline), *texts(given_up)]
     own = own_threads(work, side.plan, trials)
     # The variables are those of this process: a bench elsewhere has others.
     environment = os.environ if side.runtime.host is None and not baseline.machine.pod else {}

@@ -43,6 +43,7 @@ from ortune.verbs._shared.groups import OneBenchOptions
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named
 from ortune.verbs._shared.steps_words import PLANNING
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.bench import note_words
 from ortune.verbs.bench import words as bench_words
 from ortune.verbs.bench.arrival import ArrivalProcess, arrival_of, in_one, load_of
@@ -63,7 +64,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     Raises:
         OrtuneError: Nothing could be measured; the exit code is the error's.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     recording = recording_of(options.model)
     if recording is not None:
         from ortune.verbs._app_bench.run import bench
@@ -72,13 +73,9 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
         return application
     require_no_models(options.models)
     check("bench", options)
+    starts = (options.rate, options.arrival)
     return measured(
-        "bench",
-        options,
-        watch,
-        pool=options.shared_pool,
-        arena=options.shared_arena,
-        starts=(options.rate, options.arrival),
+        "bench", options, watch, pool=options.shared_pool, arena=options.shared_arena, starts=starts
     )
 
 

@@ -30,8 +30,10 @@ from ortune.records import Envelope, FeedRef, Measured, OutputDifference
 from ortune.runtimes import runtimes
 from ortune.search.blocks import BASE, NEW
 from ortune.search.phases import LEAST_LOAD_S
+from ortune.show.message_words import texts
 from ortune.targets.tool import ToolFailed
 from ortune.verbs._shared.session import experiment
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.bisect import words as bisect_words
 from ortune.verbs.bisect.options import Options
 from ortune.verbs.bisect.result import BisectResult
@@ -51,7 +53,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BisectResu
     Raises:
         OrtuneError: A side cannot be read or run.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     if options.b is None and not (options.alters("a") or options.alters("b")):
         raise UsageError(
             "only one side was given",
@@ -257,7 +259,7 @@ class _Run:
                 n_values_b=parting.n_values_b,
                 bodies=parting.bodies,
             )
-        notes = (*self.baseline.notes, *notes, *bisect_words.notes(result))
+        notes = (*texts(self.baseline.notes), *notes, *bisect_words.notes(result))
         result = msgspec.structs.replace(result, headline=bisect_words.headline(result), notes=notes)
         return self.experiment.document(
             result,

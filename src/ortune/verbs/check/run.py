@@ -21,6 +21,7 @@ from ortune.targets.machine import Machine
 from ortune.verbs._shared.attempt import result_or_error
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.check.options import SEVERITIES, Options
 from ortune.verbs.check.result import CheckedModel, CheckResult, FixedModel
 
@@ -36,7 +37,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CheckResul
     Raises:
         UsageError: An option or the project's configuration is invalid.
     """
-    watch, machine = watcher or Watcher(), Machine()
+    watch, machine = with_words(watcher), Machine()
     asked = options.selection.rules(rules.ABOUT_MODELS)
     if not asked:
         raise UsageError("no rules are selected", where="--select", do="ortune explain lists all of them")

@@ -10,7 +10,7 @@ from ortune.measuring import output_check
 from ortune.measuring.budget import Budget
 from ortune.measuring.first_run import check_base, check_side, locate_non_finite
 from ortune.measuring.measuring import Measuring
-from ortune.records import Measured
+from ortune.records import Measured, messages
 from ortune.verbs.compare.ranking import Contender
 
 
@@ -18,7 +18,7 @@ def judge(
     baseline: Measuring,
     new: Contender,
     trial: Measured,
-    line: Callable[[str], None],
+    line: Callable[[messages.Message], None],
     budget: Budget,
     exact_s: float,
 ) -> None:

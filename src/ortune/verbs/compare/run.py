@@ -30,6 +30,7 @@ from ortune.search.figures import STATISTICS, TIMES, describe, require_objective
 from ortune.show.difference_tables import shows_reason
 from ortune.show.difference_words import reason_unknown, worded
 from ortune.show.finding_words import functional_only
+from ortune.show.message_words import texts
 from ortune.show.placement_words import frames_lost, kernels_not_counted, kernels_there
 from ortune.show.sides import compared_ns
 from ortune.targets.machine import Machine
@@ -38,6 +39,7 @@ from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.remote_browser import remote_browser
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.compare import phone, phone_words, source_words
 from ortune.verbs.compare.all_sides import resolve_all
 from ortune.verbs.compare.comparing import Comparing
@@ -53,7 +55,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareRes
     Raises:
         OrtuneError: Nothing could be compared; the exit code is the error's.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     require_objective(options.objective)
     require_allowed(options.allow, (NON_FINITE,), NON_FINITE)
     if options.app is not None or options.b_with is not None:
@@ -325,10 +327,10 @@ class _Run:
             mapped_inputs=first.mapped_inputs,
             notes=(
                 *baseline.work.notes,
-                *baseline.notes,
+                *texts(baseline.notes),
                 *self._frames(blocks),
-                *awake_warning(blocks),
-                *self.experiment.notes,
+                *texts(awake_warning(blocks)),
+                *texts(self.experiment.notes),
             ),
             failures=(*failures(blocks, BASE), *first.failures),
             gate=first.gate,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from ortune.catalogue.providers import NNAPI, WEB_WEBGPU
 from ortune.printable import operand
 from ortune.records import (
     AwareFile,
@@ -26,6 +27,12 @@ MOST_CHANGES = 12
 
 MOST_NAMES = 3
 
+
+_OF_PLACES = {
+    NNAPI.target: "Android deprecated NNAPI in version 15: also measure the CPU and QNN",
+    WEB_WEBGPU.target: "an .ort gets no copies between CPU and GPU, so nodes on the CPU fail or return wrong results: "
+    "ship the .onnx unless every node runs on the GPU",
+}
 
 IN_PROGRAM = (
     "set ModelFormat=MLProgram: the provider-aware file keeps the nodes that CoreML supports in this format"
@@ -133,6 +140,11 @@ def aware(file: AwareFile) -> str:
         f"{kept} that {file.provider} takes; level {file.level} turned {file.n_rest} others into "
         f"{file.n_rest_after}{operators}"
     )
+
+
+def of_place(target: str) -> str:
+    """Return the note on ORT format at the place of a target; "" for none."""
+    return _OF_PLACES.get(target, "")
 
 
 def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:

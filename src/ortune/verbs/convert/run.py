@@ -28,6 +28,7 @@ from ortune.targets.source import SourceProcessFailed
 from ortune.verbs._shared.quantities import seconds
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named, path
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.compare import run as compare
 from ortune.verbs.compare.options import Options as CompareOptions
 from ortune.verbs.compare.result import CompareResult
@@ -56,7 +57,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
     Raises:
         OrtuneError: The source, its environment or an option cannot be used.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     if options.to == "ort":
         with experiment("convert", options, watch, timed=False) as opened:
             envelope = _to_ort.run(_wish(options), opened)

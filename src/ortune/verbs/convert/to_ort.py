@@ -27,6 +27,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.sides import USUAL_LIMITS, SideText
 from ortune.records import Envelope, Matrix, OrtConversion, OutputDifference, Plan, RewriteSpec
 from ortune.rewrites.fixed_dimensions import why_not_fixed
+from ortune.show.message_words import texts
 from ortune.targets.tool import ToolProcess
 from ortune.verbs.convert import ort_words
 from ortune.verbs.convert.result import ConvertResult
@@ -203,7 +204,7 @@ class _Run:
         files: tuple[OrtConversion, ...] = (),
     ) -> ConvertResult:
         runtime = self.baseline.side.runtime
-        notes = [*self.baseline.notes, self.choice.place.note]
+        notes = [*texts(self.baseline.notes), ort_words.of_place(self.choice.place.target)]
         if self.choice.place.provider.fixed_sizes:
             fixing = rewrites.find("fixed-dimensions").proposes(self.model.ir, self.baseline.work)
             notes += [

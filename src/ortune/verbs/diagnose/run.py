@@ -30,10 +30,12 @@ from ortune.search.phases import LEAST_CHECKS_S, PROFILE_ALONE_SHARE, PROFILE_BE
 from ortune.show import headroom_words
 from ortune.show.answer_commands import plan_options
 from ortune.show.finding_words import measurable
+from ortune.show.message_words import texts
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING, first_run
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.diagnose.fixes import TOGETHER, Fixes
 from ortune.verbs.diagnose.options import SEVERITIES, Options
 from ortune.verbs.diagnose.result import DiagnoseResult
@@ -45,7 +47,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[DiagnoseRe
     Raises:
         OrtuneError: The model does not run, or this machine cannot measure now.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     if options.page:
         return _page(options, watch)
     with experiment("diagnose", options, watch) as opened:
@@ -216,9 +218,9 @@ def _document(
         peak_in_turn=baseline.peak_in_turn,
         notes=(
             *baseline.work.notes,
-            *baseline.notes,
-            *awake_warning(fixes.blocks),
-            *opened.notes,
+            *texts(baseline.notes),
+            *texts(awake_warning(fixes.blocks)),
+            *texts(opened.notes),
         ),
         fail_on=options.severity,
         failed=_fails((*baseline.alerts, *ordered), options.severity),

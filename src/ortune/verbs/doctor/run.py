@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ortune import monotonic, rules
-from ortune.engines.profiling.peaks import duration_words, measure_peak
+from ortune.engines.profiling.peaks import duration_s, measure_peak
 from ortune.engines.profiling.stored_peaks import load_peak
 from ortune.errors import BusyError, Interrupted, MeasurementError, Stopped, UsageError
 from ortune.graph.model.open import open_model
@@ -40,6 +40,7 @@ from ortune.targets.machine import Machine
 from ortune.targets.tool import ToolFailed
 from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.doctor import words as doctor_words
 from ortune.verbs.doctor.options import Options
 from ortune.verbs.doctor.result import DoctorResult, EffectRow, NoiseReport
@@ -57,7 +58,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         RuntimeNotFound: ``runtime`` has no usable onnxruntime.
         OrtuneError: The model cannot be opened or fed.
     """
-    o, watch = options or Options(), watcher or Watcher()
+    o, watch = options or Options(), with_words(watcher)
     if o.model is not None and not o.measure:
         raise UsageError(
             "is the model for measuring noise, and --no-measure measures nothing",
@@ -102,7 +103,7 @@ def _examined(o: Options, opened: Experiment) -> Envelope[DoctorResult]:
             runs=model.path,
         )
         try:
-            watch.say(doctor_words.begins(duration_words(machine)))
+            watch.say(doctor_words.begins(*duration_s(machine)))
             noise = _measured(side, o, opened)
             peak, peak_failed = _peak(usable, o, opened)
         except BusyError as error:
@@ -178,7 +179,7 @@ def _peak(runtime: Runtime, o: Options, opened: Experiment) -> tuple[MachinePeak
     try:
         with exclusive("doctor", watch, wait=False):
             peak = measure_peak(
-                runtime, opened.scratch, o.folder, opened.machine, say=watch.say, stop=watch.stop
+                runtime, opened.scratch, o.folder, opened.machine, say=watch.tell, stop=watch.stop
             )
             return peak, ""
     except (ToolFailed, BusyError, MeasurementError) as error:

@@ -10,6 +10,7 @@ from ortune.show import headline as heads
 from ortune.show import others_words
 from ortune.show.checks import checks, control_words
 from ortune.show.document import Code, Column, Document, Line, Points, Table, table
+from ortune.show.message_words import peak_duration
 from ortune.show.numbers import MOST_DETECTABLE, detectable, duration, memory, percent, significant
 from ortune.show.runtime_offers import offers
 from ortune.show.stored_kind import StoredKind
@@ -42,13 +43,14 @@ def document(envelope: Envelope[DoctorResult]) -> Document:
     )
 
 
-def begins(peaks: str) -> str:
+def begins(usual_s: float, most_s: float) -> str:
     """Return a sentence on what is measured next, and for how long.
 
     Args:
-        peaks: Duration of the peak measurement, in words.
+        usual_s: Usual seconds of the peak measurement.
+        most_s: Its maximum seconds next to other programs.
     """
-    return f"measuring the noise, then the peaks of this machine ({peaks})"
+    return f"measuring the noise, then the peaks of this machine ({peak_duration(usual_s, most_s)})"
 
 
 def measuring_noise(blocks: int, trial_s: float) -> str:

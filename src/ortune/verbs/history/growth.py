@@ -13,6 +13,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.soaked import as_series, growth_figure, settled_call, was_called
 from ortune.measuring.soaking import ModelSoak, SoakArm, SoakedProcess
 from ortune.records import Failed, GrowthFigure, Runtime
+from ortune.show.message_words import texts
 from ortune.show.numbers import memory
 from ortune.stats import soak as soaks
 from ortune.verbs.history import words as history_words
@@ -72,7 +73,7 @@ def measure(
         rows=(*kept, *(ReleaseRow(release=name, failed=why) for name, why in missing.items())),
         changed=changed(kept),
         findings=tuple(baseline.findings),
-        notes=(*baseline.work.notes, *baseline.notes),
+        notes=(*baseline.work.notes, *texts(baseline.notes)),
         session=opened.log.id,
         elapsed_s=opened.elapsed_s,
     )

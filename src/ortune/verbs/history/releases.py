@@ -30,6 +30,7 @@ from ortune.search import confirm
 from ortune.search.blocks import BASE, awake_warning, measured
 from ortune.search.controls import INVALID
 from ortune.search.figures import STATISTICS, WORDS, describe
+from ortune.show.message_words import texts
 from ortune.verbs._shared.other_programs import with_others
 from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs.history import words as history_words
@@ -216,9 +217,9 @@ class Releases:
             findings=tuple(baseline.findings),
             notes=(
                 *baseline.work.notes,
-                *baseline.notes,
-                *awake_warning(self.blocks),
-                *self.experiment.notes,
+                *texts(baseline.notes),
+                *texts(awake_warning(self.blocks)),
+                *texts(self.experiment.notes),
             ),
             why=command,
             reproduce=reproduce,

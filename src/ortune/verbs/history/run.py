@@ -17,6 +17,7 @@ from ortune.runtimes.runtimes import probe
 from ortune.targets import named_runtimes
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.history import growth
 from ortune.verbs.history.options import Options
 from ortune.verbs.history.releases import Releases
@@ -30,7 +31,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[HistoryRes
         RuntimeNotFound: Fewer than two of the releases are available.
         OrtuneError: Nothing could be measured.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     with experiment("history", options, watch) as opened:
         with watch.clock.stopped():  # made once, and so of no budget
             _require_applicable(options)

@@ -28,6 +28,7 @@ from ortune.targets.machine import Machine
 from ortune.verbs._shared.applications import recording_of
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.lock import words as lock_words
 from ortune.verbs.lock.options import Options
 from ortune.verbs.lock.result import LockResult
@@ -43,7 +44,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LockResult
     Raises:
         OrtuneError: The model, a setting or the lock file cannot be used.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     recording = recording_of(options.model)
     if recording is not None:
         from ortune.verbs._app_lock.run import lock

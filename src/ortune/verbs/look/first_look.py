@@ -49,6 +49,7 @@ from ortune.records import (
 from ortune.search.blocks import BASE
 from ortune.search.figures import figure
 from ortune.search.phases import LEAST_CHECKS_S, LOOK_EXACT_S, OVERRUN_SHARE
+from ortune.show.message_words import texts
 from ortune.trace.operators import by_node, by_operator, kept_runs, run_time_ns
 from ortune.trace.ort_profile import read_profile
 from ortune.verbs._shared.one_caller import one_caller
@@ -135,7 +136,7 @@ class FirstLook:
         baseline = self.experiment.base_measuring(side, say=self.watch.line, load=one_caller)
         self._count(baseline.work)
         self.watch.line("running the model")
-        self._noted = tuple(baseline.notes)
+        self._noted = tuple(texts(baseline.notes))
         find_checked_inputs(baseline, self.budget, self.watch.line)
         self.side = side = baseline.side
         self._take_notes(baseline)
@@ -162,7 +163,7 @@ class FirstLook:
 
     def _take_notes(self, baseline: Measuring) -> None:
         """Add the baseline's new notes to ``left_out``, and remove the notes that the baseline has withdrawn."""
-        notes = baseline.notes
+        notes = texts(baseline.notes)
         self.left_out = [note for note in self.left_out if note in notes or note not in self._noted]
         self.left_out += [note for note in notes if note not in self._noted]
         self._noted = tuple(notes)

@@ -25,6 +25,7 @@ from ortune.show import headroom_words
 from ortune.show.finding_words import measurable
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named, words
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.look import words as look_words
 from ortune.verbs.look.contents import estimated, repeated_regions
 from ortune.verbs.look.first_look import TIMED_NS, FirstLook
@@ -45,7 +46,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[LookResult
     Raises:
         OrtuneError: The model cannot be opened, or an option cannot be used.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     with experiment("look", options, watch) as opened:
         try:
             text = SideText(

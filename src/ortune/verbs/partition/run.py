@@ -32,6 +32,7 @@ from ortune.rewrites.fixed_dimensions import why_not_fixed
 from ortune.targets.tool import ToolFailed, ToolProcess
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.partition import words as partition_words
 from ortune.verbs.partition.options import Options
 from ortune.verbs.partition.result import (
@@ -58,7 +59,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[PartitionR
     Raises:
         OrtuneError: The model cannot be opened or optimised, or an option cannot be used.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     formats = options.formats
     with experiment("partition", options, watch) as opened:
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))

@@ -32,24 +32,26 @@ from ortune.measuring.sides import ResolvedSide, SideText
 from ortune.measuring.watcher import Watcher
 from ortune.outputs import pairing
 from ortune.records import (
-    IN_A_POD,
     Envelope,
     MachinePeak,
     Measured,
     ProfileResult,
     Timeline,
+    messages,
 )
 from ortune.search.blocks import BASE
 from ortune.search.phases import LEAST_CHECKS_S, LEAST_LOAD_S
 from ortune.show import headroom_words
 from ortune.show.difference_words import worded
 from ortune.show.finding_words import measurable
+from ortune.show.message_words import texts
 from ortune.trace import export
 from ortune.trace.roofline import below_floor
 from ortune.trace.undisturbed import as_profile
 from ortune.verbs._shared.one_caller import one_caller
 from ortune.verbs._shared.session import begin_or_resume, experiment
 from ortune.verbs._shared.spelling import named, path, words
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.look import words as look_words
 from ortune.verbs.profile import compiled_words
 from ortune.verbs.profile import note_words as profile_notes
@@ -74,7 +76,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileRes
     Raises:
         OrtuneError: Nothing could be profiled or read.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     wanted = Deliverables(
         exports=export.parse(options.export),
         page=path(options.report),
@@ -179,7 +181,7 @@ class _Models:
             result,
             session=opened.log.id,
             elapsed_s=opened.elapsed_s,
-            notes=(*result.notes, *opened.notes),
+            notes=(*result.notes, *texts(opened.notes)),
         )
         envelope = opened.document(result)
         envelope = deliver(envelope, shown.trace, shown.path, self.wanted, opened.log, _page)
@@ -247,11 +249,11 @@ class _Models:
             compiled=compiled,
             notes=(
                 *compiled_words.missing(sides[0].plan, no_layers),
-                *(text for text in base.notes if text.startswith(IN_A_POD)),
+                *texts(note for note in base.notes if isinstance(note, messages.InAPod)),
                 *(text for text in base.work.notes if text.startswith(look_words.ONE_CALLER)),
                 *(of_sides if len(sides) > 1 else filter(None, trouble)),
                 *profile_notes.untraced(shown.untraced),
-                *self.experiment.skipped(pace),
+                *texts(self.experiment.skipped(pace)),
             ),
         )
         if len(sides) > 1:

@@ -30,6 +30,7 @@ from ortune.records import Adoption, Envelope, Host, Plan
 from ortune.search.guards import GUARDS
 from ortune.search.phases import SATURATION_SHARE, SENSITIVITY_SHARE, STEPS_SHARE
 from ortune.search.precision import starts
+from ortune.show.message_words import texts
 from ortune.targets.machine import Machine
 from ortune.targets.task import Limits
 from ortune.targets.tool import peak_bytes
@@ -40,6 +41,7 @@ from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import begin_or_resume, experiment, store_result
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.quantize import race as precision_race
 from ortune.verbs.quantize import words as quantize_words
 from ortune.verbs.quantize.document import make_result
@@ -69,7 +71,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
     Raises:
         OrtuneError: The model does not run, has nothing to quantize, or nothing can be measured on this machine now.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     if options.force and not options.bundle:
         raise UsageError(
             "no bundle is written, so --force has no effect", where="--force", do="omit it or --no-bundle"
@@ -215,7 +217,7 @@ class _Quantization:
             notes=(
                 *result.notes,
                 *([quantize_words.left_out(len(others))] if others else []),
-                *opened.notes,
+                *texts(opened.notes),
             ),
             planned=planned(elsewhere.absent, self.plans, baseline.side.plan.settings),
             budget_s=self.options.budget_s,

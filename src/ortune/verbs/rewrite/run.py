@@ -24,9 +24,11 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope, FeedRef, OutputDifference, Plan
 from ortune.rewrites import RewrittenFile
 from ortune.runtimes import runtimes
+from ortune.show.message_words import texts
 from ortune.targets.tool import ToolProcess
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.rewrite import words as rewrite_words
 from ortune.verbs.rewrite.options import Options
 from ortune.verbs.rewrite.result import CalledFor, NearMiss, RewriteStep, RewritingResult
@@ -42,7 +44,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[RewritingR
     Raises:
         OrtuneError: The model, a rewrite or a parameter cannot be used.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     with experiment("rewrite", options, watch, timed=False) as opened:
         text = SideText(text=str(options.model), settings=tuple(options.set), runtime=named(options.runtime))
         # A list needs no onnxruntime-web: it must be there without a network too.
@@ -201,7 +203,7 @@ def _may_differ(model: OpenModel, difference: OutputDifference) -> str:
 
 def _envelope(opened: Experiment, result: RewritingResult, verdict: str) -> Envelope[RewritingResult]:
     (baseline,), headline = opened.baselines, rewrite_words.headline(result)
-    result = msgspec.structs.replace(result, headline=headline, notes=tuple(baseline.notes))
+    result = msgspec.structs.replace(result, headline=headline, notes=tuple(texts(baseline.notes)))
     return opened.document(result, verdict=verdict)
 
 

@@ -13,6 +13,7 @@ from ortune.runtimes import made
 from ortune.runtimes.packages import recipes
 from ortune.runtimes.runtimes import find_runtime
 from ortune.targets.machine import Machine
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.runtime.options import Options
 from ortune.verbs.runtime.result import RuntimeResult
 
@@ -24,7 +25,7 @@ def run(options: Options | None = None, watcher: Watcher | None = None) -> Envel
         UsageError: The action or a name is unknown.
         RuntimeNotFound: A runtime could not be installed: the package index is unreachable or lacks it.
     """
-    o, watch = options or Options(), watcher or Watcher()
+    o, watch = options or Options(), with_words(watcher)
     names = tuple(dict.fromkeys(o.names))
     if o.action not in ("add", "list", "remove"):
         raise UsageError(f"unknown subcommand {o.action!r}", do="use add, list or remove")

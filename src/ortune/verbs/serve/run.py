@@ -9,6 +9,7 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import Envelope
 from ortune.targets import in_browsers
 from ortune.verbs._shared.remote_browser import remote_browser
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.bench import run as bench
 from ortune.verbs.bench.result import BenchResult
 from ortune.verbs.serve.options import Options
@@ -20,7 +21,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[BenchResul
     Raises:
         OrtuneError: No browser connected, or nothing could be measured; the exit code is the error's.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     bench.check("serve", options)
     if not of_target(options.target).in_page:
         names = in_browsers()

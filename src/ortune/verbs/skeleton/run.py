@@ -29,6 +29,7 @@ from ortune.search.phases import LEAST_LOAD_S
 from ortune.verbs._shared.facts import facts_of
 from ortune.verbs._shared.session import experiment
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.skeleton import words as skeleton_words
 from ortune.verbs.skeleton.options import USUAL, Options
 from ortune.verbs.skeleton.result import SameOperator, SkeletonProfile, SkeletonResult
@@ -53,7 +54,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SkeletonRe
     Raises:
         OrtuneError: The model cannot be read, or the skeleton cannot be written.
     """
-    watch, place = watcher or Watcher(), options.place()
+    watch, place = with_words(watcher), options.place()
     with experiment("skeleton", options, watch) as opened:
         scratch = opened.scratch
         side = opened.resolve(SideText(text=str(options.model), runtime=named(options.runtime)))

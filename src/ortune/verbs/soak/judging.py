@@ -12,6 +12,7 @@ from ortune.measuring.opening import Experiment
 from ortune.measuring.soaked import as_series, first_bytes, growth_figure, settled_call, was_called
 from ortune.measuring.soaking import ModelSoak, ProcessMemory, SoakedProcess
 from ortune.records import Failed, SoakPoint, TrialError
+from ortune.show.message_words import texts
 from ortune.stats import growth
 from ortune.stats import soak as soaks
 from ortune.verbs._shared.spelling import command
@@ -89,7 +90,7 @@ def made(
             for each in soak.soaked
         ),
         points=tuple(row(each.wanted.arm.name, point) for each in soak.soaked for point in each.points),
-        notes=(*baseline.work.notes, *baseline.notes),
+        notes=(*baseline.work.notes, *texts(baseline.notes)),
         failed=verdict in options.failing,
         reproduce=command("soak", options),
         session=opened.log.id,

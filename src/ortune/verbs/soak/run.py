@@ -19,12 +19,14 @@ from ortune.measuring.watcher import Watcher
 from ortune.records import ArrivalSchedule, Envelope, FreshInput, NodeMemory, SoakExperiment
 from ortune.runtimes import runtimes
 from ortune.search.phases import SOAK_SHARE
+from ortune.show.message_words import texts
 from ortune.show.numbers import memory
 from ortune.stats import arrivals
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.quantities import per_second
 from ortune.verbs._shared.session import experiment, store_result
 from ortune.verbs._shared.spelling import named
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.soak import app, judging, words
 from ortune.verbs.soak.causes import findings_of
 from ortune.verbs.soak.changes import LEAST_ALIVE, soak_changes
@@ -47,7 +49,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[SoakResult
     Raises:
         OrtuneError: Nothing could be measured.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     recording = recording_of(options.model)
     if recording is not None:
         return app.soak(options, recording, watch)
@@ -117,7 +119,7 @@ class _Run:
             result = msgspec.structs.replace(
                 result,
                 nodes=self._nodes(fresh, budget) if going and not self.side.plan.is_web else (),
-                notes=(*baseline.work.notes, *baseline.notes),
+                notes=(*baseline.work.notes, *texts(baseline.notes)),
                 experiments=tuple(found),
                 points=(*result.points, *points),
                 findings=(*result.findings, *findings_of(baseline, found)),

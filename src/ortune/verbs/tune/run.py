@@ -24,6 +24,7 @@ from ortune.runtimes import runtimes
 from ortune.search.phases import ROW_SHARE
 from ortune.search.plan_edits import merge
 from ortune.show import finding_words
+from ortune.show.message_words import texts
 from ortune.verbs._shared import tune_facts, tune_headline
 from ortune.verbs._shared.applications import recording_of, require_no_models
 from ortune.verbs._shared.bundling import with_bundle
@@ -32,6 +33,7 @@ from ortune.verbs._shared.session import begin_or_resume, experiment, store_resu
 from ortune.verbs._shared.spelling import command, named, words
 from ortune.verbs._shared.steps_words import PLANNING, first_run
 from ortune.verbs._shared.tuned import make_result, with_runtime
+from ortune.verbs._shared.watching import with_words
 from ortune.verbs.tune import steps_words, within_memory, wrong_default
 from ortune.verbs.tune.across import unreached_targets
 from ortune.verbs.tune.options import Options
@@ -51,7 +53,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
     Raises:
         OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
     """
-    watch = watcher or Watcher()
+    watch = with_words(watcher)
     options = options.spelled_out
     recording = recording_of(options.model)
     if recording is not None:
@@ -159,7 +161,7 @@ def _tune(
         result,
         places=places,
         untested_targets=(*result.untested_targets, *without_time),
-        notes=(*result.notes, *opened.notes),
+        notes=(*result.notes, *texts(opened.notes)),
         headline=tune_headline.headline(result),
         reproduce=command("tune", options),
         headroom=headroom,
