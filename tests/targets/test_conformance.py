@@ -165,7 +165,7 @@ def test_what_a_target_cannot_be_told_is_a_failure(
     class Deaf(Target):
         channels = ()
 
-    monkeypatch.setattr(targets, "of", lambda plan: Deaf(target.provider))
+    monkeypatch.setattr(targets, "target_of", lambda plan: Deaf(target.provider))
     (outcome,) = trials.run(trials.task("a", model(trials.folder / "m.onnx"), {"enable_mem_pattern": False}))
     assert isinstance(outcome, Failed)
     assert (outcome.reason, outcome.phase) == ("unsupported", "preparing")

@@ -485,7 +485,9 @@ def test_the_winner_is_in_a_bundle_that_runs(tmp_path: Path, monkeypatch: pytest
     assert result.saturation == "elsewhere"
     assert result.saturated is not None and result.saturated.outputs, result.saturated
     assert result.portable is not None and result.portable.plan.rewrites[-1].params["range"] == "7"
-    assert (result.portable.ratio, result.portable.within_ratio) == (None, 0.05)
+    assert result.portable.ratio is None
+    # Which layers the winner keeps in float, and so its error, depends on this processor's own saturation.
+    assert result.portable.outputs is not None and result.portable.outputs.worst_slice_l2 < 0.2
     # What is on the front is confirmed: as many fresh blocks of each, and one error shared among them.
     on_front = [row.comparison for row in result.front if row.pareto and row.comparison is not None]
     assert on_front and {each.phase for each in on_front} == {"confirm"}

@@ -63,7 +63,7 @@ def test_a_model_that_was_seen_and_not_confirmed_has_one_budget_in_every_place()
     assert "not compared" not in head
     envelope = Envelope(schema="ortune/quantize/1", ortune="0.1.0", status="ok", result=result)
     text = " ".join(golden.printed(quantize_words.document(envelope), 140).split())
-    facts(text, "-24.9 %", "not confirmed", "ortune quantize a.onnx --data real.npz --budget 270s")
+    facts(text, "1.33x", "not confirmed", "ortune quantize a.onnx --data real.npz --budget 270s")
     assert {*re.findall(r"--budget (\w+)", f"{said} {text}")} == {"270s"}
     assert "2 models were not compared" in quantize_words.headline(answered(exploring=False))
     held = msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, no_time="", enough_s=0))
