@@ -126,7 +126,7 @@ def _parsed(text: str) -> RewriteSpec:
 
 
 def completed(spec: RewriteSpec, ir_model: ir.Model, workload: Workload) -> RewriteSpec:
-    """Return the spec, with the parameters that suit the model and the workload if it has none."""
+    """Return the spec; if it has no parameters, add those that suit the model and the workload."""
     if spec.params:
         return spec
     proposed = find(spec.name).proposes(ir_model, workload)
@@ -222,18 +222,18 @@ def proposals(
     begins: Callable[[str], bool] = _always,
     known: dict[str, Sequence[Proposed]] | None = None,
 ) -> list[tuple[RewriteSpec, str]]:
-    """Return the rewrites worth trying on a model, each with the reason in one sentence.
+    """Return pairs (rewrite, reason in one sentence) for the rewrites worth trying on a model.
 
     Args:
         ir_model: The model, which is not changed.
-        allow: Safety classes or names of rewrites allowed in addition to the exact ones.
+        allow: Safety classes or names of rewrites that are allowed in addition to exact rewrites.
         workload: How the model will be used; if None, rewrites that depend on sizes are not proposed.
         objective: Skip rewrites that cannot improve this objective; None skips none.
         target: Skip rewrites that are of no use on this target.
         packages: Packages in the measured environment; a rewrite that needs a package is skipped without it.
         features: GPU features that the browser's adapter reported.
         begins: Callback with the name of each rewrite before it is tried; returns False to skip it for lack of time.
-        known: Proposals already made for this model and workload on other targets, by rewrite; extended in place.
+        known: Proposals already made for this model and workload on other targets, keyed by rewrite; extended in place.
     """
     wanted = [
         rewrite
@@ -265,7 +265,7 @@ def lacking(
     target: str = CPU.target,
     features: Collection[str] = (),
 ) -> list[tuple[str, str]]:
-    """Return the rewrites left out only because the browser's GPU lacks a feature, each with the feature."""
+    """Return pairs (rewrite, missing feature) for rewrites omitted only because the browser's GPU lacks a feature."""
     return [
         (rewrite.name, rewrite.adapter_feature)
         for rewrite in all_rewrites().values()

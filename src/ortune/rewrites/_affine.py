@@ -18,12 +18,12 @@ PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Affine:
-    """``scale * x + shift``.
+    """A node that computes ``scale * x + shift``, per channel or with single numbers.
 
     Attributes:
         x: The input.
         y: The output.
-        scale, shift: One number, or one per channel; rank 0 or 1.
+        scale, shift: One number (rank 0), or one number per channel (rank 1).
         rank: Rank of the constants; ``x`` must have at least this rank, or broadcasting changes its shape.
         last: Whether channels are on the last axis instead of the second; None for a single number.
     """
@@ -59,7 +59,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
 
     Args:
         node: A candidate: Add, Sub, Mul or Div with a constant, or BatchNormalization in inference mode.
-        rank: Lower bound of the rank of ``x``.
+        rank: Lower bound for the rank of ``x``.
     """
     if is_op(node, "BatchNormalization"):
         return _batch_normalization(node)
@@ -92,7 +92,7 @@ def affine(node: ir.Node, rank: int) -> Affine | None:
 
 
 def _by_channel(numbers: np.ndarray, rank: int) -> tuple[Array, bool | None] | None:
-    """Return constants as one number or one per channel, and the channel axis; None if they vary otherwise."""
+    """Return (one number or one per channel, whether channels are last); None if the constants vary otherwise."""
     if numbers.size == 1:
         return numbers.astype(np.float64).reshape(()), None
     if rank < numbers.ndim:
@@ -136,7 +136,7 @@ def _batch_normalization(node: ir.Node) -> Affine | None:
 
 
 def _is_matrix(x: ir.Value, y: ir.Value) -> bool:
-    """Return whether axis 1 is also the last axis, by the shape of ``x`` or because an adjacent node is a Gemm."""
+    """Return whether axis 1 is the last axis, as the shape of ``x`` or an adjacent Gemm shows."""
     if x.shape is not None:
         return len(x.shape) == 2
     source, user = x.producer(), only_user(y)
@@ -150,10 +150,10 @@ class Product:
 
     Attributes:
         node: The operator.
-        weight, bias: The weights as stored, and the bias as float64; zeros if the node has no bias.
+        weight, bias: The weights as stored, and the bias as float64 (zeros if the node has no bias).
         outs, ins: Numbers of output and input channels.
         groups: Number of groups of a convolution; 1 for a matrix product.
-        rank: Lower bound of the rank of input and output.
+        rank: Lower bound for the rank of input and output.
         takes_bias: Whether the operator has a bias input.
     """
 
@@ -249,7 +249,7 @@ def pads(node: ir.Node) -> bool:
 
 
 def fits(affine: Affine, channels: int, product: Product) -> bool:
-    """Return whether a scale and shift vary by the product's channels at most, and do not change the shape."""
+    """Return whether a scale and shift vary at most by the product's channels and keep the shape."""
     sizes = {affine.scale.size, affine.shift.size} - {1}
     if sizes - {channels} or affine.rank > product.rank:
         return False
@@ -258,7 +258,7 @@ def fits(affine: Affine, channels: int, product: Product) -> bool:
 
 
 def fold_after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Fold a scale and shift after a product into its weights and bias."""
+    """Return the weights and bias of a product with the scale and shift after it folded in; None if impossible."""
     if not fits(affine, product.outs, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.outs,))
@@ -278,7 +278,7 @@ def fold_after(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | N
 
 
 def fold_before(product: Product, affine: Affine) -> tuple[np.ndarray, Array] | None:
-    """Fold a scale and shift before a product into its weights and bias."""
+    """Return the weights and bias of a product with the scale and shift before it folded in; None if impossible."""
     if not is_op(product.node, "Conv", "Gemm", "MatMul") or not fits(affine, product.ins, product):
         return None
     scale = np.broadcast_to(affine.scale, (product.ins,))
@@ -307,7 +307,7 @@ def is_transposed(product: Product) -> bool:
 
 
 def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tuple[np.ndarray, Array] | None:
-    """Multiply weights by factors and keep their type; None if weights or bias overflow the type or lose precision."""
+    """Multiply weights by factors, keeping their type; return None if weights or bias overflow or lose precision."""
     with np.errstate(all="ignore"):
         scaled = weight * factors
         result = scaled.astype(product.weight.dtype)
@@ -324,7 +324,7 @@ def _stored(product: Product, weight: Array, factors: Array, bias: Array) -> tup
 
 
 def replace_weights(editor: Editor, product: Product, weight: np.ndarray, bias: Array) -> None:
-    """Replace the weights and bias of a product, and remove the old ones if unused."""
+    """Replace the weights and bias of a product, and remove the old weights if they are unused."""
     node = product.node
     name = node.name or node.outputs[0].name or "product"
     old = list(node.inputs[1:3])

@@ -29,14 +29,14 @@ _STEPS = "rewrites.json"
 
 
 class Tool(Protocol):
-    """The tool process, which runs the tasks that need ONNX Runtime itself."""
+    """The tool process, which runs tasks that need ONNX Runtime itself."""
 
     @property
     def identity(self) -> str:
-        """Identifies the build, the machine and the settings: equal identities give equal results for the same task."""
+        """Identity of the build, machine and settings; equal identities give equal results for the same task."""
 
     def __call__(self, task: str, source: Path, target: Path, params: Mapping[str, str]) -> str:
-        """Write ``target`` from ``source`` and return one sentence that describes the change.
+        """Run a task that writes ``target`` from ``source``, and return one sentence that describes the change.
 
         Raises:
             OrtuneError: The task failed; the message gives the reason.
@@ -45,7 +45,7 @@ class Tool(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteStepResult:
-    """One rewrite and its result."""
+    """A rewrite and the result of applying it."""
 
     spec: RewriteSpec
     result: RewriteResult
@@ -56,10 +56,10 @@ class RewrittenFile:
     """The result of applying rewrites to a model.
 
     Attributes:
-        path: The file to run; the source itself if nothing was changed.
+        path: The model file to run; the source file if nothing was changed.
         steps: All rewrites in order, including those that changed nothing.
         settings: Settings required by the rewrites that changed the model.
-        hardware_bound: Whether a rewrite that changed the model is bound to the hardware.
+        hardware_bound: Whether a rewrite that changed the model ties the model to this kind of CPU.
     """
 
     path: Path
@@ -76,7 +76,7 @@ class RewrittenFile:
 def apply_all(
     source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool | None = None
 ) -> Path:
-    """Apply rewrites and return the path of the result, or of the source if nothing changed."""
+    """Apply rewrites and return the path of the resulting model, or of the source if nothing changed."""
     return rewrite_model(source, specs, folder, tool).path
 
 
@@ -107,12 +107,12 @@ def rewrite_model(
 
 
 def rewritten_graph(source: OpenModel, specs: Sequence[RewriteSpec], folder: Path, tool: Tool) -> ir.Model:
-    """Apply rewrites in order and return the graph, written to no file and not cached.
+    """Apply rewrites in order and return the resulting model, without writing or caching it.
 
-    Its weights may be references to files in ``folder``, which the caller keeps as long as the graph.
+    The model's weights may be references to files in ``folder``, which the caller must keep as long as the model.
 
     Raises:
-        UsageError, ModelError, OrtuneError: As ``rewrite_model``.
+        UsageError, ModelError, OrtuneError: As for ``rewrite_model``.
     """
     _require_rewritable(source)
     line = _Line(source, folder)
@@ -151,12 +151,12 @@ def _key(source: OpenModel, specs: list[RewriteSpec], identity: str) -> str:
 
 
 def _file_name(source: OpenModel, done: Sequence[Rewrite]) -> str:
-    """Return the file name of the model after these rewrites."""
+    """Return the file name of a model after rewrites."""
     return f"{source.path.stem}{done[-1].makes}"
 
 
 def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Path, tool: Tool | None) -> None:
-    """Apply the rewrites in a temporary folder and rename it to ``place``, so no partial result is ever visible."""
+    """Apply rewrites in a temporary folder and rename the folder to ``place``, so no partial result is ever visible."""
     place.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".rewriting-", dir=place.parent))
     try:
@@ -180,7 +180,7 @@ def _make(source: OpenModel, work: list[tuple[RewriteSpec, Rewrite]], place: Pat
 
 
 class _Line:
-    """A sequence of rewrites on one model, which is in memory or in a file between two of them."""
+    """Applies rewrites one after another to a model, which between two rewrites is in memory or in a file."""
 
     def __init__(self, source: OpenModel, folder: Path) -> None:
         self._source = source
@@ -195,7 +195,7 @@ class _Line:
 
     @property
     def model(self) -> ir.Model:
-        """The current graph; it is not to be changed."""
+        """The current model, which the caller must not change."""
         return self._source.ir if self._own is None else self._own
 
     def _changeable(self) -> ir.Model:
@@ -262,7 +262,7 @@ class _Line:
         return RewriteResult(modified=True, what=what)
 
     def _finish(self, rewrite: Rewrite, params: Mapping[str, str], tool: Tool) -> RewriteResult:
-        """Apply a rewrite to ORT format, which must be the last; its file is kept as written."""
+        """Apply a rewrite that writes ORT format. It must be the last rewrite, and its file is kept as written."""
         # The result cannot be marked, so the model that it is made from is.
         stamp_model(self._changeable(), rewrite.name)
         before = self._folder / f"before-{self._count}.onnx"

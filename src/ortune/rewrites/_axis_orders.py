@@ -29,7 +29,7 @@ Order = tuple[int, ...]
 
 
 def moved_inputs(node: ir.Node) -> list[ir.Value]:
-    """Return the inputs of a node that share its axes."""
+    """Return the inputs of a node whose axes correspond to the axes of its output."""
     inputs = list(node.inputs) if is_op(node, "Concat", *BROADCASTING) else list(node.inputs[:1])
     return [value for value in inputs if value is not None]
 
@@ -50,14 +50,14 @@ def is_plain(order: Order) -> bool:
 
 
 def without_axes(order: Order, gone: Sequence[int]) -> Order:
-    """Remove axes, numbered as after the Transpose, from an order."""
+    """Return an order of axes without `gone`, which are numbered as after the Transpose."""
     left = [before for axis, before in enumerate(order) if axis not in gone]
     # Renumber the remaining axes from 0.
     return tuple(sorted(left).index(before) for before in left)
 
 
 def with_axes(order: Order, new: Sequence[int]) -> Order:
-    """Insert axes into an order, at the same positions before and after the Transpose."""
+    """Return an order of axes with new axes inserted at the same positions before and after the Transpose."""
     rank = len(order) + len(new)
     places = [axis for axis in range(rank) if axis not in {axis % rank for axis in new}]
     result = list(range(rank))
@@ -67,13 +67,13 @@ def with_axes(order: Order, new: Sequence[int]) -> Order:
 
 
 def constant_axes(node: ir.Node) -> list[int]:
-    """Return the constant axes input of a Squeeze or Unsqueeze; empty if unknown."""
+    """Return the axes of a Squeeze or Unsqueeze if they are constant, or an empty list."""
     numbers = constant(node.inputs[1]) if len(node.inputs) > 1 else None
     return [] if numbers is None else [int(axis) for axis in numbers.reshape(-1)]
 
 
 def removed_axes(node: ir.Node, before: Dims | None, after: Dims | None) -> list[int] | None:
-    """Return the axes that a Squeeze, or a Reshape used as one, removes; None if it is not one or they are unknown."""
+    """Return the axes removed by a Squeeze or by a Reshape that acts like one; None if unknown or for other nodes."""
     if before is None:
         return None
     if is_op(node, "Squeeze"):
@@ -104,7 +104,7 @@ def _by_number(node: ir.Node, order: Order) -> bool:
 
 
 def _concat(node: ir.Node, order: Order) -> bool:
-    """Return whether a Concat can move; not to the last axis, where copying in small pieces costs more."""
+    """Return whether a Concat can move before Transposes without concatenating the last axis, which is slower."""
     constants = [constant(value) for value in node.inputs]
     whole = all(numbers is None or numbers.ndim == len(order) for numbers in constants)
     axis, last = axis_of(node, 0, len(order)), len(order) - 1
@@ -124,7 +124,7 @@ def _sized(node: ir.Node, order: Order) -> bool:
 
 
 def _along(node: ir.Node, order: Order) -> bool:
-    """Return whether a Softmax can move; not to an inner axis, where ONNX Runtime transposes twice itself."""
+    """Return whether a Softmax can move before Transposes; over an inner axis, ONNX Runtime would transpose twice."""
     axis, last = axis_of(node, -1, len(order)), len(order) - 1
     return axis != last or order[axis] == last
 

@@ -22,7 +22,7 @@ ONNX, ORT = ".onnx", ".ort"
 """File endings of models. A model in ORT format cannot be changed any more."""
 
 CLEAN_UP = 0
-"""Stage of rewrites that simplify a graph, so later ones find their patterns."""
+"""Stage of rewrites that simplify a graph, so that later rewrites find their patterns."""
 
 SHADERS_OF_FLOAT16 = "shader-f16"
 """WebGPU's name of the adapter feature for float16 arithmetic."""
@@ -51,7 +51,7 @@ class Param:
     summary: str
 
     def checked(self, rewrite: str, name: str, text: str) -> str:
-        """Return the value in its canonical spelling; raise UsageError with the allowed values if it is invalid."""
+        """Return `text` in its canonical spelling; raise UsageError with the allowed values if it is invalid."""
         value = text.strip()
         if self.kind == "int":
             if not value.isascii() or not value.isdigit() or int(value) < self.minimum:
@@ -71,7 +71,7 @@ class RewriteResult:
     Attributes:
         modified: Whether the model was changed.
         what: One sentence that describes the change.
-        reasons: Why the rewrite, or a part of it, could not be applied.
+        reasons: Reasons that the rewrite, or a part of it, could not be applied.
     """
 
     modified: bool
@@ -80,7 +80,7 @@ class RewriteResult:
 
 
 def unchanged(*reasons: str) -> RewriteResult:
-    """Return the result of a rewrite that changed nothing, with the reasons."""
+    """Return the result of a rewrite that changed nothing, with reasons."""
     return RewriteResult(modified=False, what="Nothing was changed.", reasons=reasons)
 
 
@@ -88,7 +88,7 @@ Change = Callable[[ir.Model, Mapping[str, str]], RewriteResult]
 """Function that changes a model in place and returns the result."""
 
 Proposed = tuple[dict[str, str], str]
-"""Parameters, and the reason to try them on this model as one sentence."""
+"""Parameters, and one sentence with the reason to try them on a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,25 +102,27 @@ class Rewrite:
         hardware_bound: Whether the new model may be useful only on this kind of CPU.
         params: Parameters that the user can give.
         settings: Settings that a plan with this rewrite must also have.
-        objectives: Objectives that it can improve ("cold-start", ...); empty for any.
-        targets: Names of the targets on which it can improve anything; empty for all.
-        adapter_feature: WebGPU feature that a browser's adapter must have; proposed only if a page reported it.
+        objectives: Objectives that the rewrite can improve ("cold-start", ...); empty for any.
+        targets: Names of the targets on which the rewrite can improve anything; empty for all.
+        adapter_feature: WebGPU feature that a browser's adapter must have; without it the rewrite is not proposed.
         stage: Position in a sequence of rewrites, lowest first. Stages before ``CLEAN_UP`` turn inputs into constants
             and fix sizes, which quantizers rely on too.
         change: Changes the model in memory.
         family: Group of alternatives, of which a plan has at most one; "" for none.
-        calibrated: Whether the task needs inputs to run the model on.
+        calibrated: Whether the task needs inputs on which to run the model.
         by_provider: Whether the result of the task depends on the plan's execution provider and its options.
         task: Task of the tool process that writes the new model from file to file; "" for none.
         prepare: Task that runs before ``task``. It takes no parameters and no inputs, so all rewrites that name it
             share its result.
-        makes: Ending of the file that the task writes. No rewrite can follow one to ORT format.
-        needs: Package that the task uses; proposed only if the environment has it, or a runtime of that name was made.
-        refuses: Returns the reasons why the task cannot do anything for a model; empty if it can.
-        mends: Restores in the task's output (second argument) what it lost of its input model (first argument).
-        leaves_out: Returns, from the names of a model's outputs and the parameters, the outputs that the rewrite
-            removes at the user's request; None if it removes none.
-        proposes: Returns the parameters to try on a model, with reasons; the workload is None if unknown.
+        makes: Suffix of the file that the task writes. No rewrite can follow a rewrite to ORT format.
+        needs: Package that the task uses; the rewrite is proposed only if the environment has the package, or a runtime
+            of that name was created.
+        refuses: Function that returns the reasons that the task cannot do anything for a model; empty if it can.
+        mends: Function that restores in the task's output (second argument) what the task lost from its input model
+            (first argument).
+        leaves_out: Function that returns, from the names of a model's outputs and the parameters, the outputs that the
+            rewrite removes at the user's request; None for rewrites that remove no outputs.
+        proposes: Function that returns the parameters to try on a model, with reasons; the workload is None if unknown.
     """
 
     name: str
@@ -163,7 +165,7 @@ class Rewrite:
 
         Raises:
             UsageError: A parameter does not fit the rewrite or the model.
-            OrtuneError: The rewrite works on files, broke the model, or its claim is false ("rewrite-bug").
+            OrtuneError: The rewrite works on files, broke the model, or misreports its effect ("rewrite-bug").
         """
         if self.change is None:
             raise OrtuneError(
@@ -182,10 +184,10 @@ class Rewrite:
             model: The model after the change.
             result: Result that ``change`` returned.
             before: Fingerprint of the model before the change.
-            was_broken: Why the model was invalid before the change; "" if it was valid.
+            was_broken: The reason that the model was invalid before the change; "" if it was valid.
 
         Raises:
-            OrtuneError: The rewrite broke the model or its claim is false ("rewrite-bug").
+            OrtuneError: The rewrite broke the model or misreports its effect ("rewrite-bug").
         """
         differs = Fingerprint.from_model(model) != before
         if differs and not result.modified:
@@ -212,7 +214,7 @@ class Rewrite:
         )
 
     def canonical(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Return the parameters validated, sorted and without defaults, so equal plans compare equal.
+        """Validate the parameters and return them sorted and without defaults, so that equal plans compare equal.
 
         Raises:
             UsageError: A parameter is unknown, or its value is not allowed.
@@ -222,7 +224,7 @@ class Rewrite:
         return dict(sorted(kept.items()))
 
     def with_defaults(self, params: Mapping[str, str]) -> dict[str, str]:
-        """Return the parameters validated, with defaults filled in."""
+        """Validate the parameters and return them with defaults filled in."""
         defaults = {p.name: p.default for p in self.params if p.name != ANY_NAME}
         return {**defaults, **self.canonical(params)}
 

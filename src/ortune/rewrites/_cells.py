@@ -29,10 +29,10 @@ class RecurrentCell:
 
     Attributes:
         kind: The ONNX operator: "LSTM", "GRU" or "RNN".
-        gates: The linear form of each gate, in ONNX's order; the last form of a GRU is that of the reset state.
+        gates: The linear form of each gate, in ONNX's order; the last form of a GRU belongs to the reset state.
         x: Input of the step.
-        state: Previous state.
-        memory: Previous cell state of an LSTM; None if there is none, or if it is zero.
+        state: State before the step.
+        memory: Cell state of an LSTM before the step; None for other kinds and for a zero cell state.
         reset: The reset state that a GRU multiplies by weights; None if the reset gate is applied to the product
             instead.
         hard: Slope and offset of HardSigmoid if the gates use it; None for Sigmoid.
@@ -60,7 +60,7 @@ class RecurrentCell:
 
 @dataclass(slots=True)
 class _Atoms:
-    """Assigns random numbers to each distinct linear form, so functions can be compared by values."""
+    """Assigns random numbers to each distinct linear form, so that functions can be compared by their values."""
 
     pairs: list[tuple[Linear, Array]] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _gate(hard: tuple[float, float] | None) -> Gate:
-    """Return the gate function: Sigmoid, or HardSigmoid with a slope and an offset."""
+    """Return the gate function: Sigmoid for None, or HardSigmoid with the given (slope, offset)."""
     if hard is None:
         return _sigmoid
     slope, offset = hard
@@ -95,11 +95,11 @@ def _gate(hard: tuple[float, float] | None) -> Gate:
 
 
 _HARD: tuple[tuple[float, float] | None, ...] = (None, (0.2, 0.5), (1 / 6, 0.5), (0.25, 0.5), (1.0, 0.0))
-"""Gate functions to try: None for Sigmoid, then slopes and offsets of HardSigmoid in Keras, PyTorch and elsewhere."""
+"""Gate functions to try: None for Sigmoid, then (slope, offset) of HardSigmoid in Keras, PyTorch and elsewhere."""
 
 
 def lstm_memory(gates: Sequence[Array], memory: Array, gate: Gate) -> Array:
-    """Compute the new cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous one."""
+    """Compute the new cell state of an LSTM from its gates in ONNX's order (i, o, f, c) and the previous cell state."""
     i, _, f, c = gates
     new_memory: Array = gate(f) * memory + gate(i) * np.tanh(c)
     return new_memory
@@ -136,7 +136,7 @@ _CELLS: tuple[tuple[str, int, Callable[[Sequence[Array], Array, Array, Gate], Ar
 
 
 def _near(actual: Array, wanted: Array) -> bool:
-    """Compare like ``np.allclose``, in a fifth of the time for so few values; infinities are close to nothing."""
+    """Compare like ``np.allclose``, but five times as fast for few values; infinities are close to no number."""
     return bool((np.abs(actual - wanted) <= _NEAR * (1 + np.abs(wanted))).all())
 
 
@@ -146,7 +146,7 @@ def _is_clipped(part: Part) -> bool:
 
 
 def cell_of(step: RecurrenceStep, end: ir.Value) -> RecurrentCell | None:
-    """Match the LSTM, GRU or RNN cell that computes a value as its new state; None if there is none."""
+    """Match the LSTM, GRU or RNN cell whose new state is `end`; return None if there is no such cell."""
     part = step.part(end)
     if not isinstance(part, Curve):
         return None
@@ -179,7 +179,7 @@ def cell_of(step: RecurrenceStep, end: ir.Value) -> RecurrentCell | None:
 def _cell(
     step: RecurrenceStep, kind: str, gates: tuple[Linear, ...], hard: tuple[float, float] | None
 ) -> RecurrentCell | None:
-    """Return the cell with these gates; None if the gates do not share one input in addition to the state."""
+    """Return the cell with the given gates; None if the gates do not share one input in addition to the state."""
     reset = None
     # Here the reset gate is not among the forms of the new state: the product reads the reset state, which is
     # the reset gate times the state.
@@ -198,7 +198,7 @@ def _cell(
 
 
 def _reset_gate(step: RecurrenceStep, reset: ir.Value, hard: tuple[float, float] | None) -> Linear | None:
-    """Return the form of the gate if a value is that gate times the state; else None."""
+    """Return the linear form of the reset gate if `reset` is that gate times the state; otherwise None."""
     part, atoms = step.part(reset), _Atoms()
     if part is None:
         return None
@@ -212,7 +212,7 @@ def _reset_gate(step: RecurrenceStep, reset: ir.Value, hard: tuple[float, float]
 
 
 def _fed(kind: str, gates: Sequence[Linear], state: ir.Value, reset: ir.Value | None) -> ir.Value | None:
-    """Return the one input that the gates read in addition to the state; None if it is not the same for all."""
+    """Return the input that all gates read in addition to the state; None if the gates read different inputs."""
     of_x, of_state = list(gates), list(gates)
     if reset is not None:
         of_state = list(gates[:2])

@@ -12,7 +12,7 @@ from ortune.rewrites._registry import find
 
 
 def changed_nodes(model: ir.Model, spec: RewriteSpec) -> list[ir.Node]:
-    """Return the nodes that a rewrite would change or remove; empty if it fails or runs in the tool process.
+    """Return the nodes that a rewrite would change or remove; empty if the rewrite fails or runs in the tool process.
 
     Args:
         model: The model, which is not changed.

@@ -12,7 +12,7 @@ Names = tuple[dict[str, ir.Value], ...]
 
 
 def problem(model: ir.Model) -> str:
-    """Return the first reason why a model is invalid, as one clause; "" if it is valid."""
+    """Return the first reason that a model is invalid, as a clause; "" if the model is valid."""
     if model.ir_version < FREE_INITIALIZERS_IR and any(
         not value.is_graph_input() for value in model.graph.initializers.values()
     ):
@@ -26,7 +26,7 @@ def problem(model: ir.Model) -> str:
 
 
 def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, int]) -> str:
-    """Return why a graph is invalid, or "" if valid; ``outside`` has the values of outer scopes, innermost first."""
+    """Return why a graph is invalid, or ""; ``outside`` has the values of outer scopes by name, innermost first."""
     initializers = graph.initializers if isinstance(graph, ir.Graph) else {}
     for name, value in initializers.items():
         if value.const_value is None or value.name != name:
@@ -44,7 +44,7 @@ def _problem(graph: ir.Graph | ir.Function, outside: Names, domains: dict[str, i
         return ""
 
     def is_read(value: ir.Value) -> bool:
-        """Return whether a value is the one that its name refers to here, not hidden by a value of an inner scope."""
+        """Return whether the name of a value refers to that value here, and not to another value that hides it."""
         return next((names[value.name] for names in visible if value.name in names), None) is value
 
     def walk() -> str:

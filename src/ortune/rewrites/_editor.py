@@ -34,14 +34,15 @@ def takes_name(
     old: ir.Value,
     inner_names: Callable[[ir.Graph | ir.Function], Collection[str | None]] | None = None,
 ) -> bool:
-    """Return whether a value can take over a graph output's name: made in the same graph and not an output itself.
+    """Return whether a value can take over the name of a graph output.
 
-    The name is not free if a subgraph uses it for another value.
+    The value must be computed in the same graph and not be an output itself, and no subgraph may use the name for
+    another value.
 
     Args:
         new: The value that would take over the name.
         old: The graph output.
-        inner_names: Returns the names used in a graph's subgraphs, if they were collected before.
+        inner_names: Function that returns the names used in a graph's subgraphs, if they were collected before.
     """
     one, other = new.producer(), old.producer()
     if one is None or other is None or one.graph is not other.graph or new.is_graph_output():
@@ -52,7 +53,7 @@ def takes_name(
 
 
 def name_conflict(node: ir.Node) -> str:
-    """Return the reason why a no-op node stays: its input cannot take over the name of the graph output."""
+    """Return a sentence that says that a no-op node stays because its input cannot take over a graph output's name."""
     return f"{node.op_type} {node.name!r} returns an input or a weight, which cannot become a graph output"
 
 
@@ -78,12 +79,12 @@ class Editor:
         self._inner_names = cache(_inner_names)
 
     def takes_name(self, new: ir.Value, old: ir.Value) -> bool:
-        """Return whether a value can take over a graph output's name, with cached names of subgraphs."""
+        """Return whether a value can take over a graph output's name, using cached names of subgraphs."""
         return takes_name(new, old, self._inner_names)
 
     @cached_property
     def _names(self) -> set[str]:
-        """All names in use, collected on first access."""
+        """All names in use in the model, collected on first access."""
         names: set[str] = set()
         for graph in graphs(self.model):
             names.update(name or "" for name in _names(graph))
@@ -91,7 +92,7 @@ class Editor:
         return names
 
     def fresh(self, wish: str) -> str:
-        """Return a name that is unused in the model."""
+        """Return an unused name, ``wish`` if possible, and reserve it."""
         name, count = wish, 1
         while name in self._names:
             count += 1
@@ -144,7 +145,7 @@ class Editor:
         domain: str = "",
         count: int,
     ) -> list[ir.Value]:
-        """Insert a node with ``count`` outputs before another node and return them."""
+        """Insert a node with ``count`` outputs before another node and return the outputs."""
         scope = before.graph
         assert scope is not None
         if domain:
@@ -160,7 +161,7 @@ class Editor:
         return list(node.outputs)
 
     def replace(self, old: ir.Value, new: ir.Value) -> None:
-        """Replace all uses of a value and remove its node if unused; a graph output keeps its name."""
+        """Replace all uses of a value and remove its producer if unused; a graph output keeps its name."""
         if new.producer() is not None:  # the declared type of an input is part of the model's signature
             new.type = new.type or old.type
             if new.shape is None:
@@ -181,7 +182,7 @@ class Editor:
         self.drop(old)
 
     def drop(self, value: ir.Value | None) -> None:
-        """Remove the producer of an unused value, and everything that only this node needed."""
+        """Remove the producer of an unused value and everything that only this producer needed."""
         if value is None or value.uses() or value.is_graph_output():
             return
         node = value.producer()

@@ -11,20 +11,20 @@ from ortune.rewrites._editor import Editor
 
 
 class Inlined:
-    """A subgraph that can be copied into the graph of its node any number of times."""
+    """A subgraph that can be copied any number of times into the graph of the node that has it."""
 
     def __init__(self, editor: Editor, node: ir.Node, body: ir.Graph) -> None:
         self._editor, self._node, self._body = editor, node, body
         self._constants: dict[str, ir.Value] = {}
 
     def write(self, arguments: Sequence[ir.Value | None] = ()) -> list[ir.Value]:
-        """Insert a copy of the subgraph's nodes before the node and return its outputs.
+        """Insert a copy of the subgraph's nodes before the node and return the copy's outputs.
 
         Args:
             arguments: Values for the inputs of the subgraph.
 
         Returns:
-            Values of the outputs of the subgraph.
+            The values that the copy computes for the subgraph's outputs.
         """
         scope = self._node.graph
         assert scope is not None
@@ -59,7 +59,7 @@ class Inlined:
 
 
 def can_be_inlined(body: ir.Graph) -> bool:
-    """Return whether a subgraph can be inlined: its outputs are its own values, and its initializers have values."""
+    """Return whether a subgraph can be inlined: it computes all its outputs, and its initializers have values."""
     own = {v for node in body for v in node.outputs} | {*body.inputs, *body.initializers.values()}
     return all(v in own for v in body.outputs) and all(
         v.const_value is not None for v in body.initializers.values()

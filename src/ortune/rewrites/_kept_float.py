@@ -19,14 +19,14 @@ from ortune.rewrites.dead_nodes import remove
 def keep_float(
     quantized: ir.Model, floats: ir.Model, values: Collection[str], others: Collection[str]
 ) -> int:
-    """Change a quantized model so that the values with these names are computed in float.
+    """Change a quantized model to compute the values named in `values` in float.
 
     Args:
         quantized: The quantized model, changed in place.
         floats: The float model that the quantizer read.
         values: Names of the values to compute in float.
-        others: Names of the values that stay quantized. A value in neither set was made by the quantizer's preparation
-            and follows its inputs.
+        others: Names of the values that stay quantized. A value in neither set was created by the quantizer's
+            preparation and is treated like its inputs.
 
     Returns:
         The number of nodes restored to float.
@@ -43,7 +43,7 @@ def keep_float(
 def _kept(
     quantized: ir.Model, floats: ir.Model, values: frozenset[str], others: frozenset[str]
 ) -> list[ir.Node]:
-    """Return the float nodes to restore, in order, including nodes that the quantizer folded into restored ones."""
+    """Return the float nodes to restore, in order, including nodes that the quantizer fused with restored nodes."""
     nodes = [n for n in floats.graph if not is_op(n, "Constant") and not any(True for _ in subgraphs(n))]
     kept: set[ir.Node] = set()
     for node in nodes:
@@ -66,7 +66,7 @@ def _kept(
 
 
 class _Line:
-    """A quantized graph into which float nodes are put back."""
+    """A quantized graph into which float nodes are inserted again."""
 
     def __init__(self, quantized: ir.Model) -> None:
         self._graph = quantized.graph
@@ -78,7 +78,7 @@ class _Line:
         self._new: dict[str, ir.Value] = {}
 
     def put(self, node: ir.Node) -> None:
-        """Put one node back; nodes that it reads must have been put back before."""
+        """Insert one float node again; the float nodes that it reads must have been inserted before."""
         inputs = [self._input(value) for value in node.inputs]
         attributes = list(node.attributes.values())
         copy = ir.Node(
@@ -118,7 +118,7 @@ class _Line:
         return next(_behind(there), there)
 
     def _constant(self, name: str, tensor: ir.TensorProtocol) -> ir.Value:
-        """Return a float weight: that of the quantized model if it has one, else a new initializer."""
+        """Return a float weight: the quantized model's if it still has the weight in float, or a new initializer."""
         there = self._values.get(name)
         constant = stored(there)
         if there is not None and constant is not None and constant.dtype == tensor.dtype:
@@ -137,13 +137,13 @@ class _Line:
 
 
 def _dequantized(node: ir.Node) -> bool:
-    """Return whether a node reads the output of a DequantizeLinear, so it may become an integer kernel."""
+    """Return whether a node reads the output of a DequantizeLinear and so may become an integer kernel."""
     producers = (value.producer() for value in node.inputs if value is not None)
     return any(is_op(producer, "DequantizeLinear") for producer in producers)
 
 
 def _behind(value: ir.Value) -> Iterator[ir.Value]:
-    """Yield a value's copies after QuantizeLinear and DequantizeLinear."""
+    """Yield the dequantized copies of a value: outputs of QuantizeLinear and DequantizeLinear pairs that read it."""
     for use in value.uses():
         if is_op(use.node, "QuantizeLinear") and use.idx == 0:
             yield from (

@@ -17,10 +17,10 @@ Values = np.ndarray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """A linear form: values times constant matrices, plus a constant row.
+    """A linear form: a sum of values times constant matrices, plus a constant row.
 
     Attributes:
-        parts: The matrix that multiplies each value; None for the value itself.
+        parts: Maps each value to the matrix that multiplies it; None for the value itself.
         bias: The constant row; None for zeros.
     """
 
@@ -28,13 +28,13 @@ class Linear:
     bias: Values | None = None
 
     def same(self, other: Linear) -> bool:
-        """Return whether two linear forms have the same values and numbers."""
+        """Return whether two linear forms have the same values, matrices and bias."""
         return self.parts.keys() == other.parts.keys() and self.equals(
             other, {key: key for key in self.parts}
         )
 
     def equals(self, other: Linear, named: Mapping[ir.Value, ir.Value]) -> bool:
-        """Return whether two linear forms have the same numbers after renaming this form's values by ``named``."""
+        """Return whether two linear forms are equal after this form's values are mapped by ``named``."""
         if len(self.parts) != len(other.parts) or not _equal(self.bias, other.bias):
             return False
         return all(
@@ -44,18 +44,18 @@ class Linear:
 
     @property
     def as_it_is(self) -> bool:
-        """Whether a value is part of the form without a matrix."""
+        """Whether the form contains a value that is not multiplied by a matrix."""
         return any(matrix is None for matrix in self.parts.values())
 
     @property
     def is_value(self) -> bool:
-        """Whether the form is a single value without a matrix."""
+        """Whether the form is a single value that is not multiplied by a matrix."""
         return self.bias is None and len(self.parts) == 1 and self.as_it_is
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """An elementwise function of other parts."""
+    """An elementwise function: an operator applied to linear forms, numbers or other functions."""
 
     operator: str
     inputs: tuple[Part, ...]
@@ -71,12 +71,12 @@ def _equal(one: Values | None, other: Values | None) -> bool:
 
 
 def clipped(part: Part, low: float, high: float) -> Curve:
-    """Clip a part to a lower and an upper bound."""
+    """Return the function that clips a part to a lower and an upper bound."""
     return Curve("Min", (Curve("Max", (part, low)), high))
 
 
 def row_of(value: ir.Value, numbers: Values) -> Part:
-    """Classify a constant array as a row (a bias), one repeated number, or an ordinary value."""
+    """Return a constant array as a bias row, as one number if all elements are equal, or else as an ordinary value."""
     if numbers.dtype.kind != "f":
         return Linear({value: None})
     if numbers.size and (numbers == numbers.reshape(-1)[0]).all():
@@ -87,9 +87,9 @@ def row_of(value: ir.Value, numbers: Values) -> Part:
 
 
 def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
-    """Slice the last axis of a part; None if that is not possible.
+    """Slice the last axis of a part; return None if that is not possible.
 
-    If ``pieces`` is not 0, the axis is divided into that many equal pieces and ``start`` is the index of one.
+    If ``pieces`` is not 0, the axis is divided into that many equal pieces and ``start`` is the index of a piece.
     """
     if isinstance(whole, float):
         return whole
@@ -112,7 +112,7 @@ def cut(whole: Part, start: int, end: int | None, pieces: int) -> Part | None:
 
 
 def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
-    """Add two parts, the second times ``sign``; None if the sum is not a linear form."""
+    """Return ``one + sign * other``; None if the sum is not a linear form."""
     if isinstance(one, float) and isinstance(other, Linear):
         one = _full(other, one)
     if isinstance(other, float) and isinstance(one, Linear):
@@ -132,7 +132,7 @@ def total(one: Part | None, other: Part | None, sign: float) -> Linear | None:
 
 
 def _full(beside: Linear, number: float) -> Linear | None:
-    """Broadcast a number to the width of a linear form; None if the form has no arrays."""
+    """Broadcast a number to the width of a linear form; return None for zero or if the form has no arrays."""
     arrays = [array for array in (*beside.parts.values(), beside.bias) if array is not None]
     if not arrays:
         return None

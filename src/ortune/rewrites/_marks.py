@@ -8,21 +8,21 @@ from ortune.graph.model.graphs import FREE_INITIALIZERS_IR, NEVER_FED, nodes
 from ortune.graph.written import Fingerprint, Signature, node_signature
 
 NODE_KEY = "ortune.rewrite"
-"""Metadata key of a node that a rewrite made or changed; the value is rewrite names, separated by commas."""
+"""Metadata key of nodes that rewrites created or changed; the value has the rewrites' names, separated by commas."""
 
 MODEL_KEY = "ortune.rewrites"
-"""Metadata key of a rewritten model; the value is rewrite names in order, separated by commas."""
+"""Metadata key of rewritten models; the value has the rewrites' names in order, separated by commas."""
 
 
 def stamp(model: ir.Model, before: Fingerprint, name: str, *, by_identity: bool = True) -> None:
-    """Write a rewrite's name into a model and into every node that is not in the fingerprint from before."""
+    """Write a rewrite's name into the metadata of a model and of every node that the fingerprint `before` lacks."""
     stamp_model(model, name)
     for node in before.new_nodes(model, by_identity=by_identity):
         _add(node.metadata_props, NODE_KEY, name)
 
 
 def stamp_model(model: ir.Model, name: str) -> None:
-    """Write a rewrite's name into the metadata of a model, but of no node."""
+    """Write a rewrite's name into the metadata of a model, but not of its nodes."""
     _add(model.metadata_props, MODEL_KEY, name)
 
 
@@ -40,7 +40,7 @@ def restore_metadata(original: ir.Model, output: ir.Model) -> None:
 
 
 def repair_saved(original: ir.Model, output: ir.Model) -> None:
-    """Repair a model that a tool saved if its initializers were graph inputs: valid, and called as before."""
+    """Repair a model that a tool saved, if initializers were graph inputs: make it valid with the original inputs."""
     # Folded initializers remain as graph inputs and would have to be fed.
     for value in list(output.graph.inputs):
         had_default = value.name in original.graph.initializers
@@ -65,7 +65,7 @@ def repair_saved(original: ir.Model, output: ir.Model) -> None:
 
 
 def made_by(model: ir.Model) -> tuple[str, ...]:
-    """Return the names of the rewrites that a model went through, in order."""
+    """Return the names of the rewrites that were applied to a model, in order."""
     return tuple(filter(None, model.metadata_props.get(MODEL_KEY, "").split(",")))
 
 

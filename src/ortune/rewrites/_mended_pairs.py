@@ -21,9 +21,9 @@ from ortune.rewrites._kept_float import keep_float
 from ortune.rewrites.dead_nodes import remove
 
 _MOVES = MOVES | op_set("Concat Gather Split")
-"""Operators that only move values, so scales stay the same."""
+"""Operators that only move values, so that the quantization scale stays the same."""
 _TO_SCORES = op_set("Exp LogSoftmax Sigmoid Softmax Tanh")
-"""Operators that often end a model, and whose results differ by orders of magnitude."""
+"""Operators that often end a model and whose results differ by orders of magnitude."""
 _ONE_INPUT = op_set(
     "AveragePool DepthToSpace Expand Flatten Gather GatherElements GlobalAveragePool LeakyRelu MaxPool Reshape Resize "
     "Sigmoid Slice Softmax Split Squeeze Tile Transpose Unsqueeze"
@@ -32,7 +32,7 @@ _ONE_INPUT = op_set(
 are sizes and indices."""
 _ALL_INPUTS = op_set("Add Concat Conv Gemm MatMul Mul Where")
 _GIVES_FLOAT = op_set("Gemm MatMul")
-"""Operators that also have a kernel from integers to float, so their result need not be quantized."""
+"""Operators that also have a kernel from integers to float, so that their result need not be quantized."""
 
 
 def mend_pairs(quantized: ir.Model, floats: ir.Model) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
-    """Revert to float the outputs whose values need more than one scale, and return their names."""
+    """Revert to float the graph outputs whose values need more than one scale, and return the outputs' names."""
     names, values = [], set[str]()
     quantized = {v.name for v in quantized_model.graph.outputs if is_op(v.producer(), "DequantizeLinear")}
     for output in floats.graph.outputs:
@@ -94,7 +94,7 @@ def _float_outputs(quantized_model: ir.Model, floats: ir.Model) -> list[str]:
 
 
 def _moved(value: ir.Value) -> Iterator[str]:
-    """Yield the names of values from an output upstream to where each value has its own scale."""
+    """Yield the names of values upstream of an output, through nodes that only move values, up to scores."""
     node = value.producer()
     if not (is_op(node, *_MOVES) or is_op(node, *_TO_SCORES)):
         return
@@ -127,7 +127,7 @@ def _is_given(node: ir.Node) -> bool:
 
 
 def _without_pair(node: ir.Node) -> int:
-    """Bypass a QuantizeLinear and DequantizeLinear pair that no integer kernel uses; return 1 if it did, else 0."""
+    """Bypass a QuantizeLinear/DequantizeLinear pair that no integer kernel uses; return 1 if bypassed, else 0."""
     value = node.inputs[0]
     if value is None or stored(value) is not None:
         return 0
@@ -150,7 +150,7 @@ def _without_pair(node: ir.Node) -> int:
 
 
 def _without_weight(graph: ir.Graph, node: ir.Node) -> int:
-    """Store a weight as float if no integer kernel reads it; return 1 if it did, else 0."""
+    """Store a weight as float if no integer kernel reads it; return 1 if stored, else 0."""
     tensors = [stored(value) for value in node.inputs]
     output = node.outputs[0]
     if any(tensor is None for tensor in tensors) or output.is_graph_output() or not output.uses():

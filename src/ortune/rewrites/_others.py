@@ -14,7 +14,7 @@ _LARGEST_BYTES = 1 << 31  # these tools serialize a model into one protobuf
 
 
 def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
-    """Return why a tool cannot process a model; empty if it can."""
+    """Return the reasons that a tool cannot process a model; empty if it can."""
     if name in made_by(model):
         return ("the model was already processed by this tool",)
     weight_bytes = sum(
@@ -26,7 +26,7 @@ def refuses(model: ir.Model, name: str) -> tuple[str, ...]:
 
 
 def by_package(name: str, package: str, summary: str) -> Rewrite:
-    """Make a rewrite that leaves the whole graph to a package of the measured environment.
+    """Return a rewrite in which a package of the measured environment transforms the whole model.
 
     Args:
         name: Name of the rewrite.

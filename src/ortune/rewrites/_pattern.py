@@ -38,7 +38,7 @@ class PatternFacts:
 
     @cached_property
     def values(self) -> Values:
-        """Types and sizes of values before any change; rewrites add those of the values that they create."""
+        """Inferred types and sizes of values before any change; rewrites add entries for values that they create."""
         return known_values(self.model)
 
     def inferred(self, value: ir.Value | None) -> InferredShape:
@@ -56,18 +56,18 @@ class Pattern(Generic[Match]):
 
     Attributes:
         anchors: Operators at which the pattern is searched.
-        match: Returns the match at a node, the reason for a near miss, or "" if the node is unrelated.
-        replace: Replaces a match.
-        made: Sentence that describes the change, made from the matches by ``fill_sentence``.
-        proposed: Reason to try the rewrite, made likewise; "" if the matches are not worth it.
-        none: Reason given if nothing was a match or a near miss.
-        beside: Further operators of which every match has at least one; a model without them is not searched.
-        least_opset: Graphs with older versions of the standard operators are not searched.
-        refuses: Returns why no match in the current graph can be replaced; "" if they can.
-        repeats: Whether replacing a match may reveal another, so the model is searched until none is left.
-        counts_replaced: Whether matches hide each other, so proposals count them by replacing them in a copy.
-        end: Returns the node whose output is that of the match; by default the match itself if it is a node.
-        finish: Called on the model after replacements.
+        match: Function that returns the match at a node, the reason for a near miss, or "" if the node is unrelated.
+        replace: Function that replaces a match.
+        made: Sentence that describes the change, filled in from the matches by ``fill_sentence``.
+        proposed: Reason to try the rewrite, filled in likewise; "" if the matches are not worth trying.
+        none: Reason given if there was neither a match nor a near miss.
+        beside: Further operators of which every match contains at least one; a model without them is not searched.
+        least_opset: Lowest version of the standard operators; graphs with older versions are not searched.
+        refuses: Function that returns why matches in the current graph cannot be replaced; "" if they can.
+        repeats: Whether replacing a match may reveal another match, so that the model is searched until none is left.
+        counts_replaced: Whether matches hide each other, so that proposals count matches by replacing them in a copy.
+        end: Function that returns the node with the match's output; by default the match itself if it is a node.
+        finish: Function called with the model after replacements.
     """
 
     anchors: tuple[str, ...]
@@ -85,7 +85,7 @@ class Pattern(Generic[Match]):
     finish: Callable[[ir.Model], None] = lambda model: None
 
     def find(self, model: ir.Model, editor: Editor | None = None) -> tuple[list[Match], list[str]]:
-        """Find the matches and the reasons for near misses; replace the matches if an editor is given."""
+        """Return the matches and the reasons for near misses; if an editor is given, also replace the matches."""
         look, matches, reasons = PatternFacts(model), list[Match](), dict[str, None]()
         if self.beside and not holds(model, *self.beside):
             return [], []
@@ -129,7 +129,7 @@ class Pattern(Generic[Match]):
         return RewriteResult(modified=True, what=fill_sentence(self.made, matches), reasons=tuple(reasons))
 
     def proposes(self, model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-        """Propose the rewrite without parameters if there are matches; the implementation of ``Rewrite.proposes``."""
+        """Propose the rewrite, without parameters, if there are matches; the implementation of ``Rewrite.proposes``."""
         if not holds(model, *(self.beside or self.anchors)):
             return []
         matches, _ = self.replace_all(model.clone()) if self.counts_replaced else self.find(model)
@@ -145,7 +145,7 @@ class Pattern(Generic[Match]):
         safety: Literal["exact", "numerics"] = "exact",
         targets: tuple[str, ...] = (),
     ) -> Rewrite:
-        """Return the rewrite that replaces every match; ``targets`` limits where it is proposed."""
+        """Return the rewrite that replaces every match; ``targets`` limits the targets on which it is proposed."""
         return Rewrite(
             name=name,
             summary=summary,

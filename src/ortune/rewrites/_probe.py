@@ -61,14 +61,14 @@ def evaluate_on_probes(
     """Evaluate on probes every value that depends only on ``x`` and constants.
 
     Args:
-        x: The start; its probes are part of the result.
-        probes: Arrays to evaluate in place of ``x``.
-        rank: Lower bound of the rank of ``x``; a constant with more axes would change the shape.
+        x: The first value; its probes are part of the result.
+        probes: Arrays that replace ``x`` in the evaluation.
+        rank: Lower bound for the rank of ``x``; a constant with more axes would change the shape.
         axes: Number of trailing axes along which a constant may vary.
         limit: Maximum number of values to evaluate.
-        sizes_of: Returns the sizes that a shape tensor contains. If given, reductions over known axes, and the
-            operators that restore the reduced axes, are followed too.
-        bounds: Whether to follow Clip and Min too, which may act outside the range of the probes.
+        sizes_of: Function that returns the sizes in a shape tensor. If given, reductions over known axes, and operators
+            that restore the reduced axes, are also followed.
+        bounds: Whether to follow Clip and Min as well, whose bounds may lie outside the range of the probes.
         scope: Graph in which values are followed; None for the graph of ``x``.
     """
     scope = scope or graph_of(x)
@@ -98,10 +98,10 @@ def first_readers(value: ir.Value) -> list[ir.Node]:
 
 
 def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | None) -> bool:
-    """Return whether a node that depends elementwise on a value also reads a non-constant value that does not.
+    """Return whether a node computed elementwise from `value` also reads a non-constant value that is not.
 
     Args:
-        value: The start.
+        value: The first value.
         limit: Maximum number of values to follow.
         scope: Graph in which values are followed.
     """
@@ -120,7 +120,7 @@ def meets_another(value: ir.Value, limit: int, scope: ir.Graph | ir.Function | N
 
 
 def elementwise_ancestors(node: ir.Node, most: int) -> list[ir.Value]:
-    """Return the values that a node is computed from elementwise, nearest first.
+    """Return the values from which a node is computed elementwise, nearest first.
 
     Args:
         node: The node whose inputs are followed upstream.
@@ -146,7 +146,7 @@ def elementwise_ancestors(node: ir.Node, most: int) -> list[ir.Value]:
 
 
 def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
-    """Return the graph that has a value: that of its producer, of its declaration, or else of its first reader."""
+    """Return the graph that contains a value: its producer's, the graph that declares it, or its first reader's."""
     node = value.producer()
     if node is not None:
         return node.graph
@@ -158,7 +158,7 @@ def graph_of(value: ir.Value) -> ir.Graph | ir.Function | None:
 def nodes_between(
     x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]
 ) -> tuple[list[ir.Node], ir.Value | None]:
-    """Return the nodes between two values, and an intermediate value with other readers or None."""
+    """Return (the nodes between two values, an intermediate value that other nodes read or None)."""
     nodes: dict[ir.Node, None] = {}
     waiting = [y]
     while waiting:
@@ -178,8 +178,8 @@ class Form:
     """A function of one value, recognized numerically, that one operator can replace.
 
     Attributes:
-        x, y: Input and output.
-        nodes: Nodes between them.
+        x, y: Input and output of the function.
+        nodes: Nodes between input and output.
     """
 
     x: ir.Value
@@ -194,7 +194,7 @@ class Form:
 
 
 def form_of(what: str, x: ir.Value, y: ir.Value, computed: dict[ir.Value, Probes]) -> Form | str:
-    """Return the form between two values, or the reason why it cannot be replaced.
+    """Return the function between two values, or the reason that it cannot be replaced.
 
     Args:
         what: Name of the function for the reason.
@@ -239,12 +239,12 @@ def _under_root(value: ir.Value) -> bool:
 
 
 def constant_numbers(value: ir.Value | None) -> Array | None:
-    """Return the numbers of a constant, or the number of a value computed from constants; None for any other value."""
+    """Return the array of a constant, or the number computed from constants for a value; None for other values."""
     return constant(value) if is_constant(value) else one_number(value)
 
 
 def _bounded(nodes: Sequence[ir.Node]) -> ir.Node | None:
-    """Return a Max or Relu whose lower bound could matter outside the range of the probes; None if there is none."""
+    """Return a Max or Relu whose lower bound may matter outside the range of the probes; None if there is none."""
     for node in nodes:
         if not is_op(node, "Max", "Relu"):
             continue
@@ -262,7 +262,7 @@ def _no_limit(numbers: np.ndarray) -> bool:
 
 
 def _shifted(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
-    """Return whether one of these nodes upstream of a node adds or subtracts a constant."""
+    """Return whether a node upstream of `node`, among `nodes`, adds or subtracts a constant."""
     visited: dict[ir.Node, None] = {}
     waiting = [node]
     while waiting:

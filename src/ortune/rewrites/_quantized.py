@@ -20,10 +20,10 @@ PREPARE = "quantize-prepare"
 """Task that infers shapes and fuses nodes, as ONNX Runtime's quantizers require."""
 RECURRENT = ("LSTM",)
 LEAST_BYTES = 16 << 10
-"""Minimum bytes of weights worth quantizing; below it, call overhead dominates a model's time."""
+"""Minimum bytes of weights worth quantizing; in smaller models, call overhead dominates the time."""
 
 SHARE = 4
-"""A rewrite is not tried if it changes less than 1/SHARE of the bytes of all products' weights."""
+"""A rewrite is not tried if it changes less than 1/SHARE of the weight bytes of all convolutions and MatMuls."""
 
 _INTEGER = (
     "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul",
@@ -49,7 +49,7 @@ LEAVE = Param(
 
 
 def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
-    """Split ``leave`` into the part for the quantizer and the layer groups to revert to float afterwards."""
+    """Split ``leave`` into (the part for the quantizer, the layer groups to revert to float afterwards)."""
     groups = {group.name for group in layer_groups(model)}
     words = [word for word in leave.split("+") if word]
     layers = [word for word in words if word in groups]
@@ -59,14 +59,14 @@ def layers_left(model: ir.Model, leave: str) -> tuple[str, list[str]]:
 def finish(
     model: ir.Model, floats: ir.Model, quantized: ir.Model, layers: Collection[str], *, mends: bool
 ) -> tuple[str, ...]:
-    """Revert layer groups of a quantized model to float, and repair what the quantizer left if ``mends``.
+    """Revert layer groups of a quantized model to float and, if ``mends``, repair the quantizer's output.
 
     Args:
         model: The model before quantization.
         floats: The model after the quantizer's preparation.
         quantized: The quantized model, changed in place.
         layers: Names of the layer groups to revert.
-        mends: Whether to repair what ONNX Runtime's static quantizer leaves.
+        mends: Whether to repair the output of ONNX Runtime's static quantizer.
 
     Returns:
         One clause for each kind of change.
@@ -84,7 +84,7 @@ def finish(
 
 
 def weight_bytes(model: ir.Model, *kinds: str) -> int:
-    """Return the total bytes of the distinct constant float32 weights of these operators."""
+    """Return the total bytes of the distinct constant float32 weights of the given operators."""
     bytes_of: dict[str, int] = {}
     for node in nodes(model):
         if node.op_type not in kinds or node.domain not in STANDARD:
@@ -97,12 +97,12 @@ def weight_bytes(model: ir.Model, *kinds: str) -> int:
 
 
 def is_small_share(model: ir.Model, n_bytes: int) -> bool:
-    """Return whether ``n_bytes`` is a small share of all products' weights, and so presumably of the time."""
+    """Return whether ``n_bytes`` is a small fraction of all products' weight bytes, and so presumably of the time."""
     return n_bytes * SHARE < weight_bytes(model, *PRODUCTS, *RECURRENT)
 
 
 def holds_quantised(model: ir.Model) -> bool:
-    """Return whether a model contains quantized operators already."""
+    """Return whether a model already contains quantized operators."""
     return any(node.op_type in _INTEGER for node in nodes(model))
 
 
@@ -117,7 +117,7 @@ def in_fewer_bits(node: ir.Node) -> bool:
 
 
 def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
-    """Return why a model cannot be quantized; empty if it can."""
+    """Return the reasons that a model cannot be quantized; empty if it can."""
     if holds_quantised(model):
         return ("the model already has quantized operators",)
     if not weight_bytes(model, *kinds):
@@ -128,5 +128,5 @@ def refuses(model: ir.Model, *kinds: str) -> tuple[str, ...]:
 
 
 def megabytes(count: int) -> str:
-    """Format bytes of weights for a proposal's reason."""
+    """Format a number of weight bytes in MB for the reason of a proposal."""
     return f"{count / 2**20:.1f} MiB of float32 weights"

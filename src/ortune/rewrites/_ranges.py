@@ -53,7 +53,7 @@ def ranges(model: ir.Model) -> dict[ir.Value, Range]:
 
 
 def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range | None:
-    """Return the range of an int64 value, constant or computed; None if it is unbounded."""
+    """Return the range (minimum, maximum) of a constant or computed int64 value; None if the value is unbounded."""
     if value is None:
         return None
     if value in ranges:
@@ -65,19 +65,19 @@ def range_of(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> Range 
 
 
 def wide_inputs(node: ir.Node) -> tuple[int, ...]:
-    """Return the input positions that have the node's computation type."""
+    """Return the positions of the inputs that have the type in which the node computes."""
     typed = _TYPED[node.op_type]
     places = range(len(node.inputs)) if typed is None else typed
     return tuple(p for p in places if p < len(node.inputs) and node.inputs[p] is not None)
 
 
 def is_known(node: ir.Node) -> bool:
-    """Return whether an operator is known to compute the same in int32 if its values fit."""
+    """Return whether a node's operator is known to give the same result in int32 if its values fit."""
     return not node.domain and node.op_type in _TYPED and len(node.outputs) == 1
 
 
 def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
-    """Bound the values that index an axis of known size, if the node's result is used."""
+    """Return the range of each value that indexes an axis of known size, if the node's result is used."""
     ranges: dict[ir.Value, Range] = {}
     live = _live(graph)
     for node in graph:
@@ -92,7 +92,7 @@ def _indices(graph: ir.Graph, values: Values) -> dict[ir.Value, Range]:
 
 
 def _live(graph: ir.Graph) -> set[ir.Node]:
-    """Return the nodes that the outputs depend on; a node that is not executed checks no bounds."""
+    """Return the nodes on which the outputs depend; other nodes may not be executed, so they check no bounds."""
     needed_nodes: set[ir.Node] = set()
     for node in reversed(list(graph)):
         users = [use.node for value in node.outputs for use in value.uses()]
@@ -139,7 +139,7 @@ def _of_cast(node: ir.Node, ranges: Mapping[ir.Value, Range], values: Values) ->
 
 
 def _of_clip(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> Range | None:
-    """Bound a Clip by its limits, even if its input is unbounded; if the limits cross, the upper one wins."""
+    """Return the range of a Clip, even if its input is unbounded; if the limits cross, the upper limit applies."""
     # An unknown operand may be any number, and an absent limit does not bound.
     none = ((_LOWEST, _HIGHEST), (_LOWEST, _LOWEST), (_HIGHEST, _HIGHEST))
     operands = [
@@ -155,7 +155,7 @@ def _hull(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _corners(function: Callable[[int, int], int]) -> _Rule:
-    """Make the range rule of a function with its extremes at the ends of both ranges."""
+    """Return a range rule for a function of two operands whose extremes are at the ends of the operands' ranges."""
 
     def rule(_: ir.Node, operands: Sequence[Range]) -> Range:
         results = [function(a, b) for a in operands[0] for b in operands[1]]
@@ -189,7 +189,7 @@ def _magnitude(_: ir.Node, operands: Sequence[Range]) -> Range:
 
 
 def _summed(sizes: Sizes | None, operands: Sequence[Range]) -> Range | None:
-    """Bound a sum by the count times the range, which also bounds every partial sum."""
+    """Return the range of a sum: the number of elements times the range, which also bounds every partial sum."""
     if sizes is None or None in sizes:
         return None
     count = math.prod(size for size in sizes if size is not None)

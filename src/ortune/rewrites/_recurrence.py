@@ -17,7 +17,7 @@ from ortune.rewrites._pattern import PatternFacts
 from ortune.rewrites._step import RecurrenceStep, stored_weight
 
 LEAST_STEPS = 8
-"""Minimum number of steps; fewer are as fast unrolled."""
+"""Minimum number of steps; shorter recurrences are as fast unrolled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class Recurrence:
     """An unrolled LSTM, GRU or RNN.
 
     Attributes:
-        cells: The cell of each step, all equal.
+        cells: The cell of each step; all cells are equal.
         states: The state after each step.
         memory: The cell state of an LSTM after the last step; None if it is not computed.
         nodes: All nodes of the steps, in graph order.
@@ -43,7 +43,7 @@ class Recurrence:
 
 
 def recurrences(scope: Scope, look: PatternFacts) -> Iterator[Recurrence | str]:
-    """Yield the unrolled recurrences of a graph and the reasons for near misses; no node is in two of them."""
+    """Yield the unrolled recurrences of a graph, which share no nodes, and the reasons for near misses."""
     products: defaultdict[ir.Value, list[ir.Node]] = defaultdict(list)
     for node in scope:
         weight = stored_weight(node)
@@ -66,7 +66,7 @@ def recurrences(scope: Scope, look: PatternFacts) -> Iterator[Recurrence | str]:
 def _recurrence(
     scope: Scope, weight: ir.Value, products: Sequence[ir.Node], look: PatternFacts
 ) -> Recurrence | str:
-    """Match the recurrence of products with shared weights; else return the reason, or "" if they are not steps."""
+    """Match the recurrence of products with shared weights, or return the reason for a near miss ("" if unrelated)."""
     operands = list(dict.fromkeys(source_of(v) for node in products if (v := node.inputs[0]) is not None))
     levels = _levels(scope, operands)
     # In a recurrence, the operand of step k depends on exactly k steps, and the first on none.
@@ -121,7 +121,7 @@ def _recurrence(
 
 
 def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
-    """Return, for each value, the largest number of these operands on a path to it; values with 0 are omitted."""
+    """Map each value to the largest number of `operands` on a path to the value; values with 0 are omitted."""
     of, levels = set(operands), dict[ir.Value, int]()
     for node in scope:
         copies = is_op(node, "Identity")
@@ -133,7 +133,7 @@ def _levels(scope: Scope, operands: Sequence[ir.Value]) -> dict[ir.Value, int]:
 
 
 def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[ir.Value] | None:
-    """Return the state before each step: the operand or the part from the previous step; None if ambiguous."""
+    """Return the state before each step: the operand, or the Concat input from the previous step; None if ambiguous."""
     last = operands[-1].producer()
     if last is None or not is_op(last, "Concat"):
         return list(operands)
@@ -151,7 +151,7 @@ def _states(operands: Sequence[ir.Value], levels: dict[ir.Value, int]) -> list[i
 
 
 def _first_alike(cells: Sequence[RecurrentCell | None], steps: Sequence[RecurrenceStep]) -> int:
-    """Return the index of the first step from which all cells are equal and each continues the previous one."""
+    """Return the index of the first step from which all cells are equal and each cell continues the previous cell."""
     last = cells[-1]
     if last is None:
         return len(cells)
@@ -169,7 +169,7 @@ def _first_alike(cells: Sequence[RecurrentCell | None], steps: Sequence[Recurren
 
 
 def _last_memory(step: RecurrenceStep, cell: RecurrentCell, values: Sequence[ir.Value]) -> ir.Value | None:
-    """Return the cell state after the last step of an LSTM; None if it is not computed."""
+    """Return the cell state after the last step of an LSTM; None for other kinds or if it is not computed."""
     if cell.kind != "LSTM":
         return None
     return next((value for value in values if is_memory(step, cell, value)), None)
@@ -181,11 +181,11 @@ def _last_memory(step: RecurrenceStep, cell: RecurrentCell, values: Sequence[ir.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisIndex:
-    """One index into an axis of a 3D value, which removes that axis.
+    """A selection of one index along an axis of a 3D value, which removes that axis.
 
     Attributes:
         source: The indexed value.
-        axis: The axis; 0 to 2.
+        axis: The axis, 0 to 2.
         place: The index along the axis, which may be negative.
     """
 
@@ -195,7 +195,7 @@ class AxisIndex:
 
 
 def match_index(value: ir.Value) -> AxisIndex | None:
-    """Match one index into an axis of a 3D value (Gather, or a slice and Squeeze); None for anything else."""
+    """Match a selection of one index of a 3D value (Gather, or a slice and Squeeze); return None for anything else."""
     node = value.producer()
     if node is not None and is_op(node, "Gather"):
         place = constant(node.inputs[1])
@@ -210,7 +210,7 @@ def match_index(value: ir.Value) -> AxisIndex | None:
 
 
 def _piece(piece: ir.Node, axis: int, value: ir.Value) -> AxisIndex | None:
-    """Match a one-element slice along the axis that is squeezed afterwards; None for anything else."""
+    """Match a one-element slice along the axis that is squeezed afterwards; return None for anything else."""
     if is_op(piece, "Gather"):
         place = constant(piece.inputs[1])
         fits = place is not None and place.shape == (1,) and int_of(piece, "axis", 0) == axis
@@ -230,7 +230,7 @@ def _taken(source: ir.Value | None, axis: int, place: np.ndarray | None) -> Axis
 
 
 def _is_cut_up(split: ir.Node) -> bool:
-    """Return whether a Split makes one-element pieces, by its sizes or its input's size."""
+    """Return whether a Split makes one-element pieces; the caller has checked the sizes of a Split that lists them."""
     if input_of(split, 1) is not None or "split" in split.attributes:
         return True
     shape = split.inputs[0].shape if split.inputs[0] is not None else None

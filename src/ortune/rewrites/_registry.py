@@ -15,7 +15,7 @@ from ortune.rewrites._base import Rewrite
 
 @cache
 def all_rewrites() -> dict[str, Rewrite]:
-    """Return all rewrites by name."""
+    """Return all rewrites, keyed by name."""
     rewrites: dict[str, Rewrite] = {}
     for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
         if not module.name.startswith("_"):
@@ -35,5 +35,5 @@ def find(name: str) -> Rewrite:
 
 
 def canonical(spec: RewriteSpec) -> RewriteSpec:
-    """Return the rewrite with validated, canonical parameters, so equal plans have equal ids."""
+    """Return the spec with validated, canonical parameters, so that equal plans have equal ids."""
     return RewriteSpec(name=spec.name, params=find(spec.name).canonical(spec.params))

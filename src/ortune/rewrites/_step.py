@@ -31,7 +31,7 @@ class RecurrenceStep:
     def __init__(
         self, state: ir.Value, number: int, levels: Mapping[ir.Value, int], look: PatternFacts
     ) -> None:
-        """Create step ``number``; ``levels`` gives the number of steps on the path to each value, 0 if absent."""
+        """Create step ``number``; ``levels`` maps values to the number of steps on the path to them, 0 if absent."""
         self.state, self.nodes, self.fed = state, dict[ir.Node, None](), dict[ir.Node, None]()
         self._number, self._levels, self._look = number, levels, look
         self._known: dict[ir.Value, Part | None] = {state: Linear({state: None})}
@@ -44,7 +44,7 @@ class RecurrenceStep:
         return self.level(value) == self._number
 
     def part(self, value: ir.Value | None, depth: int = _DEPTH) -> Part | None:
-        """Return the expression of a value; None if it is not a linear form or elementwise function."""
+        """Return a value as a linear form, an elementwise function or a number; None if it has none of these forms."""
         if value is None or depth == 0:
             return None
         value = self._source(value)
@@ -54,7 +54,7 @@ class RecurrenceStep:
         return self._known[value]
 
     def _source(self, value: ir.Value) -> ir.Value:
-        """Return the source of a value, skipping copies and recording them as nodes of the step or upstream of it."""
+        """Return the value that `value` is a copy of, and record the nodes that copy it."""
         source = source_of(value)
         while value is not source and (node := value.producer()) is not None and node.inputs[0] is not None:
             (self.nodes if self.level(value) else self.fed)[node] = None
@@ -134,7 +134,7 @@ class RecurrenceStep:
         return total(product, bias, 1.0) if isinstance(bias, Linear) and beta == 1.0 else None
 
     def _factor(self, value: ir.Value | None, matrix: Values) -> Linear | None:
-        """Multiply a value by a matrix; each input of a Concat is multiplied by its own rows. None if not possible."""
+        """Return a value times a matrix, splitting a Concat into its inputs; None if that is not possible."""
         if value is None:
             return None
         value = self._source(value)
@@ -144,7 +144,7 @@ class RecurrenceStep:
         return None if self._own(value) and not self._is_reset(value) else Linear({value: matrix})
 
     def _factors(self, node: ir.Node, matrix: Values) -> Linear | None:
-        """Multiply each input of a Concat by its own rows of a matrix; None if the widths do not fit."""
+        """Return the sum of a Concat's inputs times their rows of a matrix; None if the widths do not fit."""
         self.nodes[node] = None
         widths = [self._width(operand) for operand in node.inputs]
         # One width may be unknown: it follows from the others and the matrix.
@@ -172,7 +172,7 @@ class RecurrenceStep:
         )
 
     def _is_reset(self, value: ir.Value) -> bool:
-        """Return whether a value is a gate times the state; its nodes are recorded as nodes of the step."""
+        """Return whether a value is a gate times the state, and record its nodes as nodes of the step."""
         part = self.part(value)
         return (
             isinstance(part, Curve)
@@ -188,7 +188,7 @@ class RecurrenceStep:
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def _projected(self, one: Part | None, other: Part | None) -> Linear | None:
-        """Add a value that was projected outside the step to a linear form; None if the widths differ."""
+        """Return the sum of a linear form and a value projected outside the step; None if that is not possible."""
         if not isinstance(one, Linear) or not isinstance(other, Linear) or one.is_value == other.is_value:
             return None
         value, form = (one, other) if one.is_value else (other, one)
@@ -203,7 +203,7 @@ class RecurrenceStep:
 
 
 def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
-    """Return the stored weights of a 2D product and whether they are transposed, without reading them; else None."""
+    """Return (weights, whether transposed) of a 2D product, without reading the weights; None for other nodes."""
     if not is_op(node, "Gemm", "MatMul") or len(node.inputs) < 2:
         return None
     value, turned = source_of(node.inputs[1]), False
@@ -220,7 +220,7 @@ def stored_weight(node: ir.Node) -> tuple[ir.Value, bool] | None:
 
 
 def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
-    """Return the stored weights of a 2D product, and the matrix that multiplies its first input; else None."""
+    """Return (stored weights, matrix that multiplies the first input) of a 2D product; None for other nodes."""
     weight = stored_weight(node)
     matrix = constant(weight[0]) if weight is not None else None
     if weight is None or matrix is None:
@@ -229,9 +229,9 @@ def weight_of(node: ir.Node) -> tuple[ir.Value, Values] | None:
 
 
 def _bounds(node: ir.Node, value: ir.Value) -> tuple[int, int | None, int] | None:
-    """Return start, end and piece count of a Split or Slice of the last axis; None for anything else.
+    """Return (start, end, number of pieces) for a Split or Slice of the last axis; None for other nodes.
 
-    For equal pieces, the end is None and the start is the index of the piece; otherwise the count is 0.
+    For equal pieces, the end is None and the start is the index of the piece; otherwise the number of pieces is 0.
     """
     if is_op(node, "Split"):
         if int_of(node, "axis", 0) not in (1, -1):

@@ -32,7 +32,7 @@ _NOT_LOOKED_INTO = frozenset(
 
 
 def _stays(model: ir.Model, value: ir.Value) -> bool:
-    """Return whether a value is part of the signature: an input, or an initializer that is also an output."""
+    """Return whether a value belongs to the model's signature: an input, or an initializer that is also an output."""
     return value.graph is model.graph and (
         value.is_graph_input() or (value.is_initializer() and value.is_graph_output())
     )
@@ -48,8 +48,8 @@ class ToFloat32:
 
     Attributes:
         source: The type to replace.
-        words: Name of the type in sentences.
-        why: Why the type is slow, as the end of a proposal's reason.
+        words: Name of the type for sentences.
+        why: The reason that the type is slow, as the end of a sentence.
     """
 
     source: ir.DataType
@@ -57,7 +57,7 @@ class ToFloat32:
     why: str
 
     def _last_cast(self, model: ir.Model, node: ir.Node) -> bool:
-        """Return whether a node only casts to a graph output of the type."""
+        """Return whether a node is a Cast to the type whose result is only a graph output."""
         output = node.outputs[0] if node.outputs else None
         return (
             _cast_to(node, self.source)
@@ -68,7 +68,7 @@ class ToFloat32:
         )
 
     def _fixed(self, model: ir.Model) -> list[ir.Value]:
-        """Return the values of the type in the signature that are used by anything but a Cast to float32."""
+        """Return the signature's values of the type that have a use other than a Cast to float32."""
         candidates = [
             *model.graph.inputs,
             *(v for v in model.graph.initializers.values() if not v.is_graph_input()),
@@ -90,7 +90,7 @@ class ToFloat32:
                     yield value
 
     def _attributes(self, model: ir.Model) -> Iterator[tuple[ir.Node, ir.Attr]]:
-        """Yield the attributes that contain tensors of the type or name it, with their nodes."""
+        """Yield pairs (node, attribute) for attributes that contain tensors of the type or name the type."""
         for graph in graphs(model):
             for node in graph:
                 if self._last_cast(model, node):
@@ -127,7 +127,7 @@ class ToFloat32:
         return "BitCast depends on the binary representation" if is_op(node, "BitCast") else ""
 
     def _wider(self, tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-        """Convert a tensor to float32 lazily, since converting all at once would double the memory."""
+        """Return a tensor that converts to float32 lazily, since converting all at once would double the memory."""
 
         def read() -> ir.TensorProtocol:
             numbers = tensor.numpy()

@@ -48,7 +48,7 @@ class _Chain:
 
     Attributes:
         x, y: Input and output of the chain.
-        scale, shift: One number per channel.
+        scale, shift: Combined scale and shift of the chain, one number per channel.
         first: First node of the chain.
     """
 
@@ -60,7 +60,7 @@ class _Chain:
 
 
 def _from_convolution(value: ir.Value | None, depth: int = _DEPTH) -> int | None:
-    """Return the number of channels of a value in the blocked layout (NCHWc); None if it is not in it."""
+    """Return the number of channels of a value in the blocked layout (NCHWc); None for values in other layouts."""
     node = value.producer() if value is not None else None
     if node is None or depth == 0 or (value is not None and value.dtype not in (None, ir.DataType.FLOAT)):
         return None
@@ -154,7 +154,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _replace(editor: Editor, chains: list[_Chain]) -> int:
-    """Replace chains by depthwise 1x1 convolutions and return how many."""
+    """Replace chains with depthwise 1x1 convolutions and return the number of replaced chains."""
     for chain in chains:
         node, channels = chain.first, len(chain.scale)
         name = node.name or chain.y.name or "affine"

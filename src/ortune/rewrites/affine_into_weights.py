@@ -36,11 +36,11 @@ _OF_SHAPE = ("Shape", "Size")  # operators that read only a shape
 
 
 def scale_after(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Return the scale or shift after a product that its weights can absorb, or None; fold it if an editor is given.
+    """Return the scale or shift after a product that its weights can absorb, or None; with an editor, also fold it.
 
     Args:
         node: The product.
-        editor: Editor of its model, to fold.
+        editor: Editor of the product's model; None leaves the model unchanged.
         copied: Whether shared weights may be copied even if they are large.
     """
     user = _only_reader(node.outputs[0]) if is_op(node, *_affine.PRODUCTS) else None
@@ -64,7 +64,7 @@ def scale_after(node: ir.Node, editor: Editor | None = None, *, copied: bool = F
 
 
 def scale_before(node: ir.Node, editor: Editor | None = None, *, copied: bool = False) -> ir.Node | None:
-    """Return the scale or shift before a product that its weights can absorb, or None; fold it if an editor is given.
+    """Return the scale or shift before a product that its weights can absorb, or None; with an editor, also fold it.
 
     The arguments are those of ``scale_after``.
     """
@@ -96,7 +96,7 @@ def scale_before(node: ir.Node, editor: Editor | None = None, *, copied: bool = 
 
 
 def absorbable(product: ir.Node) -> Iterator[ir.Node]:
-    """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime does not fold itself."""
+    """Yield the scales and shifts that a product's weights can absorb and that ONNX Runtime does not fold."""
     if not is_op(product, *_affine.PRODUCTS):
         return
     user = _only_reader(product.outputs[0])
@@ -121,7 +121,7 @@ def absorbable(product: ir.Node) -> Iterator[ir.Node]:
 
 
 def _taken_up(scale: ir.Node) -> bool:
-    """Return whether the product before a scale absorbs it instead, in ONNX Runtime or by this rewrite."""
+    """Return whether the product before a scale absorbs the scale, in ONNX Runtime or by this rewrite."""
     makers = [value.producer() for value in scale.inputs if value is not None and only_user(value) is scale]
     maker = next((maker for maker in makers if maker is not None and is_op(maker, *_affine.PRODUCTS)), None)
     if maker is None or constant_tensor(maker.inputs[1]) is None:
@@ -130,7 +130,7 @@ def _taken_up(scale: ir.Node) -> bool:
 
 
 def _only_reader(value: ir.Value) -> ir.Node | None:
-    """Return the only node that reads a value's elements, ignoring Shape and Size; None if there is not exactly one."""
+    """Return the only node that reads a value's elements (unlike Shape and Size); None if there are more or none."""
     readers = [use.node for use in value.uses() if not is_op(use.node, *_OF_SHAPE)]
     if len(readers) != 1 or value.is_graph_output():
         return None
@@ -156,7 +156,7 @@ def _why_unfolded(norm: ir.Node) -> str:
 
 
 def _same_shape(affine: _affine.Affine, product: _affine.Product) -> bool:
-    """Return whether ``x`` and ``scale * x + shift`` have the same rank and channels."""
+    """Return whether ``x`` and ``scale * x + shift`` certainly have the same rank and channels."""
     if least_rank(affine.x) < max(affine.rank, product.rank if affine.rank else 0):
         return False
     if affine.last is None:
@@ -179,7 +179,7 @@ def _own(node: ir.Node) -> bool:
 
 
 def _shared(node: ir.Node) -> str:
-    """Return why an adjacent scale or shift is not folded if shared weights are the reason; else ""."""
+    """Return a sentence that says that a scale or shift is not folded because of shared weights; otherwise ""."""
     if _own(node) or not (scale_after(node, copied=True) or scale_before(node, copied=True)):
         return ""
     readers = len(node.inputs[1].uses()) if node.inputs[1] is not None else 0

@@ -45,7 +45,7 @@ class _Match:
 
 
 def _match(softmax: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match the attention around a Softmax; else return the reason, or "" if there is none."""
+    """Match the attention around a Softmax, or return the reason for a near miss ("" if unrelated)."""
     core = core_of(softmax)
     if core is None or (look.opset < _SOFTMAX_OPSET and "axis" not in softmax.attributes):
         return ""
@@ -73,7 +73,7 @@ def _match(softmax: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR09
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """Follow row-wise operators (products with weights, biases, splits) upstream and return the source."""
+    """Follow row-wise operators (products with weights, biases, splits) upstream and return their first input."""
     for _ in range(_ABOVE):
         node = value.producer()
         if node is None:
@@ -103,7 +103,7 @@ def _source(value: ir.Value) -> ir.Value:
 
 
 def _is_matrix(value: ir.Value | None) -> bool:
-    """Return whether weights are constant and have no batch axis; a product of two constants is accepted."""
+    """Return whether a value is a constant, or a product of two constants, without a batch axis."""
     node = value.producer() if value is not None else None
     factors = list(node.inputs) if node is not None and is_op(node, "Mul") else [value]
     return all(numbers is not None and numbers.ndim <= 2 for numbers in map(constant, factors))
@@ -116,7 +116,7 @@ def _splits_rows(node: ir.Node) -> bool:
 
 
 def _same_batch(*heads: Heads) -> bool:
-    """Return whether the first dimensions of all heads are equal as declared, by size or name."""
+    """Return whether the declared first dimensions of all heads are equal, by size or name."""
     firsts = []
     for head in heads:
         shape = head.split.outputs[0].shape
@@ -127,7 +127,7 @@ def _same_batch(*heads: Heads) -> bool:
 
 
 def _is_float32(value: ir.Value) -> bool:
-    """Return whether a value is float32, by its declared type or the constants upstream."""
+    """Return whether a value is float32 according to its declared type or to constants upstream."""
     for _ in range(_ABOVE):
         if value.dtype is not None:
             return value.dtype == ir.DataType.FLOAT
@@ -186,7 +186,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
 
 
 def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: PatternFacts) -> ir.Value:
-    """Return heads as [batch, length, hidden], reusing the value from before the split if it fits."""
+    """Return heads with the shape [batch, length, hidden], reusing the value from before the split if possible."""
     head_width = heads.count * heads.size
     width = head_width * heads.parts
     sizes = constant(heads.split.inputs[1])
@@ -218,7 +218,7 @@ def _flat(editor: Editor, at: ir.Node, heads: Heads, name: str, look: PatternFac
 def _whole(
     editor: Editor, at: ir.Node, mask: ir.Value, flat: Sequence[ir.Value], name: str, look: PatternFacts
 ) -> ir.Value:
-    """Expand a mask along queries and keys, since the operator does not broadcast these axes."""
+    """Expand a mask along the query and key axes, which the operator does not broadcast, and return it."""
     dims = look.values.sizes(mask)
     if dims is not None and len(dims) == 4 and all(size is not None and size > 1 for size in dims[2:]):
         return mask

@@ -44,14 +44,14 @@ _HOLDS: dict[ir.DataType, tuple[ir.DataType, ...]] = {
     _D.BFLOAT16: (_D.FLOAT, _D.DOUBLE),
     _D.FLOAT: (_D.DOUBLE,),
 }
-"""Types that represent every number of the key type exactly."""
+"""Maps a type to the types that represent every number of it exactly."""
 _WANTED = {*_HOLDS, _D.INT64, _D.DOUBLE} - {_D.UINT8}
-"""Types for which a Cast's result does not depend on the intermediate type. Unsigned types do for negative numbers, and
-strings do for all."""
+"""Types to which a Cast gives the same result from every intermediate type. Casts of negative numbers to unsigned types
+and all casts to strings depend on the intermediate type."""
 
 
 class _Pairs:
-    """Finds pairs of consecutive nodes and replaces each by one node or none."""
+    """Finds pairs of consecutive nodes and replaces each pair with one node or with none."""
 
     def __init__(self, model: ir.Model) -> None:
         self.model, self.editor = model, Editor(model)
@@ -61,7 +61,7 @@ class _Pairs:
 
     @property
     def counts(self) -> Counter[str]:
-        """Numbers of replaced pairs by operator of the second node."""
+        """Numbers of replaced pairs, keyed by the operator of the second node."""
         return Counter(op_type for _, op_type in self.merged)
 
     def run(self) -> None:
@@ -80,7 +80,7 @@ class _Pairs:
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def replace(self, node: ir.Node, pairs: Sequence[tuple[ir.Value, ir.Value]]) -> None:
-        """Replace all outputs of a node, or none if a graph output's name cannot be taken over."""
+        """Replace all outputs of a node, or no outputs if a graph output's name cannot be taken over."""
         for old, new in pairs:
             if old.is_graph_output() and not self.editor.takes_name(new, old):
                 self.reasons[name_conflict(node)] = None
@@ -130,7 +130,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], merged)])
 
     def reshapes(self, node: ir.Node) -> None:
-        """Merge a Reshape with a preceding view, unless it copies an intermediate size (0)."""
+        """Merge a Reshape with a preceding view, unless the Reshape copies an intermediate size (0 in its shape)."""
         first = _before(node, *_VIEWS)
         sizes = constant(node.inputs[1]) if len(node.inputs) > 1 else None
         if first is None or first.inputs[0] is None or sizes is None or not sizes.all():
@@ -151,7 +151,7 @@ class _Pairs:
             self.replace(node, [(node.outputs[0], first.inputs[0])])
 
     def concats(self, node: ir.Node) -> None:
-        """Merge a Concat with the Split, slices or unshared Concats that its inputs come from."""
+        """Merge a Concat with the Split, Slices or unshared Concats that compute its inputs."""
         axis = _axis(node, self.inferred(node.outputs[0]))
         if axis is None or None in node.inputs:
             return
@@ -171,7 +171,7 @@ class _Pairs:
         self.replace(node, [(node.outputs[0], joined)])
 
     def _inner(self, node: ir.Node, pieces: Sequence[ir.Value], axis: int) -> tuple[Sequence[ir.Value], int]:
-        """Return the values that the leading pieces can be replaced by, and the number of these pieces."""
+        """Return (values that can replace the leading pieces, number of these pieces)."""
         source, itself = pieces[0].producer(), (pieces[:1], 1)
         if source is None or source.graph is not node.graph or has_parameters(source):
             return itself
@@ -193,7 +193,8 @@ class _Pairs:
     def _cut_up(self, pieces: Sequence[ir.Value], axis: int) -> int:
         """Return the number of leading pieces that together are all slices of one value; 0 if they are not.
 
-        Where the value's size is unknown, ends count from one side: from both, pieces of a short value overlap.
+        If the value's size is unknown, all bounds must count from the same end; otherwise the pieces of a short value
+        could overlap.
         """
         first = pieces[0].producer()
         value = first.inputs[0] if first is not None else None
@@ -246,7 +247,7 @@ _FINDERS = {
 
 
 def _before(node: ir.Node, *names: str) -> ir.Node | None:
-    """Return the producer of a node's first input if it is one of these operators; else None."""
+    """Return the producer of a node's first input if it has one of the given operators; otherwise None."""
     producer = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     return (
         producer
@@ -258,7 +259,7 @@ def _before(node: ir.Node, *names: str) -> ir.Node | None:
 def _bounds(
     node: ir.Node | None, value: ir.Value | None, axis: int, dims: Dims | None
 ) -> tuple[int, int] | None:
-    """Return begin and end of a Slice of a value along one axis in steps of one; None for any other node."""
+    """Return (start, end) of a Slice of a value along one axis with step 1; None for any other node."""
     if node is None or not is_op(node, "Slice") or has_parameters(node) or node.inputs[0] is not value:
         return None
     if input_of(node, 1) is None:
@@ -308,7 +309,7 @@ def _merge(model: ir.Model) -> _Pairs:
 
 
 def joined_and_split(model: ir.Model) -> list[tuple[str, str]]:
-    """Return name and operator of each Concat and Split that the rewrite would merge or remove."""
+    """Return pairs (name, operator) for each Concat and Split that the rewrite would merge or remove."""
     if not any(_before(node, *_PIECES, "Slice") for node in with_operator(model, *_PIECES)):
         return []
     return [entry for entry in dict.fromkeys(_merge(model.clone()).merged) if entry[1] in _PIECES]

@@ -43,11 +43,11 @@ def _way(back: ir.Node) -> list[ir.Node]:
 
 
 _Match = tuple[list[ir.Node], ir.DataType]
-"""The nodes from the first Cast to the last, and the type before and after."""
+"""The nodes from the first Cast to the last, and the type before the first and after the last."""
 
 
 def _match(back: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match a Cast back from a smaller type; else return the reason for a near miss, or ""."""
+    """Match a Cast back from a smaller type, or return the reason for a near miss ("" if unrelated)."""
     way = _way(back)
     if len(way) < 2 or way[0].inputs[0] is None:
         return ""

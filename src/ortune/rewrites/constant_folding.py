@@ -94,7 +94,7 @@ class _Folding:
         self.branches += 1
 
     def _sizes(self, node: ir.Node, opset: int) -> list[np.ndarray] | None:
-        """Compute a Shape or Size, or a Gather or Slice of one, if every size that it reads is known; else None."""
+        """Compute a Shape, a Size, or a Gather or Slice of a Shape; return None if a size that it reads is unknown."""
         if self.as_ort and not (is_op(node, "Shape") and _whole(self._dims(node.inputs[0]))):
             return None  # ONNX Runtime needs all sizes of a tensor, and folds only Shape
         if is_op(node, "Size"):
@@ -157,14 +157,14 @@ class _Folding:
         return results
 
     def _constant(self, value: ir.Value) -> Array | None:
-        """Return the numbers of a constant; None for any other value, for strings and for too many elements."""
+        """Return the array of a constant; None for other values, strings and arrays with too many elements."""
         stored = value.const_value
         if stored is not None and (stored.size > _MOST_NUMBERS or stored.dtype == ir.DataType.STRING):
             return None
         return constant(value)
 
     def _size(self, node: ir.Node) -> int | None:
-        """Return the bytes of a node's outputs, to reject large ones before computing them; None if unknown."""
+        """Return the total bytes of a node's outputs, so that large results are never computed; None if unknown."""
         total = 0
         for value in node.outputs:
             inferred = self.values.get(value, InferredShape())
@@ -186,7 +186,7 @@ def _whole(dims: Dims | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def constant_branches(model: ir.Model) -> dict[ir.Node, ir.Graph]:
-    """Return the If nodes with conditions that ONNX Runtime folds at session creation, each with the branch taken."""
+    """Map each If node with a condition that ONNX Runtime folds at session creation to the branch that is taken."""
     copy = model.clone()
     pairs = [(own, other) for own, other in zip(nodes(model), nodes(copy), strict=True) if is_op(own, "If")]
     if not pairs:
@@ -218,7 +218,7 @@ def _counts(done: _Folding) -> str:
 
 
 def _left(model: ir.Model) -> str:
-    """Return a sentence on the nodes that have only constant inputs and why they are not folded."""
+    """Return a clause that says how many nodes with only constant inputs were not folded, and why."""
     why: Counter[str] = Counter()
     for node in (n for scope, opset in scopes_of(model) if opset >= _LEAST_OPSET for n in scope):
         read = [value for value in node.inputs if value is not None]

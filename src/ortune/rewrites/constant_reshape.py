@@ -27,7 +27,7 @@ _LEAST_OPSET = 5  # before it, the target shape of Reshape is an attribute
 
 
 def _asked(node: ir.Node, look: PatternFacts) -> list[int] | str:
-    """Return the constant target shape for a Reshape; else the reason, or "" if it is constant already."""
+    """Return the constant target shape for a Reshape, or the reason that there is none ("" if already constant)."""
     if len(node.inputs) < 2 or node.inputs[1] is None or constant(node.inputs[1]) is not None:
         return ""
     zeros = is_parameter(node, "allowzero") or int_of(node, "allowzero", 0)

@@ -30,14 +30,14 @@ from ortune.rewrites._editor import Editor
 _BETWEEN = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LeakyRelu", "MaxPool", "Relu")
 """Operators with f(s * x) = s * f(x) for positive s, applied per channel."""
 _MOST_ROUNDS = 32
-"""Maximum rounds; in each, a scale can move by one layer."""
+"""Maximum number of rounds; in each round, a scale can move by one layer."""
 _WITHIN = 1e-30, 1e30
-"""Weight ranges in which scaling by a power of two is exact; ranges outside are usually zero."""
+"""Limits of the weight magnitudes for which scaling by a power of two is exact; channels outside are usually zero."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Pair:
-    """Two layers and the value before the second one."""
+    """Two layers and the value before the second layer."""
 
     first: ir.Node
     second: ir.Node
@@ -65,7 +65,7 @@ def _is_own(product: _affine.Product | None) -> bool:
 
 
 def _exponents(first: _affine.Product, second: _affine.Product) -> Array | None:
-    """Return the exponent of two that scales each channel between two layers; None if no scale is moved."""
+    """Return the exponent of the power of two that scales each channel between two layers; None if all are 0."""
     if first.outs != second.ins or first.last != second.last or is_op(second.node, "ConvTranspose"):
         return None
     out, into = _out_ranges(first), _in_ranges(second)
@@ -98,12 +98,12 @@ def _in_ranges(product: _affine.Product) -> Array:
 
 
 def _wide(ranges: Array) -> Array:
-    """Convert ranges to float64 for the ratios; the weights themselves are not converted, to save memory."""
+    """Convert ranges to float64 for ratios; weights themselves are not converted, to save memory."""
     return np.asarray(ranges.astype(np.float64))
 
 
 def _moved(pair: _Pair, editor: Editor) -> bool:
-    """Move scales between two layers and return True; False if none is moved."""
+    """Move scales between two layers and return whether any scale was moved."""
     first, second = _affine.product(pair.first), _affine.product(pair.second)
     exponents = _exponents(first, second) if first is not None and second is not None else None
     if first is None or second is None or exponents is None:
@@ -140,7 +140,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Return no proposals: it does not make a model faster, and helps only before quantization."""
+    """Return no proposals, since the rewrite does not make a model faster and helps only before quantization."""
     return []
 
 

@@ -25,9 +25,9 @@ _WITHOUT_EFFECTS = frozenset({"", "ai.onnx", "ai.onnx.ml", "com.microsoft"})
 
 
 def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
-    """Return the nodes that no graph output depends on, in graph order; Constant nodes are included.
+    """Return the nodes on which no graph output depends, in graph order; Constant nodes are included.
 
-    What the subgraph of a dead node reads is dead only once that node is removed: call again then.
+    Nodes read only by the subgraph of a dead node are not included until that node is removed; call again then.
     """
     read: set[ir.Value] = set(graph.outputs)
     dead = []
@@ -43,12 +43,12 @@ def dead_nodes(graph: ir.Graph | ir.Function) -> list[ir.Node]:
 
 
 def _read_inside(node: ir.Node) -> bool:
-    """Return whether a subgraph reads an output of the node."""
+    """Return whether a subgraph of another node reads an output of the node."""
     return any(use.node.graph is not node.graph for value in node.outputs for use in value.uses())
 
 
 def remove(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Remove dead nodes and weights; return the number of each, and the reasons why other dead nodes stay."""
+    """Remove dead nodes and weights; return (removed nodes, removed weights, reasons that other dead nodes stay)."""
     removed = [0, 0]
     reasons: dict[str, None] = {}
     local = {domain for domain, *_ in model.functions}
@@ -80,7 +80,7 @@ def remove(model: ir.Model) -> tuple[int, int, list[str]]:
 
 
 def counted(nodes: int, weights: int) -> str:
-    """Format the counts of nodes and weights."""
+    """Format the numbers of nodes and weights, as in "2 nodes and 1 weight"."""
     counts = [f"{nodes} node{'s' if nodes > 1 else ''}"] if nodes else []
     counts += [f"{weights} weight{'s' if weights > 1 else ''}"] if weights else []
     return " and ".join(counts)

@@ -28,7 +28,7 @@ from ortune.rewrites._editor import Editor
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
 _MOST_READ_BYTES = 1 << 30
 _MOST_INPUTS = 256
-"""Maximum inputs of a node that reads a duplicate, since each replacement of an input copies the list of inputs."""
+"""Maximum number of inputs of a node that reads a duplicate, since replacing an input copies the list of inputs."""
 
 
 def _equal_weights(graph: ir.Graph | ir.Function) -> Iterator[list[ir.Value]]:
@@ -84,7 +84,7 @@ def _read_widely(node: ir.Node) -> bool:
 
 
 def _merge(model: ir.Model) -> tuple[int, int, int]:
-    """Merge equal nodes, equal weights, and nodes that became equal through their weights; return the three counts."""
+    """Merge equal nodes, equal weights, and nodes that became equal through weights; return the three counts."""
     editor = Editor(model)
     direct = _merge_nodes(editor, model)
     weights = _merge_weights(editor, model)

@@ -34,18 +34,18 @@ _MULTIPLIED = FLOATS | {ir.DataType[name] for name in ("BFLOAT16", "INT32", "INT
 
 
 Dims = Mapping[str, "int | str | None"]
-"""The size of each index of a tensor: a number, a symbol, or None if unknown."""
+"""Maps each index of a tensor to its size: a number, a symbol, or None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Product:
-    """The product of two tensors, which replaces both in the list of tensors.
+    """A product of two tensors, which replaces both in the list of remaining tensors.
 
     Attributes:
-        places: Positions of the two in the list of remaining tensors, left factor first.
-        terms: The indices of the two tensors.
+        places: Positions of the two tensors in the list of remaining tensors, left factor first.
+        terms: The indices of the two tensors, such as "bqhd".
         kept: The indices of the product.
-        sizes: Sizes of the indices that a Reshape merges or splits.
+        sizes: Maps the indices that a Reshape merges or splits to their sizes.
     """
 
     places: tuple[int, int]
@@ -72,7 +72,7 @@ class _Match:
 
 
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match an Einsum that is a transposition or a chain of products; else return the reason."""
+    """Match an Einsum that is a transposition or a chain of products, or return the reason that it is neither."""
     text = text_of(node, "equation", "").replace(" ", "")
     if not text or None in node.inputs:
         return f"Einsum {node.name!r} has no equation attribute"
@@ -104,7 +104,7 @@ def _match(node: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911 
 
 
 def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Product | str:
-    """Return the product to compute first, or the reason why there is none."""
+    """Return the product to compute first, or the reason that there is none."""
 
     def cost(pair: tuple[int, int]) -> tuple[bool, int]:
         # Prefer pairs with an index to sum, then those with the fewest remaining indices.
@@ -129,7 +129,7 @@ def _product(terms: Sequence[str], dims: Sequence[Dims], result: str) -> _Produc
 
 
 def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
-    """Return the indices that the product of a pair keeps; if it is the last product, the indices of the result."""
+    """Return the indices that the product of two terms keeps; for the last product, these are the result's indices."""
     if len(terms) == 2:
         return result
     others = "".join(term for place, term in enumerate(terms) if place not in pair) + result
@@ -138,12 +138,12 @@ def _kept(terms: Sequence[str], result: str, pair: Sequence[int]) -> str:
 
 
 def _alone(term: str, other: str) -> int:
-    """Return the number of indices of the first tensor that the second does not have."""
+    """Return the number of indices of the first tensor that the second tensor lacks."""
     return len(set(term) - set(other))
 
 
 def _joined(a: str, b: str, kept: str) -> set[str]:
-    """Return the indices that a MatMul needs merged: summed or column indices, if there are several of the kind."""
+    """Return the indices to merge for a MatMul: several summed indices, or several column indices, become one."""
     summed, columns = set(a) - set(kept), set(b) - set(a)
     if not summed or set(a) == set(b):
         return set()
@@ -156,7 +156,7 @@ def _dims(value: ir.Value | None, term: str, look: PatternFacts) -> Dims:
 
 
 def _joint(one: Dims, other: Dims) -> Dims:
-    """Return the sizes of a product; an index of size 1 in one factor broadcasts to the size in the other."""
+    """Return the sizes in a product; an index of size 1 in one factor broadcasts to the other factor's size."""
     joint = {**one, **other}
     for index in one.keys() & other.keys():
         if one[index] != other[index]:
@@ -172,7 +172,7 @@ class _Writer:
         self._name = node.name or "einsum"
 
     def turned(self, value: ir.Value, indices: str, wanted: str) -> ir.Value:
-        """Transpose a tensor to another order of indices and return the result."""
+        """Transpose a tensor to the order of indices `wanted` and return the result."""
         if indices == wanted:
             return value
         perm = ir.AttrInt64s("perm", [indices.index(index) for index in wanted])
@@ -207,7 +207,7 @@ class _Writer:
     def _right(
         self, value: ir.Value, term: str, sizes: Mapping[str, int], order: tuple[str, ...]
     ) -> ir.Value:
-        """Return the right factor with its summed and its column indices merged to one each."""
+        """Return the right factor with its summed indices merged to one axis and its column indices to another."""
         both, summed, columns = order
         if len(summed) > 1 and len(columns) == 1:
             # The size of the column may be dynamic: it stays in place, so the Reshape can copy it.
@@ -218,7 +218,7 @@ class _Writer:
         return right if columns else self._by_axes("Unsqueeze", right, [len(both) + 1])
 
     def _joined(self, value: ir.Value, sizes: Mapping[str, int], before: str, *groups: str) -> ir.Value:
-        """Return a tensor with each group of its last indices merged to one."""
+        """Return a tensor with each group of its last indices merged to one axis."""
         if all(len(group) <= 1 for group in groups):
             return value
         copied = len(before)
@@ -228,7 +228,7 @@ class _Writer:
         return self._reshaped(value, [0] * copied + joined)
 
     def _spread(self, value: ir.Value, term: str, every: str) -> ir.Value:
-        """Return a tensor with all of these indices, adding axes of size 1."""
+        """Return a tensor with all indices in `every`, adding axes of size 1 for missing indices."""
         turned = self.turned(value, term, "".join(index for index in every if index in term))
         missing = [place for place, index in enumerate(every) if index not in term]
         # Mul itself adds leading axes.

@@ -32,13 +32,13 @@ def _inputs(model: ir.Model) -> list[ir.Value]:
 
 
 def _symbolic(value: ir.Value) -> list[tuple[int, str]]:
-    """Return (axis, symbol) of each symbolic dimension, with "" for an unnamed one."""
+    """Return pairs (axis, symbol) for the symbolic dimensions of a value; an unnamed dimension has the symbol ""."""
     dims = value.shape or ()
     return [(axis, str(dim.value or "")) for axis, dim in enumerate(dims) if isinstance(dim, ir.SymbolicDim)]
 
 
 def inputs_left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]:
-    """Return the inputs that keep a dynamic dimension after those with these keys (symbol or axis) are fixed."""
+    """Return the names of inputs that keep a dynamic dimension after those in `sizes` (symbols or axes) are fixed."""
     return tuple(
         value.name or ""
         for value in _inputs(model)
@@ -47,7 +47,7 @@ def inputs_left_open(model: ir.Model, sizes: Collection[str]) -> tuple[str, ...]
 
 
 def _key(value: ir.Value, axis: int, symbol: str, sizes: Collection[str]) -> str | None:
-    """Return the key of a dimension among the given sizes, by axis before by symbol; None if there is none."""
+    """Return the key in `sizes` for a dimension, its axis ("x[0]") before its symbol; None if it has no entry."""
     place = f"{value.name}[{axis}]"
     return place if place in sizes else symbol if symbol in sizes else None
 
@@ -86,7 +86,7 @@ def _change(model: ir.Model, params: Mapping[str, str]) -> RewriteResult:
 
 
 def why_not_fixed(model: ir.Model) -> str:
-    """Return why some inputs get no fixed size, since they grow at each step; "" if no input grows."""
+    """Return a clause that says which inputs grow at each step and so get no fixed size; "" if no input grows."""
     growing = growing_inputs(model)
     if not growing:
         return ""
@@ -116,7 +116,7 @@ def _refuse_static(model: ir.Model, sizes: Mapping[str, int]) -> None:
 
 
 def _refuse_held(model: ir.Model, sizes: Mapping[str, int]) -> None:
-    """Raise UsageError for a size that contradicts a node of the model, which could be saved but not run."""
+    """Raise UsageError for a size that contradicts a node of the model, since the model could not run."""
     wrong = wrong_sizes(model, sizes) if any(_symbolic(value) for value in _inputs(model)) else []
     if wrong:
         held = wrong[0]
@@ -134,7 +134,7 @@ def _unused_reason(model: ir.Model, name: str) -> str:
 
 
 def _forget_shapes(model: ir.Model, symbols: set[str]) -> None:
-    """Remove declared symbolic shapes, so ONNX Runtime infers sizes from the fixed inputs."""
+    """Remove declared symbolic shapes, so that ONNX Runtime infers sizes from the fixed inputs."""
     for graph in graphs(model, functions=False):
         for node in graph:
             for value in node.outputs:
@@ -151,7 +151,7 @@ def _set_dims(value: ir.Value, new: Mapping[int, int | None]) -> None:
 
 
 def _sizes_of(model: ir.Model, case: Case) -> dict[str, str]:
-    """Return the sizes of a case by symbol, or by axis if the symbol is unnamed or has several sizes."""
+    """Return the sizes in a case, keyed by symbol, or by axis if the symbol is missing or has several sizes."""
     chosen = {choice.name: choice.shape for choice in case.inputs}
     places: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for value in _inputs(model):

@@ -40,7 +40,7 @@ _HALF, _SINGLE = ir.DataType.FLOAT16, ir.DataType.FLOAT
 
 
 def _constants(model: ir.Model) -> Iterator[ir.TensorProtocol]:
-    """Yield the initializers and the tensors in attributes."""
+    """Yield the initializers of a model and the tensors in attributes."""
     for graph in graphs(model):
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():
             if value.const_value is not None:

@@ -66,7 +66,7 @@ class _Match:
 
 
 def _match(anchor: ir.Node, _: PatternFacts) -> _Match | str:
-    """Match the Gelu around an Erf or Tanh; else return the reason for a near miss, or ""."""
+    """Match the Gelu around an Erf or Tanh, or return the reason for a near miss ("" if unrelated)."""
     if not meets_another(anchor.outputs[0], _FOLLOWED, anchor.graph):
         return ""  # a Gelu multiplies by x
     for x in elementwise_ancestors(anchor, _ABOVE):

@@ -42,8 +42,8 @@ class _Match:
 
     Attributes:
         x: Input.
-        alpha, beta: Attributes of the HardSigmoid.
-        factor: Factor of the clipped value; None if there is none.
+        alpha, beta: Slope and offset, the attributes of HardSigmoid.
+        factor: Value that multiplies the clipped value; None if there is none.
         result: Output of the match.
         at: Node before which the new nodes are inserted.
     """
@@ -141,7 +141,7 @@ def _candidates(clip: ir.Node) -> Iterator[tuple[_Match, list[ir.Node], ir.Value
 
 
 def _match(clip: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match the HardSwish or HardSigmoid around a Clip; else return the reason for a near miss, or ""."""
+    """Match the HardSwish or HardSigmoid around a Clip, or return the reason for a near miss ("" if unrelated)."""
     # Prefer a HardSwish to the HardSigmoid within it, and more nodes to fewer.
     candidates = sorted(
         _candidates(clip), key=lambda candidate: (candidate[0].factor is None, -len(candidate[1]))

@@ -58,7 +58,7 @@ class _Match:
 
 
 def _starts(mean: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a mean may normalize: its input, and the value squared if its input is a square."""
+    """Yield the values that a mean may normalize: the mean's input and, if that is a square, the squared value."""
     value = mean.inputs[0]
     if value is None:
         return
@@ -71,7 +71,7 @@ def _starts(mean: ir.Node) -> Iterator[ir.Value]:
 
 
 def _shapes(dims: Dims) -> list[tuple[int, ...]]:
-    """Return two shapes for probes that differ in unknown sizes, so a constant that fits only one is noticed."""
+    """Return two probe shapes that differ in unknown sizes, so that a constant that fits only one shape is noticed."""
     sizes = [_UNKNOWN if not isinstance(size, int) else size for size in dims]
     if math.prod(sizes) > _MOST_ELEMENTS:
         sizes = [size if axis == 1 else min(size, _SMALL) for axis, size in enumerate(sizes)]
@@ -82,7 +82,7 @@ def _shapes(dims: Dims) -> list[tuple[int, ...]]:
 
 
 def _probes(shapes: list[tuple[int, ...]]) -> Probes:
-    """Return probes with channels of different means and deviations."""
+    """Return probes whose channels have different means and deviations."""
     probes: Probes = []
     # Two of the first shape, one of the second.
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
@@ -95,7 +95,7 @@ def _probes(shapes: list[tuple[int, ...]]) -> Probes:
 
 
 def _by_channel(values: Array) -> Array:
-    """Reshape an array with channels on axis 1 to one row per channel."""
+    """Return an array with channels on axis 1 reshaped to one row per channel."""
     rows: Array = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1)
     return rows
 
@@ -108,7 +108,7 @@ def _normalised(x: Array, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
-    """Fit ``values = gamma * plain + beta`` per channel for all probes; None if that does not fit."""
+    """Fit ``values = gamma * plain + beta`` per channel for all probes; return (gamma, beta), or None without a fit."""
     ours, theirs = [_by_channel(p) for p in plain], [_by_channel(p) for p in values]
     channels = np.arange(len(ours[0]))
     # Fit with the two extreme numbers of a channel, where rounding matters least.
@@ -129,7 +129,7 @@ def _factors(values: Probes, plain: Probes) -> tuple[Array, Array] | None:
 
 
 def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match the instance normalization that begins with a mean; else return the reason for a near miss, or ""."""
+    """Match the instance normalization that begins with a mean, or return the reason for a near miss (or "")."""
     why = ""
     for x in _starts(mean):
         dims = look.inferred(x).dims

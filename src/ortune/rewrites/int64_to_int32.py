@@ -33,7 +33,7 @@ from ortune.rewrites._ranges import COMPUTING, Range, is_known, range_of, ranges
 _WIDE, _NARROW = ir.DataType.INT64, ir.DataType.INT32
 _LOW, _HIGH = -(2**31), 2**31 - 1
 _TAKES_BOTH = {"Gather": 1, "GatherElements": 1, "OneHot": 0, "Cast": 0}
-"""Operators with the position of an input that may be int32 or int64 independently of the others."""
+"""Maps an operator to the position of an input that may be int32 or int64 independently of other inputs."""
 
 
 def _fits(own: Range | None) -> bool:
@@ -41,7 +41,7 @@ def _fits(own: Range | None) -> bool:
 
 
 def _is_wide(value: ir.Value | None, ranges: Mapping[ir.Value, Range]) -> bool:
-    """Return whether a value is known to be int64."""
+    """Return whether a value is certainly int64."""
     if value is None:
         return False
     node = value.producer()
@@ -66,7 +66,7 @@ def _obstacle(node: ir.Node, ranges: Mapping[ir.Value, Range]) -> str:
 
 
 def _chosen(model: ir.Model) -> tuple[list[ir.Node], list[str]]:
-    """Return the nodes to convert to int32, in graph order, and the reasons for near misses."""
+    """Return (nodes to convert to int32, in graph order; reasons for near misses)."""
     known_ranges = ranges(model)
     able: list[ir.Node] = []
     reasons: list[str] = []
@@ -89,19 +89,19 @@ def _wide_values(node: ir.Node) -> list[ir.Value | None]:
 
 
 def integer_computations(model: ir.Model) -> list[ir.Node]:
-    """Return the nodes in all graphs that compute with integers of any width, excluding those that only move data."""
+    """Return the nodes in all graphs that compute with integers of any width, without nodes that only move data."""
     return [node for node in nodes(model) if not node.domain and node.op_type in COMPUTING]
 
 
 def narrowable(model: ir.Model) -> list[ir.Node]:
-    """Return the nodes that would compute in int32, excluding those that only move data."""
+    """Return the nodes that the rewrite would change to compute in int32, without nodes that only move data."""
     if not may_compute_wide(model):
         return []
     return [node for node in _chosen(model)[0] if node.op_type in COMPUTING]
 
 
 def may_compute_wide(model: ir.Model) -> bool:
-    """Return whether a node may compute in int64, by input types only; a cheap filter before computing ranges."""
+    """Return whether any node may compute in int64, judged by input types; a cheap filter before computing ranges."""
     others: set[ir.Value] = set()
     for node in model.graph:
         if not is_known(node):
@@ -119,7 +119,7 @@ def may_compute_wide(model: ir.Model) -> bool:
 
 
 def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
-    """Return the nodes of the connected groups with at least one computing node."""
+    """Return the nodes of connected groups that contain at least one node that computes."""
     inside, kept = set(able), set[ir.Node]()
     waiting = [node for node in able if node.op_type in COMPUTING]
     while waiting:
@@ -136,7 +136,7 @@ def _groups(able: Sequence[ir.Node]) -> list[ir.Node]:
 
 
 def wide_inputs_of(node: ir.Node) -> tuple[int, ...]:
-    """Return the input positions that have the node's computation type; empty for unknown operators."""
+    """Return the positions of inputs that have the type in which the node computes; empty for unknown operators."""
     return wide_inputs(node) if is_known(node) else ()
 
 
@@ -179,7 +179,7 @@ class _Narrowing:
         return value in self._found
 
     def _input(self, node: ir.Node, value: ir.Value | None) -> ir.Value:
-        """Return a value in int32: already converted, as a new constant, or through a Cast."""
+        """Return an input in int32: a value that was converted before, a new constant, or the output of a new Cast."""
         assert value is not None
         if value not in self._narrow:
             numbers, name = constant(value), f"{value.name}_int32"
@@ -195,7 +195,7 @@ class _Narrowing:
         return output
 
     def _hand_over(self, node: ir.Node) -> None:
-        """Redirect the readers of an old output, through a Cast to int64 if they need it."""
+        """Redirect the readers of a node's old output to the int32 output, through a Cast if they need int64."""
         old = node.outputs[0]
         output = self._narrow[old]
         if not self._is_wide(old):

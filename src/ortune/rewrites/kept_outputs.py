@@ -26,7 +26,7 @@ _KEEP = "keep"
 
 
 def _leaves_out(names: Iterable[str], params: Mapping[str, str]) -> frozenset[str]:
-    """Return the outputs that are removed: all that are not in ``params``, or none if it is empty."""
+    """Return the outputs to remove: all outputs that ``params`` does not name, or none if ``params`` is empty."""
     return frozenset(names) - params.keys() if params else frozenset()
 
 

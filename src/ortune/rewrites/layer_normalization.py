@@ -56,7 +56,7 @@ class _Match:
 
     Attributes:
         x, y: Input and output.
-        axis, rank: The non-negative axis and the rank; -1 and 0 for the last axis of a value of unknown rank.
+        axis, rank: The axis, non-negative, and the rank of ``x``; (-1, 0) for the last axis of a value of unknown rank.
         epsilon: Number added to the variance.
         gamma, beta: Scale and shift along the axis.
         nodes: Nodes between input and output.
@@ -73,9 +73,9 @@ class _Match:
 
 
 def unfused_operators(mean: ir.Node, look: PatternFacts) -> tuple[ir.Node, tuple[str, ...]] | None:
-    """Return the end of a layer normalization and the operators that it lacks for ONNX Runtime's fusion.
+    """Return (last node of a layer normalization, operators that it lacks for ONNX Runtime's fusion).
 
-    None if there is no layer normalization, or if it has these operators, so ONNX Runtime may fuse it.
+    Returns None if there is no layer normalization, or if it has all operators and ONNX Runtime may fuse it.
     """
     match = _match(mean, look)
     if not isinstance(match, _Match):
@@ -87,7 +87,7 @@ def unfused_operators(mean: ir.Node, look: PatternFacts) -> tuple[ir.Node, tuple
 
 
 def _starts(node: ir.Node) -> Iterator[ir.Value]:
-    """Yield the values that a mean may normalize: its input, and the value squared if its input is a square."""
+    """Yield the values that a mean may normalize: the mean's input and, if that is a square, the squared value."""
     value = source_of(node.inputs[0])
     if value is None:
         return
@@ -99,7 +99,7 @@ def _starts(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int, ...]]:
-    """Return two shapes for probes; empty if the size of the axis is unknown or 1, or the probes would be too large."""
+    """Return two probe shapes; empty if the size of the axis is unknown or 1, or the probes would be too large."""
     if sizes is None and axis != -1:
         return []
     dims: list[int | None] = [None, None] if sizes is None else list(sizes)
@@ -111,7 +111,7 @@ def _probe_shapes(x: ir.Value, sizes: Sizes | None, axis: int) -> list[tuple[int
 
 
 def _width(x: ir.Value) -> int:
-    """Return the size of the last axis by constants combined with values computed from ``x``; 0 if unknown."""
+    """Return the size of the last axis of ``x``, from constants combined with values computed from ``x``, or 0."""
     derived = [use.node.outputs[0] for use in x.uses()]
     for value in derived:
         for use in value.uses() if len(derived) < _FOLLOWED else ():
@@ -131,7 +131,7 @@ def _width(x: ir.Value) -> int:
 
 
 def _probes(shapes: list[tuple[int, ...]], axis: int) -> Probes:
-    """Return probes with rows of different statistics: two to solve for gamma and beta, and one to verify."""
+    """Return probes whose rows have different statistics: two to solve for gamma and beta, and one to verify them."""
     probes: Probes = []
     for seed, shape in enumerate((*shapes[:1] * 2, *shapes[1:])):
         rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def _normalised(x: Array, axis: int, epsilon: float) -> Array:
 
 
 def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | None:
-    """Fit ``values = gamma * plain + beta`` along an axis for all probes; None if that does not fit."""
+    """Fit ``values = gamma * plain + beta`` along an axis for all probes; return (gamma, beta), None without a fit."""
     width = plain[0].shape[axis]
     ours = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in plain]
     theirs = [np.moveaxis(p, axis, -1).reshape(-1, width) for p in values]
@@ -173,7 +173,7 @@ def _factors(values: Probes, plain: Probes, axis: int) -> tuple[Array, Array] | 
 
 
 def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match the layer normalization that begins with a mean; else return the reason for a near miss, or ""."""
+    """Match the layer normalization that begins with a mean, or return the reason for a near miss ("" if unrelated)."""
     axis, why = reduced_axis(mean), ""
     for x in _starts(mean) if axis is not None else ():
         assert axis is not None
@@ -194,7 +194,7 @@ def _match(mean: ir.Node, look: PatternFacts) -> _Match | str:
 
 
 def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: PatternFacts) -> Iterator[Sizes | None]:
-    """Yield the sizes of ``x`` to try: unknown first for the last axis, which usually suffices and is cheap."""
+    """Yield the sizes of ``x`` to try: for the last axis, None (unknown) first, which is cheap and usually enough."""
     if axis == -1:
         yield None
     sizes = look.values.sizes(x) if may_begin(mean) else None
@@ -203,7 +203,7 @@ def _sizes(x: ir.Value, mean: ir.Node, axis: int, look: PatternFacts) -> Iterato
 
 
 def may_begin(mean: ir.Node) -> bool:
-    """Return whether a subtraction and a square root follow a mean closely, as a cheap filter of means."""
+    """Return whether a subtraction and a square root follow a mean closely; a cheap filter before matching."""
     visited: dict[ir.Node, None] = {}
     level = [mean]
     for _ in range(_STEPS):
@@ -260,7 +260,7 @@ def _match_between(
 
 
 def _refuses(look: PatternFacts) -> str:
-    """Return why the opset lacks LayerNormalization and cannot be raised; "" if it has it or can be."""
+    """Return why the opset lacks LayerNormalization and cannot be raised; "" if the operator is or can be available."""
     for scope, opset in scopes_of(look.model):
         if opset >= _OPERATOR_OPSET:
             continue
@@ -294,7 +294,7 @@ def _replace(editor: Editor, match: _Match, look: PatternFacts) -> None:
 
 
 def _raise(model: ir.Model) -> None:
-    """Raise the standard opset to the first with LayerNormalization."""
+    """Raise the model's standard opset to the first opset with LayerNormalization."""
     for root in scopes(model):
         imports = root.opset_imports if isinstance(root, ir.Function) else model.opset_imports
         for domain in STANDARD:

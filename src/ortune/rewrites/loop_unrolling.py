@@ -55,7 +55,7 @@ class _Match:
 
 
 class _Drawing:
-    """Predicate for graphs that draw random numbers, in a node or in a called function."""
+    """Predicate that is true for graphs that draw random numbers, in a node or in a called function."""
 
     def __init__(self, model: ir.Model) -> None:
         self._called: set[ir.OperatorIdentifier] = set()
@@ -85,7 +85,7 @@ def _goes_on(body: ir.Graph) -> bool:
 
 
 def _match(node: ir.Node, most: int, draws: _Drawing) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match a Loop that can be unrolled; else return the reason."""
+    """Match a Loop that can be unrolled, or return the reason that it cannot."""
     body, inputs = graph_of(node, "body"), list(node.inputs)
     if body is None or len(inputs) < _RANK_FIRST:
         return f"the Loop {node.name!r} has no body"
@@ -146,7 +146,7 @@ def _as_row(editor: Editor, at: ir.Node, value: ir.Value, opset: int) -> ir.Valu
 
 
 def _walk(model: ir.Model, most: int) -> tuple[int, list[str]]:
-    """Unroll Loops; return how many, and the reasons why others stay."""
+    """Unroll Loops; return (number of unrolled Loops, reasons that other Loops stay)."""
     editor, draws, count, before = Editor(model), _Drawing(model), 0, -1
     reasons: dict[str, None] = {}
     # Unrolling may make the trip count of an inner Loop constant.

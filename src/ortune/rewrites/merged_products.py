@@ -34,7 +34,7 @@ _MOST_NUMBERS = 1 << 16  # maximum elements of one product's weights; larger pro
 def _group(
     scope: Scope, values: Mapping[ir.Value, InferredShape]
 ) -> tuple[list[list[_affine.Product]], list[str]]:
-    """Return groups of single-row products that share an input, and the reasons why others do not qualify."""
+    """Return (groups of single-row products that share an input, reasons that other groups do not qualify)."""
     groups: defaultdict[tuple[object, ...], list[_affine.Product]] = defaultdict(list)
     reasons: list[str] = []
     for node in scope:
@@ -80,7 +80,7 @@ def _merge(editor: Editor, group: Sequence[_affine.Product], opset: int) -> None
 
 
 def _walk(model: ir.Model) -> tuple[int, int, list[str]]:
-    """Merge groups; return the number of products before and after, and the reasons why others stay."""
+    """Merge groups; return (products before, products after, reasons that other groups stay)."""
     editor, before, after = Editor(model), 0, 0
     reasons: dict[str, None] = {}
     values = known_values(model)

@@ -54,10 +54,10 @@ class _Match:
     """Transposes that meet at one node.
 
     Attributes:
-        nodes: Nodes after the Transposes in order; the last one is where they meet.
+        nodes: Nodes after the Transposes in order; the Transposes meet at the last node.
         entries: The Transposes.
-        orders: Order of axes of every moved value, including the outputs of the Transposes.
-        direct: Whether they meet with no other node between, which ONNX Runtime merges itself.
+        orders: Maps every moved value, including the outputs of the Transposes, to its order of axes.
+        direct: Whether the Transposes meet with no other node between, which ONNX Runtime merges itself.
     """
 
     nodes: tuple[ir.Node, ...]
@@ -67,7 +67,7 @@ class _Match:
 
     @property
     def order(self) -> Order:
-        """The order of axes of the result."""
+        """Order of axes of the result."""
         return self.orders[self.nodes[-1].outputs[0]]
 
 
@@ -77,7 +77,7 @@ def _order(node: ir.Node | None) -> Order | None:
 
 
 class _Finder:
-    """Follows an operator's inputs upstream to Transposes."""
+    """Follows the inputs of a node upstream to Transposes."""
 
     def __init__(self, values: Mapping[ir.Value, InferredShape], last: ir.Node) -> None:
         self.values, self.last = values, last
@@ -87,7 +87,7 @@ class _Finder:
         self.orders: dict[ir.Value, Order] = {}
 
     def find(self) -> _Match | str:
-        """Match the Transposes that meet at the operator; else return the reason for a near miss, or ""."""
+        """Match the Transposes that meet at the operator, or return the reason for a near miss ("" if unrelated)."""
         if not self._follow(self.last):
             return ""
         if not all(self._moves(node) for node in self.nodes):
@@ -114,7 +114,7 @@ class _Finder:
         )
 
     def _follow(self, node: ir.Node) -> bool:
-        """Return whether every input of a node comes from Transposes or is constant; record the node if so."""
+        """Return whether every input of a node comes from Transposes or is constant; if so, record the node."""
         if len(self.visited) >= _MOST_NODES or len(node.outputs) != 1 or not is_op(node, *MOVERS):
             return False
         self.visited.add(node)
@@ -137,7 +137,7 @@ class _Finder:
         return self.values.get(value, InferredShape()).dims if value is not None else None
 
     def _moves(self, node: ir.Node) -> bool:
-        """Return whether a node can move before the Transposes of its inputs; record the order of its output if so."""
+        """Return whether a node can move before the Transposes of its inputs; if so, record the order of its output."""
         orders = {self.orders[value] for value in moved_inputs(node) if value in self.orders}
         if len(orders) != 1:
             return False
@@ -242,7 +242,7 @@ class _Mover:
         return self.editor.constant(self.last, name, np.asarray(numbers, np.int64))
 
     def _turned_back(self, value: ir.Value, order: Order, name: str) -> ir.Value:
-        """Return a value as it is before the Transposes."""
+        """Return a value with its axes in the order that they have before the Transposes."""
         numbers = constant(value)
         if value in self.before or numbers is None or numbers.size == 1:
             return self.before.get(value, value)  # a single number does not change
@@ -251,7 +251,7 @@ class _Mover:
 
 
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match the Transposes that meet at a node; else return the reason for a near miss, or ""."""
+    """Match the Transposes that meet at a node, or return the reason for a near miss ("" if unrelated)."""
     if is_op(node, *REDUCTIONS) and not removes_axes(node):
         return ""
     return _Finder(look.values, node).find()

@@ -34,7 +34,7 @@ _TRAINING_IS_INPUT = 12  # first opset in which the training mode of Dropout is 
 
 
 class _Look:
-    """The inferred facts that decide whether a node is a no-op."""
+    """Inferred types and sizes, by which a node is recognized as a no-op."""
 
     def __init__(self, values: Mapping[ir.Value, InferredShape], opset: int) -> None:
         self.values, self.opset = values, opset
@@ -44,7 +44,7 @@ class _Look:
         return self.values.get(value, InferredShape()) if value is not None else InferredShape()
 
     def same_sizes(self, node: ir.Node) -> bool:
-        """Return whether first input and output certainly have the same sizes, as numbers or symbols."""
+        """Return whether a node's first input and output certainly have the same sizes, as numbers or symbols."""
         before, after = self.inferred(node.inputs[0]).dims, self.inferred(node.outputs[0]).dims
         if before is None or after is None or len(before) != len(after):
             return False
@@ -87,7 +87,7 @@ def _transpose(node: ir.Node, look: _Look) -> bool:
 
 
 def _kept(node: ir.Node, look: _Look, number: float, places: tuple[int, ...]) -> ir.Value | None:
-    """Return the other input if a node's constant is the neutral number at one of these positions; else None."""
+    """Return the other input of a node with the constant `number` at one of the positions `places`; None for others."""
     for place in places:
         x, numbers = node.inputs[1 - place], constant(node.inputs[place])
         dims = look.inferred(x).dims
@@ -160,7 +160,7 @@ _JUDGES: dict[str, Callable[[ir.Node, _Look], bool]] = {
     "Mean": _one_input,
 }
 _NUMBERS = {"Add": (0, (0, 1)), "Sub": (0, (1,)), "Mul": (1, (0, 1)), "Div": (1, (1,)), "Pow": (1, (1,))}
-"""The neutral number of each operator, and the input positions at which it is neutral."""
+"""Maps each operator to its neutral number and the input positions at which that number has no effect."""
 
 
 def _returned_input(node: ir.Node, look: _Look) -> ir.Value | None:
@@ -175,11 +175,11 @@ def _returned_input(node: ir.Node, look: _Look) -> ir.Value | None:
 
 
 _LEFT = op_set("Transpose Reshape Flatten Pow Concat Tile Pad Sum Max Min Mean Split")
-"""No-op nodes of these operators remain in the optimized graph of ONNX Runtime 1.31."""
+"""Operators whose no-op nodes remain in the optimized graph of ONNX Runtime 1.31."""
 
 
 def _remove(model: ir.Model) -> tuple[Counter[str], list[str]]:
-    """Remove no-op nodes; return their counts by operator, and the reasons why others stay."""
+    """Remove no-op nodes; return (removed nodes per operator, reasons that other no-op nodes stay)."""
     editor, counts, before = Editor(model), Counter[str](), -1
     reasons: dict[str, None] = {}
     while before != counts.total():

@@ -41,9 +41,9 @@ class _Code:
     Attributes:
         x: The encoded integers.
         dtype: Type of the integers.
-        drops: Whether the integers have a last axis of size 1, which the encoding replaces.
+        drops: Whether the integers have a last axis of size 1, which the encoding replaces with the columns.
         rank: Rank of the encoding.
-        low, count: The first number with a column, and the number of columns.
+        low, count: Number encoded by the first column, and number of columns.
     """
 
     x: ir.Value
@@ -60,7 +60,7 @@ class _Match:
 
     Attributes:
         code: The encoding.
-        table: One row per number; the first and the last row are for numbers out of range.
+        table: Lookup table with one row per number; the first and the last row are for numbers out of range.
         result: The value that the lookup replaces.
         at: Node before which the lookup is inserted.
     """
@@ -72,7 +72,7 @@ class _Match:
 
 
 def _code(value: ir.Value, look: PatternFacts) -> _Code | str:  # noqa: PLR0911  (one a near miss)
-    """Match a one-hot encoding; else return the reason for a near miss, or ""."""
+    """Match a one-hot encoding, or return the reason for a near miss ("" if unrelated)."""
     node = maker_of(value)
     if is_op(node, "OneHot"):
         assert node is not None
@@ -137,7 +137,7 @@ def _match(product: ir.Node, look: PatternFacts) -> _Match | str:
 
 
 def _through(value: ir.Value, table: Array, rank: int) -> tuple[ir.Value, Array]:
-    """Apply the elementwise nodes after a product to its lookup table; return the last value and the table."""
+    """Apply the elementwise nodes after a product to its lookup table; return (last value, resulting table)."""
     computed = evaluate_on_probes(value, [table], rank=rank, axes=1, limit=_FOLLOWED)
     # The farthest value first, so as much as possible goes into the table.
     for y, (values,) in reversed(computed.items()):

@@ -37,9 +37,9 @@ class _Match:
 
     Attributes:
         node: The Pad.
-        mode: Its mode.
-        shape: Sizes of its input; None for dynamic ones.
-        amounts: For each padded axis, the number of elements before and after.
+        mode: The Pad's mode.
+        shape: Sizes of the Pad's input; None for dynamic sizes.
+        amounts: Maps each padded axis to the numbers of elements added before and after.
         fill: Fill value of the mode "constant".
     """
 
@@ -122,7 +122,7 @@ def _filled(
     *,
     last: bool,
 ) -> list[ir.Value]:
-    """Return the parts to concatenate before or after a tensor on one axis."""
+    """Return the tensors to concatenate before a tensor, or after it if ``last``, on one axis."""
     if not count:
         return []
     name = f"{match.node.name or 'pad'}"

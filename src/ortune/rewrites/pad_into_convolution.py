@@ -25,7 +25,7 @@ _LEAST_OPSET = 2  # before it, the attribute "pads" has another name
 
 
 def _border(pad: ir.Node, rank: int) -> list[int] | str:
-    """Return a Pad's spatial pads (all begins, then all ends), or why a Conv cannot absorb them."""
+    """Return a Pad's spatial pads (all starts, then all ends), or the reason that a Conv cannot absorb them."""
     said = f"Pad {pad.name!r}"
     operands = [input_of(pad, place) for place in (1, 2, 3)]
     number = scalar(operands[1]) if operands[1] is not None else float_of(pad, "value", 0.0)
@@ -53,7 +53,7 @@ _Match = tuple[ir.Node, ir.Node, list[int]]
 
 
 def _match(conv: ir.Node, _: PatternFacts) -> _Match | str:
-    """Match a convolution and the Pad before it that it can absorb; else return the reason for a near miss, or ""."""
+    """Match a convolution and a Pad that it can absorb, or return the reason for a near miss ("" if unrelated)."""
     source = conv.inputs[0].producer() if conv.inputs[0] is not None else None
     weight = conv.inputs[1].shape if conv.inputs[1] is not None else None
     both = (conv, source) if source is not None and is_op(source, "Pad") else ()

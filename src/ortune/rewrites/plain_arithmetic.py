@@ -21,7 +21,7 @@ from ortune.rewrites._pattern import Pattern, PatternFacts
 
 _LEAST_OPSET = 8  # first opset in which Sum broadcasts
 _MOST_INPUTS = 256
-"""Maximum inputs of a Sum, which becomes a chain of as many nodes."""
+"""Maximum number of inputs of a Sum, which is replaced with a chain of about as many nodes."""
 
 
 def _match(node: ir.Node, look: PatternFacts) -> ir.Node | str:

@@ -56,7 +56,7 @@ _FORM = either(
 
 
 def _match(end: ir.Node, look: PatternFacts) -> _Match | str:  # noqa: PLR0911  (one a near miss)
-    """Match the RMS normalization that ends with a node; else return the reason for a near miss, or ""."""
+    """Match the RMS normalization that ends with a node, or return the reason for a near miss ("" if unrelated)."""
     matching = nearest(_FORM, end)
     if matching is None:
         return ""

@@ -30,23 +30,23 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 from ortune.rewrites._editor import Editor
 
 MOST_HIDDEN = 32
-"""Largest hidden size at which float32 is faster."""
+"""Largest hidden size at which an LSTM is faster in float32."""
 
 _LSTM_INPUTS = 8  # inputs shared with LSTM; scales and zero points follow
 _WEIGHTS = {1: (8, 9), 2: (10, 11)}
-"""Positions of the weights, each with the positions of their scales and zero points."""
+"""Maps the input position of weights to the positions of their scales and zero points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallLSTM:
-    """A DynamicQuantizeLSTM with a small state, and its weights in float32 by position, in LSTM's layout."""
+    """A DynamicQuantizeLSTM with a small state, and its float32 weights in LSTM's layout, keyed by input position."""
 
     node: ir.Node
     weights: Mapping[int, Array]
 
 
 def small_ones(model: ir.Model) -> tuple[list[SmallLSTM], list[str]]:
-    """Return the LSTMs that would be faster in float32, and the reasons why others stay."""
+    """Return (LSTMs that would be faster in float32, reasons that other LSTMs stay)."""
     matches, reasons = list[SmallLSTM](), list[str]()
     for node in nodes(model):
         if operator(node) != "com.microsoft:DynamicQuantizeLSTM":
@@ -73,7 +73,7 @@ def _match(node: ir.Node) -> SmallLSTM | str:
 
 
 def _in_float(node: ir.Node, place: int, scale_place: int, zero_place: int) -> Array | None:
-    """Return weights in float32 in LSTM's layout (directions, gates, inputs); None if they are not constant."""
+    """Return the dequantized weights in LSTM's layout (directions, gates, inputs); None if they are not constant."""
     weights, scale, zero = (constant(input_of(node, i)) for i in (place, scale_place, zero_place))
     if weights is None or scale is None or zero is None or weights.ndim != 3:
         return None

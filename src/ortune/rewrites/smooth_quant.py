@@ -50,7 +50,7 @@ def _may_move(node: ir.Node) -> bool:
 
 
 def _proposes(model: ir.Model, workload: Workload | None) -> Sequence[Proposed]:
-    """Return no proposals: it does not make a model faster, and helps only before quantization."""
+    """Return no proposals, since the rewrite does not make a model faster and helps only before quantization."""
     return []
 
 

@@ -43,9 +43,9 @@ _UNKNOWN, _SMALL = (
     5,
 )  # sizes of probe axes: if unknown, and at most if the probe would be too large
 _VANISHES = -104.0
-"""Below this number, Exp is zero in float32."""
+"""Number below which Exp is zero in float32."""
 _ROUNDED = 2.0**-23
-"""A smaller number added to 1 is lost in float32."""
+"""Number below which an addition to 1 is lost in float32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class _Match:
     Attributes:
         x, y: Input and output.
         operator: "Softmax" or "LogSoftmax".
-        axis: The last axis, as its opset needs it: -1, or its number.
+        axis: The last axis in the form that the opset needs: -1, or its number.
     """
 
     x: ir.Value
@@ -65,7 +65,7 @@ class _Match:
 
 
 def _starts(anchor: ir.Node) -> list[ir.Value]:
-    """Return the possible inputs of the Softmax: what the maximum is subtracted from, then the input of Exp."""
+    """Return the possible inputs of the Softmax: the value that the maximum is subtracted from, then Exp's input."""
     value = anchor.inputs[0] if anchor.inputs else None
     source = value.producer() if value is not None else None
     while source is not None and limits(source) is not None:
@@ -92,7 +92,7 @@ def _log_shares(x: Array, axis: int) -> Array:
 
 
 def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) -> str:
-    """Return "Softmax" or "LogSoftmax" if values are that function of the probes along an axis; else ""."""
+    """Return the function, "Softmax" or "LogSoftmax", that maps the probes to the values along an axis, or ""."""
     if values[0].shape != probes[0].shape:
         return ""
     logs = [_log_shares(p, axis) for p in probes]
@@ -103,7 +103,7 @@ def _operator(values: Probes, probes: Probes, axis: int, near: float = _NEAR) ->
 
 
 def _match(anchor: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match the Softmax or LogSoftmax around a node; else return the reason for a near miss, or ""."""
+    """Match the Softmax or LogSoftmax around a node, or return the reason for a near miss ("" if unrelated)."""
     if is_op(anchor, "Log"):
         return _of_shares(anchor)
     why = ""
@@ -142,7 +142,10 @@ def _match(anchor: ir.Node, look: PatternFacts) -> _Match | str:
 
 
 def _of_the_sum(anchor: ir.Node) -> bool:
-    """Return whether the logarithm is of the sum; the logarithm of a quotient differs if the quotient underflows."""
+    """Return whether the logarithm is taken of the sum of exponentials.
+
+    The logarithm of a quotient differs from LogSoftmax if the quotient underflows.
+    """
     return is_op(anchor, "ReduceLogSumExp") or all(
         is_op(use.node, "ReduceSum") for use in anchor.outputs[0].uses()
     )
@@ -168,7 +171,7 @@ def _checked(
 
 
 def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[ir.Value, Probes]) -> str:
-    """Return why the function may differ from Softmax outside the range of the probes; "" if it cannot."""
+    """Return a reason that the function may differ from Softmax outside the range of the probes; "" if it cannot."""
     if any(_changes_function(node, match, computed) for node in nodes):
         return "uses constants that the operator would ignore"
     if match.operator == "LogSoftmax" and not all(_of_the_sum(node) for node in nodes if is_op(node, "Exp")):
@@ -177,7 +180,7 @@ def _other_function(match: _Match, nodes: Sequence[ir.Node], computed: Mapping[i
 
 
 def _changes_function(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> bool:
-    """Return whether a node's constants change the function, unlike 1 / sum and bounds that no value reaches."""
+    """Return whether a node's constants change the function; the 1 in 1 / sum and unreachable bounds do not."""
     within = limits(node)
     if within is not None:
         low, high = within
@@ -197,7 +200,7 @@ def _changes_function(node: ir.Node, match: _Match, computed: Mapping[ir.Value, 
 
 
 def _reach(node: ir.Node, match: _Match, computed: Mapping[ir.Value, Probes]) -> tuple[float, float]:
-    """Return the bounds of a node's input if it is x less the maximum, or the sum of exponentials; else infinities."""
+    """Return bounds of a node's input if that is ``x - max(x)`` or the sum of exponentials; infinities for others."""
     value = next(v for v in node.inputs if v is not None and v in computed)
     below = [p - p.max(-1, keepdims=True) for p in computed[match.x]]
     if _same(computed[value], [np.exp(b).sum(-1) for b in below]):
@@ -215,7 +218,7 @@ def _same(ones: Probes, others: Probes) -> bool:
 
 
 def _of_shares(node: ir.Node) -> str:
-    """Return why the logarithm of a Softmax is not replaced; "" for other nodes."""
+    """Return a sentence that says why the logarithm of a Softmax is not replaced; "" for other nodes."""
     source = node.inputs[0].producer() if node.inputs[0] is not None else None
     if source is None or not is_op(source, "Softmax"):
         return ""

@@ -39,7 +39,7 @@ _Match = tuple[ir.Node, int]
 
 
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match a Softmax over an inner axis; else return the reason for a near miss, or ""."""
+    """Match a Softmax over an inner axis, or return the reason for a near miss ("" if unrelated)."""
     axis, value = int_of(node, "axis", -1), node.inputs[0]
     sizes = look.values.sizes(value)
     if axis >= 0 and sizes is not None:

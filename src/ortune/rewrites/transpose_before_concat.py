@@ -33,7 +33,7 @@ class _Match:
 
     Attributes:
         order: The "perm" of the Transpose: axis ``n`` of its output is axis ``order[n]`` of its input.
-        cut: The Slice between, with its axes; None if there is none.
+        cut: The Slice between the Concat and the Transpose, with its axes; None if there is none.
     """
 
     transpose: ir.Node
@@ -47,7 +47,7 @@ def _joins_last(node: ir.Node, rank: int) -> bool:
 
 
 def _match(node: ir.Node, look: PatternFacts) -> _Match | str:
-    """Match a Transpose after a Concat along the last axis; else return the reason for a near miss, or ""."""
+    """Match a Transpose after a Concat along the last axis, or return the reason for a near miss ("" if unrelated)."""
     order = tuple(ints_of(node, "perm") or ())
     if not order or node.inputs[0] is None:
         return ""

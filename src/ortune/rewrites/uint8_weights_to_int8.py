@@ -35,7 +35,7 @@ _PLACES = {
     "com.microsoft:MatMulIntegerToFloat": (1, 5),
     "com.microsoft:QGemm": (3, 5),
 }
-"""Positions of the weight and its zero point in integer products."""
+"""Maps integer operators to the input positions of the weight and its zero point."""
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
 _SHIFT = 128
 
@@ -66,7 +66,7 @@ def _weights(model: ir.Model) -> Iterator[_Weight]:
 
 
 def _is_weight(value: ir.Value) -> bool:
-    """Return whether a value is read only by products, as their weight."""
+    """Return whether a value is read only by integer products and only as their weight."""
     uses = list(value.uses())
     return (
         bool(uses)
@@ -81,7 +81,7 @@ def _shifted(tensor: ir.TensorProtocol) -> np.ndarray:
 
 
 def _without_zero(weight: _Weight) -> np.ndarray:
-    """Return the omitted zero point (0), shifted; it has the shape of the scale of a DequantizeLinear."""
+    """Return the shifted zero point for a weight without one (0); for a DequantizeLinear, in the shape of its scale."""
     scale = constant_tensor(input_of(weight.node, 1)) if is_op(weight.node, "DequantizeLinear") else None
     shape = () if scale is None else tuple(scale.shape.numpy())
     return np.full(shape, -_SHIFT, np.int8)

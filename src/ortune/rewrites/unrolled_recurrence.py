@@ -36,7 +36,7 @@ _AXES = 3  # rank of a sequence: steps, batch, features
 
 
 def replaceable_recurrences(scope: Scope, look: PatternFacts) -> tuple[list[Recurrence], list[str]]:
-    """Return the unrolled recurrences that one operator can replace, and the reasons why others cannot be."""
+    """Return (unrolled recurrences that one operator can replace, reasons that others cannot be replaced)."""
     matches, reasons = list[Recurrence](), list[str]()
     for candidate in recurrences(scope, look) if look.opset >= _LEAST_OPSET else ():
         why = candidate if isinstance(candidate, str) else _refusal(candidate, look)
@@ -71,7 +71,7 @@ def _refusal(recurrence: Recurrence, look: PatternFacts) -> str:
 
 
 def _alike(before: ir.Value, x: ir.Value, sizes: Sequence[Dims], look: PatternFacts) -> bool:
-    """Return whether a state has one row per batch element instead of one row for all."""
+    """Return whether a state has one row per batch element, rather than one row for the whole batch."""
     dims, piece = look.inferred(before).dims, match_index(x)
     if dims is None or len(dims) != _AXES - 1:
         return False
@@ -99,7 +99,7 @@ def _is_zero(value: ir.Value) -> bool:
 
 
 class _Writer:
-    """Writes the operator that replaces one recurrence."""
+    """Inserts the operator that replaces a recurrence."""
 
     def __init__(self, editor: Editor, recurrence: Recurrence, look: PatternFacts) -> None:
         self.editor, self.recurrence, self.look = editor, recurrence, look
@@ -109,7 +109,7 @@ class _Writer:
         self.gone = [*reversed(recurrence.nodes)]
 
     def write(self) -> None:
-        """Replace the steps by the operator."""
+        """Replace the steps with the operator."""
         recurrence, cells = self.recurrence, self.recurrence.cells
         scope = self.at.graph
         assert scope is not None
@@ -181,7 +181,7 @@ class _Writer:
         return self.editor.node(self.at, "Transpose", [value], perm, name=f"{self.name}_transpose")
 
     def _sequence(self) -> ir.Value:
-        """Return the inputs of all steps as one sequence: steps, batch, features."""
+        """Return the inputs of all steps as one sequence with the axes (steps, batch, features)."""
         xs = [cell.x for cell in self.recurrence.cells]
         pieces = [match_index(x) for x in xs]
         slices = [piece for piece in pieces if piece is not None]
@@ -198,7 +198,7 @@ class _Writer:
         return self.editor.node(self.at, "Concat", rows, [ir.AttrInt64("axis", 0)], name=f"{self.name}_steps")
 
     def _weights(self) -> list[ir.Value]:
-        """Return the input weights, the state weights, and the biases of both."""
+        """Return the operator's weight inputs: input weights, state weights, and the biases of both."""
         cell = self.recurrence.cells[0]
         fed, recurrent, reset = cell.gates, cell.gates, cell.state
         if cell.reset is not None:
@@ -226,7 +226,7 @@ class _Writer:
         ]
 
     def _states(self, states: ir.Value, own: set[ir.Node]) -> None:
-        """Replace the states of the steps where they are read by those of the sequence ``states``."""
+        """Replace the states that other nodes read with the corresponding states of the sequence ``states``."""
         stacked = _stacked(
             [self.recurrence.states[self.places.index(i)] for i in range(len(self.places))], own
         )
@@ -277,7 +277,7 @@ def _is_read(value: ir.Value, own: set[ir.Node]) -> bool:
 
 
 def _stacked(states: Sequence[ir.Value], own: set[ir.Node]) -> tuple[ir.Value, int, list[ir.Node]] | None:
-    """Match a stack of all states in order along a new axis; return the value, the axis and the nodes, or None."""
+    """Match a stack of all states in order along a new axis; return (stacked value, axis, nodes), or None."""
     rows: list[ir.Value] = []
     axes: set[int] = set()
     for state in states:

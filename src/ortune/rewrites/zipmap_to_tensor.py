@@ -24,7 +24,7 @@ from ortune.rewrites._base import Proposed, Rewrite, RewriteResult, unchanged
 
 
 def zip_maps(model: ir.Model) -> list[ir.Node]:
-    """Return the ZipMap nodes that make a graph output and are not read by other nodes."""
+    """Return the ZipMap nodes whose result is a graph output that no other node reads."""
     return [
         node
         for node in model.graph

@@ -72,12 +72,12 @@ FAMILIES = {
     "environment": "ENV",
     "measurement": "MSR",
 }
-"""Families by folder, with the letters that their codes begin with."""
+"""Maps the folder of a family of rules to the letters with which the family's codes begin."""
 
 ABOUT_MODELS = tuple(
     family for family in FAMILIES if family not in ("application", "environment", "measurement")
 )
-"""Families about a model and how it runs; the others are about an application, a machine or a measurement."""
+"""Families about a model and its runs; other families are about an application, a machine or a measurement."""
 
 BLOCKS = "repeated blocks"
 """Name of the search for repeated blocks, for ``Facts.begins``."""
@@ -92,7 +92,7 @@ helps, so findings are reported only by commands that measure the fix."""
 _ANY_MODEL = re.compile(r"(?<= )model\.onnx(?= |$)")
 """Placeholder for the model's path in the fix commands of rules."""
 _COMMAND = re.compile(r"\bortune (?:[^\s:;]+ )*?model\.onnx(?= |$)")
-"""The beginning of an ortune command up to this placeholder."""
+"""The beginning of an ortune command, up to the placeholder for the model's path."""
 
 _WEIGHTS: dict[Severity, int] = {"error": 0, "warning": 1, "note": 2}
 
@@ -102,16 +102,16 @@ class Rule:
     """One rule, read from its module.
 
     Attributes:
-        name: Name of the pattern that it finds; the module's name with hyphens.
+        name: Name of the pattern that the rule finds; the module's name with hyphens.
         doc: The module's docstring, under fixed headings.
-        find: Yields the findings for some facts.
-        tier: Trust in the rule.
-        bad: Makes a model that the rule finds; None if the rule needs more than a model.
-        good: Makes a similar model that the rule does not find.
-        shown: The bad model as text; "" if code makes it.
-        target: Target of the examples.
-        joins: Codes of rules that find a part of the same; they are silent if this rule finds something.
-        last: Whether findings are dropped if all their rewrites are named by findings of other rules.
+        find: Function that yields the findings for given facts.
+        tier: How well the rule's evidence is established; see ``Tier``.
+        bad: Function that returns a model on which the rule has a finding; None if the rule needs more than a model.
+        good: Function that returns a similar model on which the rule has no finding.
+        shown: The bad model as text; "" if it is built in code.
+        target: Target for which the examples are checked.
+        joins: Codes of rules that find a part of the same problem; their findings are dropped if this rule has any.
+        last: Whether a finding is dropped if findings of other rules already propose all its rewrites.
         counts_blocks: Whether the findings themselves report how often their nodes repeat.
     """
 
@@ -135,13 +135,13 @@ class Rule:
         return self.doc.strip().partition("\n")[0].rstrip(".")
 
     def findings(self, facts: Facts) -> list[Finding]:
-        """Return the rule's findings, with its name."""
+        """Return the rule's findings, with the rule's name added."""
         return [msgspec.structs.replace(finding, name=self.name) for finding in self.find(facts)]
 
 
 @cache
 def all_rules(families: tuple[str, ...] = tuple(FAMILIES)) -> dict[str, Rule]:
-    """Return the rules of these families by code, importing only the families' modules."""
+    """Return the rules of the given families, keyed by code, importing only the modules of these families."""
     rules = [_rule(family, module) for family in families for module in _modules(family)]
     return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
 
@@ -179,7 +179,7 @@ def _rule(family: str, module: ModuleType) -> Rule:
 
 
 def find_rule(text: str) -> Rule:
-    """Return the rule with this code or name; raise UsageError with the closest matches if there is none."""
+    """Return the rule with the given code or name; raise UsageError with the closest matches if there is none."""
     for rule in all_rules().values():
         if text.upper() == rule.code or text.lower().replace("_", "-") == rule.name:
             return rule
@@ -191,13 +191,13 @@ def find_rule(text: str) -> Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A selection of rules; raises UsageError for a name that matches no rule.
+    """A selection of rules by code or name; raises UsageError for a name that matches no rule.
 
     Attributes:
         select: Codes, prefixes of codes, or names; empty for all.
         ignore: Codes, prefixes of codes, or names to exclude.
         preview: Whether to include rules in preview.
-        measured: Whether to include rules that are reported only if their fix is measured.
+        measured: Whether to include rules whose findings are reported only if the fix is measured.
     """
 
     select: Sequence[str] = ()
@@ -211,7 +211,7 @@ class Selection:
                 find_rule(text)  # raises the error with suggestions
 
     def rules(self, families: tuple[str, ...] = tuple(FAMILIES)) -> list[Rule]:
-        """Return the selected rules of these families, sorted by code."""
+        """Return the selected rules of the given families, sorted by code."""
         return [rule for rule in all_rules(families).values() if self._asks(rule)]
 
     def _asks(self, rule: Rule) -> bool:
@@ -229,7 +229,7 @@ def _named(rule: Rule, text: str) -> bool:
 
 
 def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = False) -> tuple[Finding, ...]:
-    """Return the findings of all stable rules: meaningless times first, then errors, then by share of the run.
+    """Return the findings of all stable rules: meaningless times first, then errors, then by fraction of the run.
 
     Args:
         facts: The facts.
@@ -246,9 +246,9 @@ def findings(facts: Facts, *, without: Collection[str] = (), measured: bool = Fa
 
 
 def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings of these rules in the order of ``findings``, without those that another rule joins.
+    """Return the findings of rules in the order of ``findings``, without findings that another rule's findings include.
 
-    Rules run by family, graph first and measurement last, so those skipped for lack of time are the least important.
+    Rules run by family, graph first and measurement last, so the rules skipped for lack of time matter least.
     """
     families = list(FAMILIES)
     ordered = sorted(asked, key=lambda rule: families.index(rule.family))
@@ -280,7 +280,7 @@ def found_by(asked: Sequence[Rule], facts: Facts) -> tuple[Finding, ...]:
 
 
 def _about_this_file(finding: Finding, facts: Facts) -> Finding:
-    """Return the finding with the model's path and its feed options in the fix command."""
+    """Return the finding with the model's path and the user's input options in its fix command."""
     if facts.model is None or not finding.fix:
         return finding
     path, fed = shlex.quote(operand(facts.model.facts.path)), shlex.join(facts.fed)
@@ -289,12 +289,12 @@ def _about_this_file(finding: Finding, facts: Facts) -> Finding:
 
 
 def _all_named(finding: Finding, named: Collection[str]) -> bool:
-    """Return whether all rewrites of a finding's fix are in ``named``."""
+    """Return whether a finding's fix is a plan whose rewrites are all in ``named``."""
     return finding.plan is not None and {spec.name for spec in finding.plan.rewrites} <= set(named)
 
 
 def fixable(finding: Finding, *, unsafe: bool = False) -> bool:
-    """Return whether a finding's fix only changes the model, in a way that may be applied without asking.
+    """Return whether a finding's fix only changes the model and may be applied without asking the user.
 
     Args:
         finding: The finding of a rule.

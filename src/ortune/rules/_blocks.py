@@ -20,17 +20,17 @@ from ortune.records import Finding, InBlocks
 from ortune.rules._words import listed
 
 LEAST_BLOCKS = 3
-"""Minimum blocks to group; for fewer, the full list of names is as short."""
+"""Minimum number of blocks to group; for fewer blocks, the full list of names is as short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Position of a name in the repeated blocks.
+    """Position of a node or weight in repeated blocks.
 
     Attributes:
-        region: Number of the region of repeated blocks; ``copies`` is its number of blocks.
+        region: Index of the region of repeated blocks; ``copies`` is the number of blocks in the region.
         block: Index of the block in the region.
-        position: Index of the node in the block, and the index of its input for a weight (-1 for the node itself).
+        position: (index of the node in the block, index of the node's input for a weight or -1 for the node itself).
     """
 
     region: int
@@ -40,7 +40,7 @@ class _Place:
 
 
 def may_repeat(findings: Sequence[Finding], own: Collection[str]) -> bool:
-    """Return whether a rule names enough nodes to be about repeated blocks."""
+    """Return whether any rule's findings name enough nodes to be about repeated blocks."""
     named = Counter[str]()
     for finding in findings:
         if finding.code not in own:
@@ -49,7 +49,7 @@ def may_repeat(findings: Sequence[Finding], own: Collection[str]) -> bool:
 
 
 def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]) -> tuple[Finding, ...]:
-    """Return the findings, with those on repeated blocks expressed by one block.
+    """Return the findings; findings on repeated blocks are merged and name the nodes of one block.
 
     Args:
         findings: Findings of all rules.
@@ -66,7 +66,7 @@ def by_blocks(findings: Sequence[Finding], model: ir.Model, own: Collection[str]
 
 
 def _places(model: ir.Model) -> dict[str, _Place]:
-    """Return the positions of uniquely named nodes in repeated blocks, and of weights that only one block reads."""
+    """Map the names of nodes in repeated blocks, and of weights that only one block reads, to their positions."""
     by_name: dict[str, ir.Node | None] = {}
     for node in nodes(model):
         name = name_of(node)
@@ -95,7 +95,7 @@ def _places(model: ir.Model) -> dict[str, _Place]:
 
 
 def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[Finding]:
-    """Merge the findings of a rule that are equal except for the block."""
+    """Merge findings of the same rule that are equal except for the block."""
     alike: defaultdict[tuple[object, ...], list[Finding]] = defaultdict(list)
     first_block = {(p.region, p.position): name for name, p in places.items() if p.block == 0}
     names = {name: first_block.get((p.region, p.position), name) for name, p in places.items()}
@@ -112,13 +112,13 @@ def _joined(findings: Sequence[Finding], places: Mapping[str, _Place]) -> list[F
 
 
 def _translated(text: str, names: Mapping[str, str]) -> str:
-    """Replace another block's names in a sentence by those of the first block."""
+    """Replace names in a sentence according to ``names``, which maps a block's names to those of the first block."""
     # Match whole names: /l1/Erf must not be replaced in /l11/Erf.
     return re.sub(r"[^\s'(),;]+", lambda word: names.get(word[0], word[0]), text)
 
 
 def _sum(findings: Sequence[Finding]) -> Finding:
-    """Return the first finding with the places of all, and the sum of the shares if all are known."""
+    """Return the first finding with the locations of all findings and the sum of their fractions, if all are known."""
     first = findings[0]
     if len(findings) == 1:
         return first
@@ -129,7 +129,7 @@ def _sum(findings: Sequence[Finding]) -> Finding:
 
 
 def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding:
-    """Return the finding expressed by blocks; unchanged if it names too few of them."""
+    """Return the finding with nodes named per block, or unchanged if it names nodes in too few blocks."""
     regions_named: defaultdict[int, defaultdict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for name in dict.fromkeys(finding.where):
         if name in places:
@@ -153,7 +153,7 @@ def _worded_by_blocks(finding: Finding, places: Mapping[str, _Place]) -> Finding
 
 
 def _alike(blocks: Mapping[int, list[str]], places: Mapping[str, _Place]) -> list[list[str]]:
-    """Return the names in each block, for the largest set of blocks in which the same positions are named."""
+    """Return lists of names, one per block, for the largest set of blocks in which the same positions are named."""
     kinds: defaultdict[tuple[tuple[int, int], ...], list[list[str]]] = defaultdict(list)
     for number in sorted(blocks):
         names = sorted(blocks[number], key=lambda name: places[name].position)

@@ -15,16 +15,16 @@ GPU = target_names(lambda p: WEBGPU.name in p.profiled_as)
 """Targets that run ONNX Runtime's WebGPU provider, in and outside of browsers."""
 
 NATIVE = ("asyncify", "jspi")
-"""Builds of onnxruntime-web with this provider; other builds implement WebGPU as JSEP."""
+"""Builds of onnxruntime-web with ONNX Runtime's WebGPU provider; other builds implement WebGPU as JSEP."""
 
 JSEP = "jsep"
 
 _PLACES = tuple(p.target for p in (NNAPI, COREML, XNNPACK, QNN, WEB_WASM))
-"""Targets that ``ortune convert --to ort`` supports by name; for WebGPU it keeps plain ONNX operators."""
+"""Targets that ``ortune convert --to ort`` accepts by name; files for WebGPU keep plain ONNX operators."""
 
 
 def supported_file_fix(facts: Facts) -> str:
-    """Return a fix that gives a file with operators that the target supports."""
+    """Return the text of a fix that creates a file with operators that the target supports."""
     place = facts.target if facts.target in _PLACES else WEB_WEBGPU.target
     return (
         f"ship the original .onnx, or convert it again: ortune convert original.onnx --to ort --for {place}"
@@ -32,13 +32,13 @@ def supported_file_fix(facts: Facts) -> str:
 
 
 def build_run(facts: Facts) -> str:
-    """Return the build of onnxruntime-web that runs the model; "" outside of pages or if unknown."""
+    """Return the name of the onnxruntime-web build that runs the model; "" outside browsers or if unknown."""
     usual = "" if facts.asked else facts.provider.name
     return build_of(facts.plan.settings, usual)
 
 
 def shows_build(facts: Facts) -> bool:
-    """Return whether the build of onnxruntime-web is known, which a model file alone does not name."""
+    """Return whether the build of onnxruntime-web is known; a model file alone does not name the build."""
     return facts.work is not None or BUILD.name in facts.plan.settings
 
 

@@ -14,7 +14,7 @@ _WORTH_SAYING = 0.05
 def share_of_run(
     facts: Facts, code: str, category: CategoryName, least: float, words: str
 ) -> Iterator[Finding]:
-    """Yield a finding if a category takes more than ``least`` of the run; ``words`` follow "of the run"."""
+    """Yield a finding if a category takes more than a fraction ``least`` of the run; ``words`` follow "of the run"."""
     share = facts.share(category)
     if share > least:
         yield Finding(code=code, what=f"{percent(share)} of the run {words}", share_ratio=share)

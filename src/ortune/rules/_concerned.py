@@ -12,11 +12,11 @@ from ortune.graph.model.graphs import name_of, nodes
 from ortune.records import Finding, ModelCost, ProfileResult
 
 OPERATIONS_A_BYTE = 16.0
-"""Operations of a core in the time that it reads one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. The order
-of magnitude is enough for shares."""
+"""Operations that a core computes while it reads one byte from memory: 50 to 100 GFLOP/s against 3 to 6 GB/s. The order
+of magnitude suffices to estimate fractions."""
 UNLIKE_THEIR_WORK = frozenset({"DFT", "STFT"})
-"""Operators that take many times as long as others for the same operations and bytes. If one is in the model, shares of
-work do not predict shares of time."""
+"""Operators that take many times as long as others for the same operations and bytes. If the model contains such an
+operator, fractions of work do not predict fractions of time."""
 
 
 def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
@@ -31,7 +31,7 @@ def named_nodes(finding: Finding, model: ir.Model) -> list[ir.Node]:
 
 
 def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
-    """Return the nodes of the main graph that read these values, or values computed only from them."""
+    """Return the nodes of the main graph that read the named values, or values computed only from the named values."""
     names_read, readers_ = set(names), []
     for node in model.graph:
         read = {value.name or "" for value in node.inputs if value is not None}
@@ -46,9 +46,9 @@ def readers(model: ir.Model, names: Collection[str]) -> list[ir.Node]:
 def share_of_run(
     concerned: Sequence[ir.Node], model: ir.Model, run: ProfileResult
 ) -> tuple[float, float] | None:
-    """Return the share of a profiled run that these nodes take, and an upper bound that includes unmapped nodes.
+    """Return (fraction of a profiled run that the nodes take, upper bound that includes unmapped nodes).
 
-    None if unknown: none of the nodes is in the profile by its name, or a name is ambiguous.
+    Returns None if no node is found by name in the profile, or if a name is ambiguous.
     """
     steps = _steps(model)
     mine = {name for node in concerned for name in steps.get(node, ())}
@@ -63,9 +63,9 @@ def share_of_run(
 
 
 def share_of_work(concerned: Sequence[ir.Node], model: ir.Model, cost: ModelCost) -> float | None:
-    """Return the share of a run's operations and bytes that these nodes have; None if unknown or zero.
+    """Return the fraction of a run's operations and bytes that the nodes account for; None if unknown or zero.
 
-    It is unknown if a name is ambiguous, or if an operator's time does not follow from its work.
+    The fraction is unknown if a name is ambiguous, or if an operator's time does not follow from its work.
     """
     if any(node.op_type in UNLIKE_THEIR_WORK and node.times for node in cost.nodes):
         return None

@@ -15,7 +15,7 @@ MARK = "bad"
 
 
 def example(module: ModuleType, name: str) -> Example | None:
-    """Return the function that makes an example, from its text (``BAD``, ``GOOD``) or by name; None if missing."""
+    """Return a function that makes an example model, from the module's text (``BAD``) or function (``bad``)."""
     text = getattr(module, name.upper(), None)
     if text is None:
         factory: Example | None = getattr(module, name, None)

@@ -16,7 +16,7 @@ NO_PARAMS: Mapping[str, str] = {}
 
 
 def fixed_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
-    """Return the finding with the rewrite as its fix if it would change the model; else with its fix in words."""
+    """Return the finding with the rewrite as its fix, or with the fix in words if the rewrite changes nothing."""
     if facts.model is None:
         return finding
     for params, _ in rewrite.proposes(facts.model.ir, facts.work):
@@ -25,7 +25,7 @@ def fixed_by(rewrite: Rewrite, finding: Finding, facts: Facts) -> Finding:
 
 
 def fixable(finding: Finding, facts: Facts) -> Finding:
-    """Return a finding fixed by fixed sizes; if an input grows at each step, the fix is a static cache instead."""
+    """Return a finding whose fix is to fix sizes; if inputs grow at each step, the fix becomes a static cache."""
     grows = why_not_fixed(facts.model.ir) if facts.model is not None else ""
     return msgspec.structs.replace(finding, fix=grows) if grows else finding
 
@@ -33,7 +33,7 @@ def fixable(finding: Finding, facts: Facts) -> Finding:
 def with_fix(
     rewrite: Rewrite, finding: Finding, facts: Facts, params: Mapping[str, str] = NO_PARAMS
 ) -> Finding:
-    """Return the finding with the rewrite as its fix, without a check that it changes the model.
+    """Return the finding with the rewrite as its fix, without checking that the rewrite changes the model.
 
     The finding is unchanged if the plan already has the rewrite.
     """

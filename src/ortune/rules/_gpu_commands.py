@@ -17,10 +17,10 @@ _MODEL = "model.onnx"
 
 @dataclass(frozen=True, slots=True)
 class GpuCommands:
-    """Commands as lists of words; a list is empty if no command measures the gain.
+    """Commands that measure GPU changes, as lists of words; a list is empty if no command can measure the change.
 
     Attributes:
-        facts: Facts with the profiled run.
+        facts: The facts, which include a profiled run.
         ran_on: Provider of the nodes that ran on the GPU.
     """
 
@@ -29,7 +29,7 @@ class GpuCommands:
 
     @classmethod
     def from_facts(cls, facts: Facts, provider: str) -> GpuCommands:
-        """Return the commands for a profiled run; ``provider`` is the profile's name of the GPU nodes' provider."""
+        """Return the commands for a profiled run; ``provider`` is the GPU nodes' provider as named in the profile."""
         in_page = facts.profile is not None and facts.profile.trace.format == "web-console"
         return cls(facts, WEB_WEBGPU if in_page else of_profile(provider))
 
@@ -43,14 +43,14 @@ class GpuCommands:
         return ["ortune", "compare", _MODEL, "--a-target", self._target.target, "--b-target", cpu]
 
     def sides(self) -> list[str]:
-        """Return the command that compares plans with more nodes on the CPU, before or after unsupported ones."""
+        """Return the command that compares plans with more nodes on the CPU, before or after unsupported nodes."""
         target = self._target
         if target.in_page or not target.ships:
             return []
         return ["ortune", "tune", _MODEL, "--targets", f"{CPU.target},{target.target}"]
 
     def capture(self) -> list[str]:
-        """Return the command that compares with graph capture; empty if the model or the provider prevents it."""
+        """Return the command that measures graph capture; empty if the model or the provider prevents capture."""
         provider = self._target
         if not provider.graph_option or self.facts.model is None or obstacles(self.facts):
             return []
@@ -60,11 +60,11 @@ class GpuCommands:
         return []
 
     def binding(self) -> list[str]:
-        """Return the command that compares with buffers in device memory; empty if the provider has none."""
+        """Return the command that measures buffers in device memory; empty if the provider does not support them."""
         return self._with(f"{CALL_STYLE.name}=device_binding") if self._target.memory else []
 
     def _with(self, *settings: str) -> list[str]:
-        """Return the command that compares the default with these settings; empty if the profiled plan has settings."""
+        """Return the command that compares the default with `settings`; empty if the profiled plan has settings."""
         if self.facts.plan.settings:
             return []
         options = [word for setting in settings for word in ("--b-set", setting)]

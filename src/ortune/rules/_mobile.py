@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from ortune.engines.partitions.support import Format
 
 ACCELERATORS = (NNAPI.target, COREML.target, QNN.target)
-"""Targets with a provider that copies tensors from and to the CPU."""
+"""Targets whose provider copies tensors from and to the CPU."""
 PHONES = (*ACCELERATORS, XNNPACK.target)
 
 
 def in_program(facts: Facts) -> bool:
-    """Return whether CoreML gets models in the MLProgram format."""
+    """Return whether the plan sets CoreML's model format to MLProgram."""
     option, setting = options_of(facts, COREML.name).get(FORMAT.key), facts.plan.settings.get(FORMAT.name)
     return option == "MLProgram" or setting == "mlprogram"
 
 
 def format_of(facts: Facts) -> Format | None:
-    """Return the model format that the target's provider takes; None for targets that are not on phones."""
+    """Return the model format that the target's provider accepts; None for targets that are not on phones."""
     if facts.target not in PHONES:
         return None
     from ortune.engines.partitions.support import find

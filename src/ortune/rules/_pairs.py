@@ -35,7 +35,8 @@ def in_float(
         code: Code of the rule.
         facts: Facts with the model.
         operators: Operators that the rule covers.
-        island: Returns why a product computes in float; "" if it does not, or is not between quantized values.
+        island: Function that returns why a product computes in float; "" if it does not, or is not between quantized
+            values.
     """
     if facts.model is None or facts.target != CPU.target:
         return
@@ -57,14 +58,14 @@ def dequantized(value: ir.Value | None) -> bool:
 
 
 def dequantizer(value: ir.Value | None) -> ir.Node | None:
-    """Return the DequantizeLinear of a value, which ONNX Runtime moves down to the value's reader; None if none."""
+    """Return the DequantizeLinear that ONNX Runtime moves down to the reader of a value; None if there is none."""
     while (maker := maker_of(value)) is not None and is_op(maker, *_PASSED_DOWN):
         value = maker.inputs[0]
     return maker if is_op(maker, "DequantizeLinear") else None
 
 
 def output_quantizer(node: ir.Node) -> tuple[ir.Node | None, str]:
-    """Return the QuantizeLinear after a product or None, and why it does not fuse ("" if nothing prevents it)."""
+    """Return (QuantizeLinear after a product or None, why the two do not fuse or "")."""
     value = node.outputs[0]
     user = only_user(value)
     activation = user if user is not None and is_op(user, "Relu", "Clip") else None
@@ -85,7 +86,7 @@ def output_quantizer(node: ir.Node) -> tuple[ir.Node | None, str]:
 
 
 def why_input_open(value: ir.Value | None) -> str:
-    """Return why a product's input does not come from a DequantizeLinear; "" if it does."""
+    """Return a clause that says why a product's input does not come from a DequantizeLinear; "" if it does."""
     if dequantizer(value) is not None:
         return ""
     first = maker_of(value)
@@ -94,9 +95,9 @@ def why_input_open(value: ir.Value | None) -> str:
 
 
 def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
-    """Return a clause on the values around a product that are int8 and read several times; "" if none matters.
+    """Return a clause on int8 values around a product that several nodes read; "" if they do not prevent fusion.
 
-    On x86 ONNX Runtime converts int8 values to uint8, except those with several readers, and it fuses only pairs of
+    On x86, ONNX Runtime converts int8 values to uint8, except values with several readers, and fuses only pairs of
     equal type.
     """
     if host is None or host.machine.lower() not in ("x86_64", "amd64"):
@@ -110,7 +111,7 @@ def signed(node: ir.Node, quantize: ir.Node, host: Host | None) -> str:
 
 
 def remedy(reasons: Iterable[str]) -> str:
-    """Return the fix: options for the quantizer by the given reasons."""
+    """Return the text of a fix: the quantizer options that remove the given reasons."""
     listed_reasons = [*reasons]
     stays = [reason for reason in listed_reasons if " stays, " in reason]
     of_int8 = [reason for reason in listed_reasons if reason.endswith(_SIGNED)]
@@ -124,7 +125,7 @@ def remedy(reasons: Iterable[str]) -> str:
 
 
 def _stays_signed(quantize: ir.Node) -> bool:
-    """Return whether a QuantizeLinear gives int8 that is read, through DequantizeLinear only, more than once."""
+    """Return whether a QuantizeLinear computes int8 values with several readers, all through DequantizeLinear."""
     zero = constant(quantize.inputs[2]) if len(quantize.inputs) > 2 else None
     if not is_op(quantize, "QuantizeLinear") or zero is None or zero.dtype != np.int8:
         return False
@@ -136,7 +137,7 @@ def _stays_signed(quantize: ir.Node) -> bool:
 
 
 def _kept(activation: ir.Node, quantize: ir.Node) -> str:
-    """Return why ONNX Runtime does not fold an activation into the QuantizeLinear that follows; "" if it does."""
+    """Return a clause that says why ONNX Runtime does not fold an activation into the next QuantizeLinear, or ""."""
     bounds = _bounds(quantize)
     if bounds is None:
         return ""
@@ -152,7 +153,7 @@ def _kept(activation: ir.Node, quantize: ir.Node) -> str:
 
 
 def _bounds(quantize: ir.Node) -> tuple[float, float, int, int] | None:
-    """Return the range of 8-bit values, the zero point, and the lowest integer; None if unknown."""
+    """Return (lowest value, highest value, zero point, lowest integer) of 8-bit quantization; None if unknown."""
     if {"output_dtype", "block_size"} & quantize.attributes.keys():
         return None
     scale = constant(quantize.inputs[1])

@@ -19,7 +19,7 @@ from ortune.records import (
 
 SHOWN_FRAMES = 4
 _STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen ")
-"""Files of Python's standard library, which only pass a call on."""
+"""Matches files of Python's standard library, which only forward a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class EqualSessions:
     """Sessions of one process with the same model, settings and providers.
 
     Attributes:
-        sessions: The sessions in order of creation, without failed and inherited ones.
+        sessions: The sessions in order of creation, without failed and inherited sessions.
     """
 
     process: RecordedProcess
@@ -36,25 +36,25 @@ class EqualSessions:
 
     @property
     def n_calls(self) -> int:
-        """Number of calls of all these sessions."""
+        """Number of calls of all the sessions."""
         return sum(session.n_calls for session in self.sessions)
 
     @property
     def creation_ns(self) -> int:
-        """Total time of creating them."""
+        """Total time for creating the sessions, in nanoseconds."""
         return sum(session.creation_ns for session in self.sessions)
 
     @property
     def name(self) -> str:
-        """The model's name in sentences."""
+        """The model's name as used in sentences."""
         return model_name(self.model)
 
     def live(self) -> int:
-        """Return the maximum number of these sessions that existed at the same time."""
+        """Return the maximum number of the sessions that existed at the same time."""
         return most_at_once(self.sessions)
 
     def for_few_calls(self) -> list[EqualSessions]:
-        """Return the sessions by place of creation, for places that create a session for every few calls."""
+        """Return one group for each place in the code that creates a session for every few calls."""
         places: dict[int, list[RecordedSession]] = {}
         for session in self.sessions:
             places.setdefault(session.place, []).append(session)
@@ -68,7 +68,7 @@ class EqualSessions:
 
 
 MANY, FEW = 4, 3
-"""At least ``MANY`` sessions with fewer than ``FEW`` calls each were not created once and kept."""
+"""A place creates sessions per call if it created ``MANY`` or more sessions, with fewer than ``FEW`` calls each."""
 
 
 def group_equal(recording: Recording) -> Iterator[EqualSessions]:
@@ -105,14 +105,14 @@ def place(frames: Sequence[Frame]) -> str:
 
 
 def frame_text(frame: Frame) -> str:
-    """Format package, version, file and line of a frame."""
+    """Format a frame as package, version, file and line."""
     package = f"{frame.package} {frame.version}, ".replace(" ,", ",") if frame.package else ""
     line = f":{frame.line}" if frame.line else ""  # native code has no line
     return f"{package}{frame.file or 'the program'}{line}"
 
 
 def stack(frames: Sequence[Frame]) -> tuple[str, ...]:
-    """Format the innermost frames as file and line."""
+    """Format the innermost frames as lines of file and line number."""
     return tuple(f"{frame.file or 'program'}:{frame.line}" for frame in frames[:SHOWN_FRAMES])
 
 
@@ -128,5 +128,5 @@ def allowed_cpus(recording: Recording, process: RecordedProcess) -> int:
 
 
 def is_spinning(session: RecordedSession) -> bool:
-    """Return whether the threads of a session spin if they have no work, which is the default."""
+    """Return whether the threads of a session spin while they have no work, which is the default."""
     return str(session.used.get(ALLOW_SPINNING.key, "1")) != "0"

@@ -25,7 +25,7 @@ _NAMES: dict[SoakChange, str] = {
 
 
 def flattening_experiments(facts: Facts, *changes: SoakChange) -> list[SoakExperiment]:
-    """Return the experiments with these changes that remove most of the rise, cheapest in latency first."""
+    """Return the experiments with one of `changes` that remove most of the rise, lowest latency first."""
     found = [
         each for each in facts.soak if each.change in changes and each.flattens and not _has(facts, each.plan)
     ]
@@ -38,12 +38,12 @@ def _has(facts: Facts, plan: Plan | None) -> bool:
 
 
 def cause_finding(code: str, what: str, found: SoakExperiment, fix: str) -> Finding:
-    """Return the finding that a change removes a rise; the fix is its plan, or words if it has none.
+    """Return a finding that a change removes a rise; the fix is the experiment's plan, or text without a plan.
 
     Args:
         code: Code of the rule.
-        what: One sentence.
-        found: The experiment that shows it.
+        what: The cause of the rise as one sentence.
+        found: The experiment that shows the cause.
         fix: Fix in words, used if the experiment has no plan.
     """
     return Finding(
@@ -69,6 +69,6 @@ def evidence(found: SoakExperiment) -> str:
 
 
 def first_cause(code: str, what: str, fix: str, found: list[SoakExperiment]) -> Iterator[Finding]:
-    """Yield the finding for the first of these experiments, if there is one."""
+    """Yield a finding for the first experiment, if there is one."""
     if found:
         yield cause_finding(code, what, found[0], fix)

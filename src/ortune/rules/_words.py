@@ -23,12 +23,12 @@ name_of = graphs.name_of
 
 
 def percent(share: float) -> str:
-    """Format a share in whole percent; a positive one below 1 % is "under 1 %"."""
+    """Format a fraction in whole percent; a positive fraction below 1 % gives "under 1 %"."""
     return "under 1 %" if 0 < share < 0.01 else f"{100 * share:.0f} %"
 
 
 def duration(nanoseconds: float) -> str:
-    """Format a time with three digits and a fitting unit: "52.6 us", "1.2 ms", "3 s"."""
+    """Format a time with three significant digits and a suitable unit: "52.6 us", "1.2 ms", "3 s"."""
     unit, size = next(((u, n) for u, n in _UNITS if abs(nanoseconds) >= 0.9995 * n), _UNITS[-1])
     return f"{nanoseconds / size:.3g} {unit}"
 
@@ -49,14 +49,14 @@ def short(name: str, length: int = _NAME_LENGTH) -> str:
 
 
 def listed(names: Iterable[str], most: int = _NAMES) -> str:
-    """Join the first ``most`` names, shortened, and the number of further ones."""
+    """Join the first ``most`` names, shortened, and the number of further names."""
     all_names = list(names)
     more = len(all_names) - most
     return ", ".join(_apart(all_names[:most])) + (f", {more} more" if more > 0 else "")
 
 
 def _apart(names: Sequence[str]) -> list[str]:
-    """Shorten names as far as they stay distinct."""
+    """Shorten names as far as they remain distinct."""
     different = len(set(names))
     # Names of equal layers differ in digits in the middle, which is the part that is elided.
     for length in range(_NAME_LENGTH, _LONGEST, 8):
@@ -84,11 +84,11 @@ def counted_names(operators: Sequence[tuple[str, str]]) -> str:
 
 
 def called(node: ProfiledNode) -> str:
-    """Return the user's name of a profiled node, and what it is fused with."""
+    """Return the user's name for a profiled node, with the nodes it is fused with."""
     name = node.originals[0] if node.originals else node.name
     return f"{short(name, _LONGEST)} {fused_with(node.originals)}".rstrip()
 
 
 def place(nodes: Iterable[ProfiledNode]) -> tuple[str, ...]:
-    """Return the user's names of profiled nodes, or those of the optimized graph if unknown."""
+    """Return the user's names for profiled nodes, or the optimized graph's names if unknown."""
     return tuple(name for node in nodes for name in node.originals or (node.name,))

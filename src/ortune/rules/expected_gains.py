@@ -23,12 +23,12 @@ from ortune.rules._concerned import named_nodes, share_of_run, share_of_work
 TABLE = Path(__file__).parent / "brought.json"
 
 SHARE_MAY_BE = 3.0
-"""Maximum ratio of a real share to its estimate, since small nodes cost more than their operations and bytes."""
+"""Maximum ratio of a real fraction to its estimate, since small nodes cost more than their operations and bytes."""
 
 ALIKE = 0.7
-"""Minimum ratio of common operators to all operators of two similar models."""
+"""Minimum ratio of common operators to all operators for two models to count as similar."""
 AS_LARGE = 1.5
-"""Maximum ratio of the numbers of parameters of two similar models."""
+"""Maximum ratio of the numbers of parameters for two models to count as similar."""
 MOST_NODES = 5_000
 """Models with more nodes are not analysed, since finding the nodes that rewrites change would take too long."""
 
@@ -37,8 +37,8 @@ class ModelKind(msgspec.Struct, frozen=True, kw_only=True):
     """Composition of a model.
 
     Attributes:
-        operators: Number of nodes by operator.
-        parameters: Number of elements of the weights.
+        operators: Number of nodes, keyed by operator.
+        parameters: Number of elements of all weights.
     """
 
     operators: dict[str, int]
@@ -49,8 +49,8 @@ class MeasuredGains(msgspec.Struct, frozen=True, kw_only=True):
     """Measured gains of rewrites, the content of ``brought.json``.
 
     Attributes:
-        rewrites: Measured gains by rewrite.
-        models: Composition of the measured models, by name.
+        rewrites: Measured gains, keyed by rewrite.
+        models: Composition of the measured models, keyed by name.
     """
 
     rewrites: dict[str, list[Brought]] = {}
@@ -59,12 +59,12 @@ class MeasuredGains(msgspec.Struct, frozen=True, kw_only=True):
 
 @functools.cache
 def measured() -> MeasuredGains:
-    """Read the table from the package; cached."""
+    """Return the table of measured gains in the package, which is read once and cached."""
     return msgspec.json.decode(TABLE.read_bytes(), type=MeasuredGains)
 
 
 def kind_of(model: ir.Model) -> ModelKind:
-    """Return the composition of a model."""
+    """Return the numbers of nodes per operator and of parameters of a model."""
     operators = Counter(node.op_type for node in nodes(model))
     return ModelKind(
         operators=dict(sorted(operators.items())), parameters=sum(tensor.size for tensor in parameters(model))
@@ -80,7 +80,7 @@ def are_similar(one: ModelKind, other: ModelKind) -> bool:
 
 
 def similar_gains(finding: Finding, kind: ModelKind) -> tuple[Brought, ...]:
-    """Return the gains of the finding's fix on similar models, most certain first; empty if it is not a single rewrite.
+    """Return the gains of a finding's fix on similar models, most certain first; empty unless the fix is one rewrite.
 
     Gains that exceed the bound for this model are excluded.
     """
@@ -96,10 +96,10 @@ def similar_gains(finding: Finding, kind: ModelKind) -> tuple[Brought, ...]:
 def estimated(
     findings: Iterable[Finding], model: ir.Model, cost: ModelCost | ProfileResult
 ) -> tuple[Finding, ...]:
-    """Return the findings with their share of the run, the bound of the gain, and measured gains elsewhere.
+    """Return the findings with their fraction of the run, a bound on the gain, and gains measured on other models.
 
     Args:
-        findings: Findings on the model; an existing share is kept.
+        findings: Findings on the model; an existing fraction is kept.
         model: The model.
         cost: The model's operations and bytes by node, or a profiled run.
     """
@@ -139,7 +139,7 @@ def _bounded(finding: Finding, model: ir.Model, cost: ModelCost | ProfileResult)
 
 
 def _together(named: Sequence[ir.Node], changed: Collection[ir.Node]) -> list[ir.Node]:
-    """Return the nodes that a finding names, and the changed nodes that are connected to them through changed nodes."""
+    """Return the nodes that a finding names, and the changed nodes connected to them through changed nodes."""
     joined, waiting = dict.fromkeys(named), [*named]
     while waiting:
         node = waiting.pop()

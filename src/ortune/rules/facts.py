@@ -40,7 +40,7 @@ _TRUSTED_SLOWDOWN = 1.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The known facts; a part that is None or empty is unknown.
+    """The facts on which rules are evaluated; an attribute that is None or empty is unknown.
 
     Attributes:
         model: The model.
@@ -51,23 +51,23 @@ class Facts:
         ort_version: Version of the ONNX Runtime that runs the model.
         operators: Time by operator, from a short profile.
         profile: The full profile.
-        page: The browser page that it ran in.
+        page: The browser page in which the model ran.
         emulated: Provider whose device the CPU emulated; "" if none.
         asked: Session options that a program was observed to set, by their names in onnxruntime-web.
         on_gpu: Outputs that a page was observed to keep on the GPU.
-        native: Difference between a browser's outputs and those of the CPU outside of it.
-        level_check: Comparison of the outputs with those of the model without optimization.
+        native: Difference between a browser's outputs and the outputs of the CPU provider outside the browser.
+        level_check: Comparison of the outputs with the outputs of the model without optimization.
         exact: Comparison of the outputs with the model evaluated in float64.
         broken_level: Optimization level at which the model fails, if it runs at a lower one.
         wrong_when_optimised: Whether full optimization is known to give wrong outputs or to fail, so the plan limits
-            it.
-        nonfinite: Outputs of a run that contain NaN or infinities; ``not_finite`` is their origin.
-        not_finite_input: If their origin is unknown, an input of the run with NaN or infinities: its name, and their
-            numbers.
-        clipped: Activations far outside the range of their quantization, in a run with these inputs.
+            optimization.
+        nonfinite: Outputs of a run that contain NaN or infinities; ``not_finite`` is the origin of these values.
+        not_finite_input: If that origin is unknown, an input with NaN or infinities: (name, number of NaN, number of
+            infinities).
+        clipped: Activations far outside the range of their quantization, in a run with the workload's inputs.
         kinds: Times in one process by kind of synthetic inputs.
         rows: Latency by input size, as measured by bench.
-        soak: Experiments that a soak ran in parallel with a model with rising memory.
+        soak: Experiments that a soak ran in parallel with a model whose memory rises.
         row_check: Comparison of a single row with the same row in a batch, and with and without padding.
         host: The machine.
         topology: Kinds of cores, and NUMA nodes.
@@ -129,20 +129,20 @@ class Facts:
         return any(spec.name == rewrite for spec in self.plan.rewrites)
 
     def trusted_operators(self) -> OperatorProfile | None:
-        """Return ``operators``; None if profiling slowed the run down so much that shares are not reliable."""
+        """Return ``operators``; None if profiling slowed the run down so much that fractions are unreliable."""
         profile = self.operators
         trusted = profile and (profile.slowdown_ratio is None or profile.slowdown_ratio < _TRUSTED_SLOWDOWN)
         return profile if trusted else None
 
     def share(self, category: CategoryName) -> float:
-        """Return the share of a category in the profiled run; 0.0 without a profile."""
+        """Return the fraction of the profiled run that a category takes; 0.0 without a profile."""
         run = self.profile
         if run is None or not run.wall_ns:
             return 0.0
         return sum(c.ns for c in run.categories if c.name == category) / run.wall_ns
 
     def nodes(self, least_share: float = 0.0) -> list[ProfiledNode]:
-        """Return the nodes that take more than a share of the profiled run, slowest first."""
+        """Return the nodes that take more than the fraction `least_share` of the profiled run, slowest first."""
         run = self.profile
         if run is None or not run.wall_ns:
             return []

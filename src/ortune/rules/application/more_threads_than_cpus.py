@@ -76,7 +76,7 @@ def _together(recording: Recording, called: list[RecordedSession]) -> Iterator[F
 
 
 def _busiest(recording: Recording, largest: dict[int, RecordedSession]) -> list[RecordedSession]:
-    """Return one session for each process in the largest set whose calls often overlapped in time."""
+    """Return one session per process, for the largest set of processes whose calls often overlapped in time."""
     changes: list[tuple[int, int, int]] = []
     for process in largest:
         for call in recording.processes[process].arrivals:

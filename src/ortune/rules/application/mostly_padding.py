@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _marks_tokens(calls: RecordedCalls) -> bool:
-    """Return whether the masks of these calls are known to be 1 for each token of a text, and 0 for padding."""
+    """Return whether the masks of the calls are known to be 1 for each token of a text and 0 for padding."""
     masks = [value for value in calls.inputs if "mask" in value.name.lower()]
     others = [value.shape[:2] for value in calls.inputs if value not in masks and value.shape is not None]
     return calls.mask_set > 0 and all(

@@ -21,7 +21,7 @@ CODE = "APP008"
 _LEAST_NS = 10_000_000
 """Minimum CPU time between sampled calls to report."""
 _LEAST_SHARE = 0.02
-"""Minimum share of the application's CPU time to report."""
+"""Minimum fraction of the application's CPU time to report."""
 _LEAST_GAP_NS = 200_000
 """Minimum mean gap between calls; in shorter gaps, most CPU time is the recorder's."""
 

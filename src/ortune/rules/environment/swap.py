@@ -23,7 +23,7 @@ _WORTH_SAYING_BYTES = 64 * _MIB
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if more than idle pages are swapped out."""
+    """Yield a finding if more than 64 MiB of memory are swapped out, which cannot be idle pages alone."""
     used = facts.sensors.swap_bytes or 0
     if used >= _WORTH_SAYING_BYTES:
         yield Finding(

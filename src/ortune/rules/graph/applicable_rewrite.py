@@ -40,7 +40,7 @@ product (float[2,3,4] x, float[2,4,5] w) => (float[2,3,5] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each pattern rewrite that applies to the model; clean-up seldom helps by itself."""
+    """Yield a finding for each pattern rewrite that applies to the model, except clean-up, which seldom helps alone."""
     if facts.model is None:
         return
     model = facts.model.ir

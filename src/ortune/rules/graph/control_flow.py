@@ -48,7 +48,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _left(graph: ir.Graph | ir.Function, branches: Mapping[ir.Node, ir.Graph]) -> Iterator[ir.Node]:
-    """Yield the control-flow nodes of a graph and its subgraphs, with only the branch taken of a known If."""
+    """Yield the control-flow nodes of a graph and its subgraphs; of an If in `branches`, only the branch counts."""
     for node in graph:
         if node in branches:
             yield from _left(branches[node], branches)

@@ -22,7 +22,7 @@ _SHARE = 0.3
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if one node takes a large share of the run, from either profile."""
+    """Yield a finding if one node takes a large fraction of the run, in the short or the full profile."""
     looked = facts.trusted_operators()
     top = looked.nodes[0] if looked is not None and len(looked.nodes) > 1 else None
     share = looked.share_of_run(top.time_ns) if looked is not None and top is not None else 0.0

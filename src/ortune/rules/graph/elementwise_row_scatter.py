@@ -76,7 +76,7 @@ def _of_rows(node: ir.Node, values: Values) -> bool:
 
 
 def _repeats(indices: np.ndarray, row: tuple[object, ...]) -> bool:
-    """Return whether stored indices are equal along each row, and rows are as long as those of the data."""
+    """Return whether stored indices are equal along each row and their rows are as long as the data's rows."""
     if indices.ndim < 2 or indices.shape[1:] != row or not indices.size or indices[0].size < 2:
         return False
     rows = indices.reshape(len(indices), -1)

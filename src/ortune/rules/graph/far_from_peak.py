@@ -23,8 +23,8 @@ CODE = "GRA006"
 
 _TIMES = 5.0
 _SCALE_IN_A_PAGE = 4.0
-"""The peak is that of native kernels: AVX2 has vectors of eight floats and fused multiply-add, WebAssembly has
-neither."""
+"""Factor by which a WebAssembly kernel may be slower than the native peak, since WebAssembly lacks AVX2's vectors of
+eight floats and fused multiply-add."""
 _WORTH_NAMING = 0.05
 
 

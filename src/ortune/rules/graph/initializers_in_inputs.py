@@ -44,7 +44,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(facts: Facts, weights: set[str]) -> float | None:
-    """Return the share of the profiled run in nodes that read these weights; None if unknown."""
+    """Return the fraction of the profiled run in nodes that read the weights; None if unknown."""
     if facts.profile is None or facts.model is None:
         return None
     model = facts.model.ir
@@ -53,5 +53,5 @@ def _share(facts: Facts, weights: set[str]) -> float | None:
 
 
 def _reads(share: float | None) -> str:
-    """Format the share as evidence; "" if unknown."""
+    """Format the fraction of the run as evidence; "" if unknown."""
     return "" if share is None else f"nodes that read them take {percent(share)} of the run"

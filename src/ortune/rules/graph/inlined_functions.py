@@ -47,12 +47,12 @@ def _model(calls: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return eight blocks of forty cells of forty nodes: 12,800 nodes in a file with 88."""
+    """Return a model of eight blocks of forty cells of forty nodes: 12,800 nodes in a file with 88."""
     return _model(8, "bad")
 
 
 def good() -> onnx.ModelProto:
-    """Return two of these blocks."""
+    """Return a model of two blocks of forty cells of forty nodes."""
     return _model(2, "block")
 
 

@@ -62,13 +62,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _keeps_all(node: ir.Node) -> bool:
-    """Return whether no score can be below the threshold of a NonMaxSuppression."""
+    """Return whether the threshold of a NonMaxSuppression is known to be below every score."""
     least = scalar(source_of(input_of(node, _THRESHOLD)))
     return least is not None and (least == -math.inf or (least <= 0 and _positive(input_of(node, _SCORES))))
 
 
 def _positive(scores: ir.Value | None, depth: int = _DEPTH) -> bool:
-    """Return whether all scores are probabilities, or products of probabilities."""
+    """Return whether all scores are certainly probabilities, or products of probabilities."""
     maker = maker_of(scores)
     if maker is None or not depth:
         return False

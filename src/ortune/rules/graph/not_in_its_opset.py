@@ -27,11 +27,11 @@ from ortune.rules.facts import Facts
 CODE = "GRA031"
 
 _OLDER_IN_ORT = frozenset({"LayerNormalization"})
-"""Operators that ONNX Runtime has in every opset, since it had them before ONNX."""
+"""Operators that ONNX Runtime supports in every opset, since it had them before ONNX."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each reason why nodes are invalid in their opset."""
+    """Yield a finding for each reason that nodes are invalid in their opset."""
     if facts.model is None or facts.model.facts.format == "ort":
         return
     model = facts.model.ir
@@ -52,7 +52,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node, opset: int) -> tuple[str, str] | None:
-    """Return what is wrong with a node, and the fix; None for valid nodes and operators unknown to ONNX."""
+    """Return (the fault of a node, the fix); None for valid nodes and operators unknown to ONNX."""
     op, versions = node.op_type, _versions(node.op_type)
     if not versions or opset < 1:
         return None
@@ -71,7 +71,7 @@ def _reason(node: ir.Node, opset: int) -> tuple[str, str] | None:
 
 
 def _of_attribute(op: str, name: str, opset: int) -> tuple[str, str]:
-    """Return what is wrong with an attribute that an operator does not have in an opset, and the fix."""
+    """Return (the fault, the fix) for an attribute that an operator does not have in an opset."""
     versions = _versions(op)
     having = [version for version in versions if name in defs.get_schema(op, version, "").attributes]
     if not having:
@@ -85,7 +85,7 @@ def _of_attribute(op: str, name: str, opset: int) -> tuple[str, str]:
 
 @cache
 def _versions(op: str) -> tuple[int, ...]:
-    """Return the opsets that define an ONNX operator anew, lowest first."""
+    """Return the opsets that define a new version of an ONNX operator, lowest first."""
     found: list[int] = []
     newest = defs.get_schema(op, "").since_version if defs.has(op, "") else 0
     while newest > 0 and defs.has(op, newest, ""):

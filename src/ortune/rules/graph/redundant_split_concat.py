@@ -36,7 +36,7 @@ GOOD = _TEXT.replace("JOIN", "join").replace("HALF", "positive").replace("STEP",
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on Concat and Split nodes that another one could absorb."""
+    """Yield a finding on Concat and Split nodes that another Concat or Split could absorb."""
     merged = joined_and_split(facts.model.ir) if facts.model else []
     if merged:
         verb = "copies" if len(merged) == 1 else "copy"

@@ -21,11 +21,11 @@ CODE = "GRA005"
 
 _WORTH_SAYING = 0.15
 _FEW_NODES = 8.0
-"""With fewer nodes there is nothing to fuse, and only larger batches spread the overhead of a call."""
+"""Number of nodes below which there is nothing to fuse, and only larger batches spread the overhead of a call."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the profiled run spends a large share between nodes."""
+    """Yield a finding if the profiled run spends a large fraction of its time between nodes."""
     share = facts.share("between-nodes")
     if share <= _WORTH_SAYING or facts.profile is None:
         return

@@ -55,7 +55,7 @@ line (float[n,2] x) => (float[n,1] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on tree ensembles, unless many rows are fed per call."""
+    """Yield a finding on tree ensembles, unless each call has many rows."""
     if facts.model is None or _rows(facts) >= _ENOUGH:
         return
     models = [node for node in nodes(facts.model.ir) if node.op_type in _TREES and node.domain == _ML]
@@ -78,7 +78,7 @@ def _rows(facts: Facts) -> int:
 
 
 def _trees(node: ir.Node) -> int:
-    """Return the number of trees; older operators list the tree of each node."""
+    """Return the number of trees in an ensemble; older operators list the tree of each tree node."""
     name = _TREES[node.op_type]
     listed = ints_of(node, name)
     return length_of(node, name) if listed is None else len(set(listed))

@@ -70,7 +70,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _beyond_a_bias(norm: ir.Node) -> bool:
-    """Return whether a BatchNormalization only follows a product with constant weights and its separate bias."""
+    """Return whether a BatchNormalization follows a product with constant weights after a separate bias."""
     bias = _alone(norm.inputs[0])
     if not is_op(bias, "Add") or bias is None or int_of(norm, "training_mode", 0):
         return False

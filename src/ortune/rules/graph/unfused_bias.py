@@ -54,7 +54,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Return why a product is not fused with its bias; "" if it is, or has none."""
+    """Return a clause that says why a product is not fused with its bias; "" if it is fused or has no bias."""
     product, weight = node.outputs[0], _sizes(node.inputs[1])
     sums = [use.node for use in product.uses() if is_op(use.node, "Add")]
     bias = _sizes(other_input(sums[0], product)) if sums else None

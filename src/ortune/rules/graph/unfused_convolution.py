@@ -61,7 +61,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _apart(node: ir.Node) -> str:
-    """Return the operator that is not fused with a convolution because its input is also read elsewhere; "" if none."""
+    """Return the operator not fused with a convolution whose output is also read elsewhere; "" if there is none."""
     value = node.outputs[0]
     users = [use.node for use in value.uses()]
     follows = next((user.op_type for user in users if is_op(user, *_FUSED)), "")

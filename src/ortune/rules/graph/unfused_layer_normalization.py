@@ -86,7 +86,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reasons(model: OpenModel) -> dict[ir.Node, str]:
-    """Return why layer normalizations are not fused, by their last node."""
+    """Map the last node of each unfused layer normalization to the reason that it is not fused."""
     opset = model.facts.opsets.get("", 0)
     ends = with_operator(model.ir, "Div", "Mul") if holds(model.ir, "ReduceMean") else ()
     unfused = [normalization for end in ends if (normalization := layer_normalization_ending(end, opset))]

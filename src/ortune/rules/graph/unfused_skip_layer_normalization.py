@@ -62,7 +62,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _reason(node: ir.Node) -> str:
-    """Return why a sum is not fused with the LayerNormalization that follows; "" if it is, or there is none."""
+    """Return a clause that says why a sum is not fused with the next LayerNormalization; "" without a reason."""
     total = node.outputs[0]
     norms = [use.node for use in total.uses() if is_op(use.node, "LayerNormalization") and use.idx == 0]
     # The sum with a constant is a bias, not a residual connection.

@@ -54,7 +54,7 @@ def _cells(steps: int, name: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return a recurrence of twenty steps."""
+    """Return a model with a recurrence of twenty steps."""
     model = _cells(20, "bad")
     for node in model.graph.node:  # the nodes that feed the steps are not part of the finding
         if node.op_type == "Gather":
@@ -63,7 +63,7 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """Return a recurrence of so few steps that unrolling is as fast."""
+    """Return a model with a recurrence of so few steps that unrolling is as fast."""
     return _cells(4, "step")
 
 
@@ -115,7 +115,7 @@ def _product(node: ir.Node) -> bool:
 
 
 def _steps(graph: ir.Graph | ir.Function, weight: ir.Value) -> int:
-    """Return the maximum number of products with these weights on one path through the graph."""
+    """Return the maximum number of products with the weights `weight` on one path through the graph."""
     depth: dict[ir.Value, int] = {}
     most = 0
     for node in graph:

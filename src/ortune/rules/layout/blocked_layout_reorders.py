@@ -28,7 +28,7 @@ _SHARE = 0.05
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if conversions to and from the blocked layout take a large share of the profiled run."""
+    """Yield a finding if conversions to and from the blocked layout take a large fraction of the profiled run."""
     run = facts.nodes()
     moves = [node for node in run if node.op_type in (_INTO, _OUT)]
     share = sum(node.time_ns for node in moves) / facts.profile.wall_ns if facts.profile and moves else 0.0
@@ -50,6 +50,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _between(run: list[ProfiledNode], moves: list[ProfiledNode]) -> Counter[str]:
-    """Return the counts of operators that read a tensor converted out of the layout."""
+    """Return the number of nodes per operator that read a tensor converted out of the blocked layout."""
     out = {node.name for node in moves if node.op_type == _OUT}
     return Counter(node.op_type for node in run if out.intersection(node.reads))

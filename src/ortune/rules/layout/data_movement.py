@@ -29,7 +29,7 @@ _MOVES = MOVES | op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if a large share of the short profile is data movement."""
+    """Yield a finding if a large fraction of the short profile is data movement."""
     profile = facts.trusted_operators()
     moving = [o for o in profile.operators if o.op_type in _MOVES] if profile else []
     share = sum(o.share_ratio for o in moving)

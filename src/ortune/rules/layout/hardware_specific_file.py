@@ -25,7 +25,7 @@ _BOUND = frozenset({"com.microsoft.nchwc.Conv", "com.microsoft.nchwc.ReorderInpu
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the file has nodes in the blocked layout; not for targets in pages."""
+    """Yield a finding if the file has nodes in the blocked layout, except for targets in browsers."""
     if facts.model is None or facts.provider.in_page:
         return  # the rule blocked-layout reports it as an error there
     blocked = [n for n in nodes(facts.model.ir) if f"{n.domain}.{n.op_type}" in _BOUND]

@@ -46,7 +46,7 @@ GOOD = _TEXT.replace("AXIS", ",1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on one-dimensional convolutions that would otherwise use the blocked layout on the CPU."""
+    """Yield a finding on one-dimensional convolutions that would use the blocked layout on the CPU if they were 2D."""
     if facts.model is None or facts.target != CPU.target:
         return
     convolutions = [node for node in with_operator(facts.model.ir, "Conv") if _of_one(node)]

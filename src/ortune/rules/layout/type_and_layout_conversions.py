@@ -20,5 +20,5 @@ CODE = "LAY002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if casts, transposes and quantization take a part of the profiled run."""
+    """Yield a finding if casts, transposes and quantization take more than 5 % of the profiled run."""
     return part_of_run(facts, CODE, "casts-and-layout", "spent in casts, transposes and quantization")

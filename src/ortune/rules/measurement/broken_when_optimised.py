@@ -22,7 +22,7 @@ CODE = DEFAULT_BROKEN
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the model failed at its level of optimization and ran at a lower one."""
+    """Yield a finding if the model failed at its optimization level and ran at a lower level."""
     broken = facts.broken_level
     if broken is None:
         return

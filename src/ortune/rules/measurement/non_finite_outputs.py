@@ -58,10 +58,10 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def with_evaluation(finding: Finding, exact: ExactCheck) -> Finding:
-    """Return the finding completed by an evaluation in float64, if its outputs are finite.
+    """Return the finding with the result of an evaluation in float64 added, if that evaluation's outputs are finite.
 
     Args:
-        finding: Any finding; those of other rules are returned unchanged.
+        finding: Any finding; findings of other rules are returned unchanged.
         exact: The evaluation. If it refutes the outputs, a kernel is at fault and the fix is removed.
     """
     if finding.code != CODE or not exact.finite:
@@ -78,7 +78,7 @@ def _where(source: NotFinite | None) -> tuple[str, ...]:
 
 
 def _from(source: NotFinite | None) -> str:
-    """Format the node and the weight or input that non-finite values come from."""
+    """Format the node and the weight or input from which non-finite values come; "" if unknown."""
     if source is None:
         return ""
     text = f", from {_node(source.node)} on"
@@ -94,7 +94,7 @@ def _from(source: NotFinite | None) -> str:
 
 
 def _fed(fed: tuple[str, int, int] | None) -> str:
-    """Format an input with non-finite elements, and their numbers."""
+    """Format (name, number of NaN, number of infinities) of an input as a clause; "" for None."""
     if fed is None:
         return ""
     name, n_nan, n_inf = fed
@@ -108,7 +108,7 @@ def _node(node: GraphNode) -> str:
 
 
 def _infinity(source: NotFinite) -> str:
-    """Format how the infinity arises."""
+    """Return a verb phrase that says how the infinity arises, such as "divides by zero"."""
     if source.infinity == "overflow":
         return "overflows to infinity" + (f" in {source.onnx_type}" if source.onnx_type in _HALF else "")
     if source.infinity == "division-by-zero":
@@ -117,7 +117,7 @@ def _infinity(source: NotFinite) -> str:
 
 
 def _fix(source: NotFinite | None, *, invented: bool) -> str:
-    """Return the fix; real inputs come first if synthetic ones may be the cause, such as an empty mask."""
+    """Return the text of the fix; real inputs come first if synthetic ones, such as an empty mask, may be the cause."""
     if source is not None and source.input:
         return _replace(source.input)
     mend, real = _mend(source), "pass real inputs with --inputs PATH"
@@ -136,7 +136,7 @@ def _replace(name: str) -> str:
 
 
 def _mend(source: NotFinite | None) -> str:
-    """Return the fix for the cause in the model."""
+    """Return the text of the fix for a cause in the model."""
     if source is None:
         return "correct the model"
     if source.weight:

@@ -20,7 +20,7 @@ CODE = "MSR017"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if int8 activations explain the difference to the model without optimization."""
+    """Yield a finding if int8 activations explain the difference from the model without optimization."""
     check = facts.level_check
     if check is None or check.outputs.cause != "int8-activations":
         return

@@ -51,7 +51,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _fix(check: LevelCheck) -> str:
-    """Return the fix. No level is called correct, since outputs that match those of a faulty file are faulty too."""
+    """Return the text of the fix, which calls no level correct: outputs that match a faulty file's are faulty too."""
     if not check.right:
         return UNWRITTEN
     matched = "the model in float64" if check.reference == FLOAT64 else "the unoptimised model"

@@ -31,7 +31,7 @@ _LEAST_TENSOR_BYTES = 1024
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on equal initializers, among those read within a limit."""
+    """Yield a finding on equal initializers, among the initializers that are read within a limit."""
     if facts.model is None or facts.rewritten_by(REWRITE.name):
         return
     stored = list(parameters(facts.model.ir))

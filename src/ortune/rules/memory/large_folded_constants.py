@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _bytes(node: ir.Node) -> int:
-    """Return the bytes that a node makes from constants, with four bytes per element; 0 if unknown."""
+    """Return the bytes that a node computes from constants, at four bytes per element; 0 if unknown."""
     if node.op_type not in _MAKERS:
         return 0
     operands = [constant(source_of(value), most=SMALL) for value in node.inputs]

@@ -22,7 +22,7 @@ CODE = "MEM004"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if repeated inputs, or no KleidiAI, flatten the memory rise of a soak."""
+    """Yield a finding if repeating inputs, or disabling KleidiAI, flattens the memory rise of a soak."""
     yield from first_cause(
         CODE,
         "memory is kept for each input that was not seen before",

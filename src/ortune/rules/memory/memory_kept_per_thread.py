@@ -20,7 +20,7 @@ CODE = "MEM008"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if one thread flattens the memory rise of a soak."""
+    """Yield a finding if running with one thread flattens the memory rise of a soak."""
     yield from first_cause(
         CODE, "each thread keeps memory of its own", "", flattening_experiments(facts, "one-thread")
     )

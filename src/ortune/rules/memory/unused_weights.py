@@ -44,7 +44,7 @@ def _model(reader: str) -> onnx.ModelProto:
 
 
 def bad() -> onnx.ModelProto:
-    """Return a model with two weights of which both products read the same one."""
+    """Return a model with two weights, in which both products read the same weight."""
     return _model("weights")
 
 

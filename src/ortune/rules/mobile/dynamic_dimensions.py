@@ -64,6 +64,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _leaves_open(facts: Facts) -> bool:
-    """Return whether the provider leaves a node for a dynamic size; XNNPACK accepts a dynamic batch."""
+    """Return whether the provider rejects a node because of a dynamic size; XNNPACK accepts a dynamic batch."""
     partition = partition_of(facts)
     return partition is not None and any(why.code == "dynamic-shape" for why in partition.left.values())

@@ -46,7 +46,7 @@ floats (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on float16 nodes that CoreML's NeuralNetwork format leaves."""
+    """Yield a finding on float16 nodes that CoreML's NeuralNetwork format does not support."""
     if facts.target != COREML.target or in_program(facts):
         return
     partition = partition_of(facts)

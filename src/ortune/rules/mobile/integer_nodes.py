@@ -45,7 +45,7 @@ floats (float[1,8] x) => (float[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on nodes that the provider leaves because of integer types."""
+    """Yield a finding on nodes that the provider rejects because of integer types."""
     partition = partition_of(facts) if facts.target in ACCELERATORS else None
     if partition is None:
         return

@@ -40,7 +40,7 @@ left (int64[1,8] x) => (int64[1,8] y)
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if NNAPI takes a node."""
+    """Yield a finding if NNAPI runs at least one node."""
     if facts.target != NNAPI.target:
         return
     partition = partition_of(facts)

@@ -48,7 +48,7 @@ BAD = _TEXT.format(kind="int8", zero=0, **{name: f"[bad_{name}] " for name in _N
 GOOD = _TEXT.format(kind="uint8", zero=128, **dict.fromkeys(_NAMES, ""))
 
 _FORMS = ("quantized-form", "element-type", "refused")
-"""Reasons about types, scales and zero points; others apply to float32 too."""
+"""Reasons that concern types, scales and zero points; other reasons also apply to float32."""
 _FIX = {
     NNAPI.target: "quantize with unsigned 8-bit activations and symmetric weights",
     COREML.target: "use the float model with CoreML",
@@ -58,7 +58,7 @@ _FIX = {
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on quantized nodes that the provider leaves because of the form of quantization."""
+    """Yield a finding on quantized nodes that the provider rejects because of the form of quantization."""
     partition = partition_of(facts)
     if partition is None:
         return
@@ -79,5 +79,5 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _alone(target: str, why: NodeReason) -> bool:
-    """Return whether a provider leaves a separate QDQ node because of its form; QNN and XNNPACK take none."""
+    """Return whether a provider rejects a separate QDQ node because of its form; QNN and XNNPACK reject all."""
     return target == COREML.target or (target == NNAPI.target and why.code in (*_FORMS, "not-constant"))

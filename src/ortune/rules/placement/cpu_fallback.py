@@ -29,7 +29,7 @@ _COPIES = "device-copies"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on nodes that the CPU runs between nodes of a device, in a profiled run."""
+    """Yield a finding on nodes that the CPU runs between a device's nodes in a profiled run."""
     run = facts.profile
     nodes = facts.nodes()
     elsewhere = {node.provider for node in nodes} - ON_CPU
@@ -57,7 +57,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _copies_of(copies: Sequence[ProfiledNode]) -> str:
-    """Format the number of copies in a run, and their bytes if the profile has them."""
+    """Format the number of copies in a run, with their bytes if the profile has them."""
     if not copies:
         return ""
     count = round(sum(node.calls for node in copies))
@@ -72,7 +72,7 @@ def _copies_of(copies: Sequence[ProfiledNode]) -> str:
 
 
 def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
-    """Return the CPU nodes that read from a device and give to one, directly or through copies and other CPU nodes."""
+    """Return the CPU nodes between device nodes, connected directly or through copies and other CPU nodes."""
     by_name = {node.name: node for node in nodes}
     sources = {
         name: [name_read for name_read in node.reads if name_read in by_name]
@@ -93,7 +93,7 @@ def _between(nodes: Iterable[ProfiledNode]) -> list[ProfiledNode]:
 
 
 def _reached(nodes: Mapping[str, ProfiledNode], next_: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the nodes that can be reached from device nodes along ``next_`` through CPU nodes."""
+    """Return the names of nodes that can be reached from device nodes along ``next_`` through CPU nodes."""
     waiting = [name for name, node in nodes.items() if node.provider not in ON_CPU]
     reached: set[str] = set()
     while waiting:

@@ -20,5 +20,5 @@ CODE = "PLC003"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if copies between devices take a part of the profiled run."""
+    """Yield a finding if copies between devices take more than 5 % of the profiled run."""
     return part_of_run(facts, CODE, "device-copies", "spent in copies between devices")

@@ -22,7 +22,7 @@ _WORTH_SAYING = 0.1
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the profiled run waits for the device for a large part."""
+    """Yield a finding if the profiled run waits for the device for a large part of its time."""
     return share_of_run(
         facts,
         CODE,

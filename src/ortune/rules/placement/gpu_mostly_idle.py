@@ -52,10 +52,10 @@ _NEW_SHAPE = 2.0  # minimum ratio of the first run to a steady one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cause:
-    """A cause of the idle time of a GPU: its share of the run, its description and the remedy.
+    """A cause of the idle time of a GPU: its fraction of the run, its description and the remedy.
 
     Attributes:
-        of_ns: Time that the share refers to; 0 for the profiled run.
+        of_ns: Time to which the fraction refers; 0 for the profiled run.
         measure: Command that measures the remedy; empty if there is none.
     """
 
@@ -120,7 +120,7 @@ def _causes(
     islands: Sequence[Finding],
     commands: GpuCommands,
 ) -> Iterator[_Cause]:
-    """Yield the causes that take more than 10 % of the run, with their shares in the description."""
+    """Yield the causes that take more than 10 % of the run, described with their fraction of the run."""
     queued = [node for node in nodes if node.category != "device-copies"]
     calls = max(sum(node.calls for node in queued), 1.0)
     computing = sum(run.device_ns.values()) / run.wall_ns
@@ -170,7 +170,7 @@ def _causes(
 
 
 def _transfers(facts: Facts, run: ProfileResult, computing: float, measure: Sequence[str]) -> list[_Cause]:
-    """Return the causes from transfers of inputs and outputs, measured if possible, else bounded by the profile."""
+    """Return the causes that are transfers of inputs and outputs, measured if possible, else bounded by the profile."""
     remedy = "bind inputs and outputs to the device"
     if apart := run.gpu_run:
         words = "the transfer of inputs and outputs, in runs without the profiler"
@@ -202,7 +202,7 @@ def _first_use(facts: Facts, run: ProfileResult) -> list[str]:
 
 
 def _little_work(run: ProfileResult) -> list[str]:
-    """Return a clause on the number of operations, if they are few or take a CPU less than half of the run."""
+    """Return a clause on the number of operations, if it is small or a CPU would need less than half of the time."""
     at_work = [node.flops for node in run.nodes if node.category == "kernels"]
     flops = 0.0 if None in at_work else sum(operations or 0.0 for operations in at_work)
     peak = max(run.peak.flops_per_s.values(), default=0.0) if run.peak else 0.0

@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def obstacles(facts: Facts) -> list[str]:
-    """Return what prevents a capture, as clauses; the model must be known."""
+    """Return clauses that say what prevents a graph capture; the model must be known."""
     assert facts.model is not None
     control, open_, on_cpu = _control_flow(facts.model), open_inputs(facts), _on_the_cpu(facts)
     parts = [f"the model has control flow ({listed(control)})"] if control else []
@@ -72,7 +72,7 @@ def obstacles(facts: Facts) -> list[str]:
 
 
 def _control_flow(model: OpenModel) -> list[str]:
-    """Return the names of control-flow nodes."""
+    """Return the names of the model's control-flow nodes."""
     return [name_of(node) for node in nodes(model.ir) if node.op_type in _CONTROL and not node.domain]
 
 
@@ -81,7 +81,7 @@ def _callers(facts: Facts) -> int:
 
 
 def _on_the_cpu(facts: Facts) -> tuple[str, ...]:
-    """Return the nodes that the CPU ran in a profiled run with another provider; empty without a profile."""
+    """Return the names of nodes that the CPU ran in a profiled run with another provider; empty without a profile."""
     ran = facts.nodes()
     elsewhere = any(node.provider not in ON_CPU for node in ran)
     return place(node for node in ran if elsewhere and node.provider in ON_CPU and node.category != _COPIES)

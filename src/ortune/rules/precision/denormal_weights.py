@@ -51,7 +51,7 @@ def good() -> onnx.ModelProto:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on float32 weights with denormal numbers, if the CPU runs the model; reads all weights."""
+    """Read all weights and yield a finding on float32 weights with denormal numbers, if the CPU runs the model."""
     if (
         facts.model is None
         or facts.target != CPU.target
@@ -76,7 +76,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _share(tensor: ir.TensorProtocol) -> float:
-    """Return the share of denormal numbers in a float32 tensor."""
+    """Return the fraction of denormal numbers in a float32 tensor."""
     # The exponent is zero and the mantissa is not.
     n_denormal = sum(
         int(np.count_nonzero(((bits & 0x7F800000) == 0) & ((bits & 0x007FFFFF) != 0)))

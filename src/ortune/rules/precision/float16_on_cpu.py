@@ -53,7 +53,7 @@ halves (float16[8,96] x, float[96,96] w) => (float[8,96] y)
 
 
 _MOVES = MOVES | op_set("Cast Concat Expand Gather Pad Split Tile")
-"""Operators that compute nothing, independently of the type."""
+"""Operators that only move data and compute nothing, whatever the type."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:

@@ -54,6 +54,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_last(cast: ir.Node) -> bool:
-    """Return whether a Cast only makes a graph output."""
+    """Return whether the result of a Cast is only used as a graph output."""
     output = cast.outputs[0]
     return output.is_graph_output() and not output.uses()

@@ -33,17 +33,17 @@ _PRODUCTS = op_set("Conv ConvTranspose Einsum Gemm MatMul Mul")
 _CHOICES_AND_COPIES = op_set(
     "Concat Equal Expand Gather Identity If IsNaN Loop Pad Reshape Scan ScatterElements ScatterND Tile Unsqueeze Where"
 )
-"""Operators in which NaN may mark missing values."""
+"""Operators whose inputs may use NaN to mark missing values."""
 _BIAS, _BIASED = 2, op_set("Conv ConvTranspose Gemm")
-"""Input position of the bias that is added."""
+"""Input position of an added bias, and the operators that have it."""
 _SCALE, _SCALED = (
     1,
     op_set("BatchNormalization GroupNormalization InstanceNormalization LayerNormalization PRelu"),
 )
-"""Input position of the scale that is multiplied."""
+"""Input position of a multiplied scale, and the operators that have it."""
 _FINITE = "store a finite value, such as -1e4 for a float16 mask"
 _MOST = 1 << 22
-"""Maximum elements of a value to read; for a larger one, a run shows non-finite outputs."""
+"""Maximum number of elements of a value to read; larger values are not checked, since a run shows their effect."""
 
 
 def _model(operator: str) -> onnx.ModelProto:
@@ -114,7 +114,7 @@ def _multiplies(node: ir.Node, place: int) -> bool:
 
 
 def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
-    """Return the stored tensor of a value, and the Cast to float16 after it or None."""
+    """Return (stored tensor of a value, Cast to float16 that follows it or None)."""
     maker = value.producer()
     if maker is None or cast_to(maker) != ir.DataType.FLOAT16:
         return constant_tensor(value), None
@@ -122,7 +122,7 @@ def _tensor(value: ir.Value) -> tuple[ir.TensorProtocol | None, ir.Node | None]:
 
 
 def _overflows(tensor: ir.TensorProtocol) -> int:
-    """Return how many elements of a tensor are infinite in float16."""
+    """Return the number of elements of a tensor that become infinite in float16."""
     if tensor.dtype not in FLOATS:
         return 0
     with np.errstate(over="ignore"):

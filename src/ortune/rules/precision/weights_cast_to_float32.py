@@ -30,7 +30,7 @@ _LEAST = 1024
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each type of the weights that are cast to float32."""
+    """Yield a finding for each type of weights that are cast to float32."""
     names: defaultdict[str, list[str]] = defaultdict(list)
     for graph in graphs(facts.model.ir, functions=False) if facts.model else ():
         for value in graph.initializers.values() if isinstance(graph, ir.Graph) else ():

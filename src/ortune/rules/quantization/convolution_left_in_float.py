@@ -55,7 +55,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Return why a convolution between quantized values computes in float; "" if it does not, or is not between any."""
+    """Return why a convolution between quantized values computes in float; "" for other convolutions."""
     if len(node.inputs) < 2 or not dequantized(node.inputs[1]):
         return ""
     quantize, why = output_quantizer(node)

@@ -55,6 +55,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _unused(host: Host | None) -> str:
-    """Format the 8-bit instructions that static quantization would use; "" if there are none."""
+    """Return a clause with the CPU's 8-bit instructions that static quantization would use; "" if it has none."""
     there = [name for name in host.features if name in DOT_PRODUCTS] if host is not None else []
     return f"static quantization would use this CPU's {' and '.join(there)}" if there else ""

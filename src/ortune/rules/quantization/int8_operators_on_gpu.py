@@ -67,6 +67,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _signed_product(node: ir.Node) -> bool:
-    """Return whether a node is the only integer product with a CUDA kernel: int8 times int8."""
+    """Return whether a node multiplies int8 by int8, the only integer product with a CUDA kernel."""
     types = [value.dtype for value in node.inputs[:2] if value is not None]
     return node.op_type == "MatMulInteger" and types == [ir.DataType.INT8, ir.DataType.INT8]

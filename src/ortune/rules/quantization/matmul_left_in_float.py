@@ -60,7 +60,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _island(node: ir.Node, host: Host | None) -> str:
-    """Return why a product between quantized values computes in float; "" if it does not, or is not between any."""
+    """Return why a MatMul or Gemm between quantized values computes in float; "" for other nodes."""
     x, weight = node.inputs[:2]
     quantize, why = output_quantizer(node)
     if dequantized(x) and dequantized(weight):

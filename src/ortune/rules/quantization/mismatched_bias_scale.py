@@ -48,7 +48,7 @@ GOOD = _TEXT.replace("SCALE", "0.125")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on products with a bias scale that does not match the other scales."""
+    """Yield a finding on products whose bias scale does not match the scales of input and weight."""
     products = with_operator(facts.model.ir, "Conv", "Gemm") if facts.model else ()
     biased = [node for node in products if _is_off(node)]
     gemms = [node for node in biased if is_op(node, "Gemm")]
@@ -66,7 +66,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_off(node: ir.Node) -> bool:
-    """Return whether the three scales of a product are known and do not match."""
+    """Return whether the scales of a product's input, weight and bias are known and do not match."""
     x = _scale(dequantizer(input_of(node, 0)))
     weight, bias = (_scale(maker_of(input_of(node, place))) for place in (1, 2))
     if x is None or weight is None or bias is None or x.size != 1:

@@ -40,7 +40,7 @@ _WEIGHTS = {
     "QLinearConv": (3, 4, 5),
     "QLinearMatMul": (3, 4, 5),
 }
-"""Input positions of the weights, of their scale (None if the operator has none) and of their zero point."""
+"""Maps operators to the input positions of (weights, scale or None if the operator has no scale, zero point)."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -77,7 +77,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _weights(node: ir.Node) -> np.ndarray | None:
-    """Return the 8-bit weights of a product with a single scale, less their zero point; None for others."""
+    """Return the 8-bit weights of a product with a single scale, minus the zero point; None for other nodes."""
     turned = False
     if node.op_type in _WEIGHTS:
         at, scale_at, zero_at = _WEIGHTS[node.op_type]
@@ -104,7 +104,7 @@ def _weights(node: ir.Node) -> np.ndarray | None:
 
 
 def _lost(node: ir.Node, weights: np.ndarray) -> tuple[int, int]:
-    """Return the number of channels that use very few steps, 0 if no channel uses many; and the number of channels."""
+    """Return (channels that use very few steps, or 0 if no channel uses many; all channels)."""
     # Output channels are on the first axis of a Conv, and of a Gemm with transposed weights; else on the
     # last.
     first = "Conv" in node.op_type or bool(int_of(node, "transB", 0))

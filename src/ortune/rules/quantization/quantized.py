@@ -29,7 +29,7 @@ _OPERATORS = op_set(
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on quantized operators; a warning if the CPU has no 8-bit dot product."""
+    """Yield a finding on quantized operators, which is a warning if the CPU has no 8-bit dot product."""
     quantized = [n for n in nodes(facts.model.ir) if n.op_type in _OPERATORS] if facts.model else []
     if not quantized:
         return

@@ -27,7 +27,7 @@ CODE = "QNT012"
 
 _MOST = 1 << 20  # maximum elements of a bias to read
 _BIAS = {"QLinearConv": 8, "QGemm": 6, "DequantizeLinear": 0}
-"""Input position of the int32 bias."""
+"""Maps operators to the input position of the int32 bias."""
 
 _TEXT = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -82,7 +82,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def quantized_weights(node: ir.Node) -> ir.TensorProtocol | None:
-    """Return the constant weights of a product, direct or through a DequantizeLinear; None for others."""
+    """Return the constant weights of a product, direct or through a DequantizeLinear; None for other nodes."""
     place = _WEIGHTS.get(node.op_type)
     if place is None or len(node.inputs) <= place:
         return None

@@ -67,7 +67,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _is_alone(node: ir.Node) -> bool:
-    """Return whether a DequantizeLinear makes weights that only float products, recurrences or Gathers read."""
+    """Return whether a DequantizeLinear computes weights that only float products, recurrences or Gathers read."""
     tensor = constant_tensor(source_of(node.inputs[0]))
     readers = [use.node for use in node.outputs[0].uses()]
     if tensor is None or tensor.dtype not in (ir.DataType.INT8, ir.DataType.UINT8) or not readers:

@@ -60,7 +60,7 @@ def bad() -> onnx.ModelProto:
 
 
 def good() -> onnx.ModelProto:
-    """Return a model with a number of threads."""
+    """Return a model whose metadata sets a number of threads."""
     return _model(intra_op_num_threads=2)
 
 
@@ -79,7 +79,7 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _wrong(text: str, cpus: int | None) -> list[str]:
-    """Return what is wrong with the entry, as clauses; ``cpus`` is the number of usable CPUs, if known."""
+    """Return clauses that say what is wrong with a metadata entry; ``cpus`` is the number of usable CPUs, if known."""
     try:
         said = json.loads(text)
     except ValueError:
@@ -102,7 +102,7 @@ def _wrong(text: str, cpus: int | None) -> list[str]:
 
 
 def _unknown(key: str) -> str:
-    """Format a key that ONNX Runtime does not read here, with the likely intention."""
+    """Return a clause on a key that ONNX Runtime does not read in model metadata, with the probably intended key."""
     places = {
         knob.key: _PLACES[knob.channel] for knob in knobs.all_knobs().values() if knob.channel in _PLACES
     }

@@ -47,7 +47,7 @@ GOOD = _model("-1")
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding for each dynamic dimension, by name a known kind or else a batch, that a constant fixes."""
+    """Yield a finding for each dynamic dimension of a known kind, or batch, that a constant in the model fixes."""
     if facts.model is None or not open_inputs(facts):
         return
     model = facts.model.ir
@@ -64,6 +64,6 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _first_axis(model: ir.Model, held: HeldSize) -> bool:
-    """Return whether a dimension is the first of several in an input, which is its batch."""
+    """Return whether a dimension is the first of several dimensions of an input, and so the batch."""
     shapes = [input_sizes(value) for value in feedable(model)]
     return any(shape and len(shape) > 1 and shape[0].terms == ((held.dimension, 1),) for shape in shapes)

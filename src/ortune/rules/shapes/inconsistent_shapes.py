@@ -39,10 +39,10 @@ agrees (float[4,8] x) => (float[n,8] y)
 
 
 class _Computed(Walk):
-    """Shape inference from inputs and weights only, since shapes declared for other values may be wrong too."""
+    """Shape inference from inputs and weights alone, since shapes declared for other values may be wrong too."""
 
     def declared(self, value: ir.Value) -> Shape | None:
-        """Return the declared shape of a value; None if a node makes it, such as an If with different branches."""
+        """Return the declared shape of an input or weight; None for values that a node computes."""
         return Walk.declared(self, value) if value.producer() is None else None
 
 
@@ -72,7 +72,7 @@ def _called(value: ir.Value) -> str:
 
 
 def _made(walk: Walk, value: ir.Value) -> str:
-    """Return the computed shape of a value if it contradicts the declared one; else ""."""
+    """Return the computed shape of a value as text if it contradicts the declared shape; otherwise ""."""
     own = walk.shapes.get(value)
     if own is None or value.shape is None:
         return ""

@@ -24,7 +24,7 @@ CODE = "SHP002"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if shape computation takes a part of the profiled run; not if no node reads a shape."""
+    """Yield a finding if shape computation takes more than 5 % of the profiled run and a node reads a shape."""
     if facts.model is not None and facts.model.op_counts.keys().isdisjoint(SIZES):
         return
     for finding in part_of_run(facts, CODE, "shape-arithmetic", "spent computing shapes"):

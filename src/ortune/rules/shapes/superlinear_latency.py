@@ -37,7 +37,7 @@ _LEAST_SHARE = 0.05  # minimum share of the added work that the named nodes have
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """One size: elements of all inputs together, and the median latency with its interval, in nanoseconds."""
+    """One input size: the total elements of all inputs, and the median latency with its interval, in nanoseconds."""
 
     case: Case
     elements: int
@@ -47,7 +47,7 @@ class _Point:
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding on the two adjacent sizes between which latency grows fastest, if it is faster than linear."""
+    """Yield a finding on the two adjacent sizes between which latency grows fastest, if it grows superlinearly."""
     steps = [
         # From the upper bound of the smaller to the lower bound of the larger: the least growth that both
         # intervals allow.
@@ -102,14 +102,14 @@ def _point(case: Case, row: BenchRow) -> _Point | None:
 
 
 def _exponent(small_value: float, large_value: float, small: _Point, large: _Point) -> float:
-    """Return the exponent with which a quantity grows by the number of elements; 0.0 if a value is not positive."""
+    """Return the exponent with which a quantity grows with the number of elements; 0.0 if a value is not positive."""
     if small_value <= 0 or large_value <= 0:
         return 0.0
     return math.log(large_value / small_value) / math.log(large.elements / small.elements)
 
 
 def _nodes_that_grow(model: OpenModel, small: _Point, large: _Point) -> tuple[str, ...]:
-    """Return the names of nodes with faster growth than the inputs, by added work; empty if they explain little."""
+    """Return the names of nodes whose work grows faster than the inputs, most added work first; () if it is little."""
     try:
         before, after = (_work(model, point.case) for point in (small, large))
     except InputError:
@@ -133,6 +133,6 @@ def _work(model: OpenModel, case: Case) -> Mapping[str, NodeCost]:
 
 
 def _amount(cost: NodeCost) -> float:
-    """Return the operations and bytes of a node in one run; a kernel is bound by either."""
+    """Return the amount of a node's work in one run: the sum of its operations and bytes, since either can limit it."""
     # Weights are read once for any input size, and would hide growth at the smaller one.
     return float(cost.times) * (cost.flops + cost.bytes_read + cost.bytes_written - cost.weight_bytes)

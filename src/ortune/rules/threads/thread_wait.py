@@ -26,7 +26,7 @@ _UNEVEN = 2.0
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the profiled run waits for threads for a large part."""
+    """Yield a finding if the profiled run waits for threads for a large part of its time."""
     share = facts.share("thread-wait")
     if min(share, _undisturbed(facts)) <= _WORTH_SAYING:
         return
@@ -42,13 +42,13 @@ def find(facts: Facts) -> Iterator[Finding]:
 
 
 def _undisturbed(facts: Facts) -> float:
-    """Return the share of waiting in the fastest executions if other programs used the CPUs; 1.0 if they did not."""
+    """Return the fraction of waiting in the fastest executions if other programs used the CPUs; otherwise 1.0."""
     headroom = facts.profile.headroom if facts.profile else None
     return headroom.parts.get("thread-wait", 0.0) if headroom is not None and headroom.busy else 1.0
 
 
 def _imbalance(facts: Facts) -> str:
-    """Format how much of the waiting is for late threads, and how unevenly the work was distributed."""
+    """Format the fraction of the waiting for late threads, and how unevenly the work was distributed."""
     nodes, pieces = facts.nodes(), facts.profile.pieces if facts.profile else ()
     waits = sum(node.wait_ns for node in nodes)
     if not waits:

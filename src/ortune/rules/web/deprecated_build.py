@@ -22,7 +22,7 @@ CODE = "WEB014"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if a page runs WebGPU by the JSEP build."""
+    """Yield a finding if a page runs WebGPU with the JSEP build."""
     if facts.target == WEB_WEBGPU.target and shows_build(facts) and build_run(facts) == JSEP:
         yield Finding(
             code=CODE,

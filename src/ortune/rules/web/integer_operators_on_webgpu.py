@@ -83,7 +83,7 @@ def _is_meant(node: ir.Node) -> bool:
 
 
 def _of_a_shape(value: ir.Value) -> bool:
-    """Return whether a value is computed from the shape of another."""
+    """Return whether a value is computed from the shape of another value."""
     waiting, visited = [value], set[ir.Node]()
     while waiting and len(visited) < _WAY:
         node = waiting.pop().producer()

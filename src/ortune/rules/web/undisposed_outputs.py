@@ -21,9 +21,9 @@ from ortune.rules.facts import Facts
 CODE = "WEB021"
 
 LEAST_MADE = 8
-"""Minimum tensors of an output before it is judged."""
+"""Minimum number of tensors created for an output before the output is judged."""
 KEPT_SHARE = 0.5
-"""Share of undisposed tensors above which an output is reported."""
+"""Fraction of undisposed tensors above which an output is reported."""
 
 
 def find(facts: Facts) -> Iterator[Finding]:

@@ -22,7 +22,7 @@ CODE = "WEB018"
 
 
 def find(facts: Facts) -> Iterator[Finding]:
-    """Yield a finding if the outputs in the browser differ from those of the native CPU."""
+    """Yield a finding if the outputs in the browser differ from the outputs of the native CPU provider."""
     check = facts.native
     if check is not None and not check.ok:
         yield Finding(

@@ -12,8 +12,8 @@ class PlayedPart(Record, frozen=True, kw_only=True):
     """The part of the recording that was played.
 
     Attributes:
-        processes, sessions: Processes, and the sessions in them.
-        calls, of_calls: Played calls, and recorded calls.
+        processes, sessions: Number of processes, and of the sessions that they create.
+        calls, of_calls: Number of played calls, and of recorded calls.
         span_ns: Recorded time, without idle time.
         cut_ns: Idle time that was left out.
         open_loop: Whether calls start at their recorded times; otherwise each waits for the previous one and its gap.
@@ -32,7 +32,7 @@ class AppModelRow(Record, frozen=True, kw_only=True):
     """The sessions of one model.
 
     Attributes:
-        model: Name of its file.
+        model: Name of the model's file.
         sha256: Hash of the file.
         sessions: Sessions created in a play; ``calls`` is the number of calls in a play.
         create_ns: Time to create a session: the median over plays of each play's median. None if none was created.
@@ -59,10 +59,10 @@ class AppBenchResult(Record, frozen=True, kw_only=True):
         peak_bytes: Sum of the processes' largest resident memory; None if the system does not report it.
         most_threads: Threads of all processes, the maximum over plays; None if the system does not report them.
         late_ns: Mean delay of the start of a step.
-        late_share: The delay as a share of the delay plus the mean time of a step.
-        own_cpu_share: Share of the CPU time that the replay itself used.
+        late_share: The delay as a fraction of the delay plus the mean time of a step.
+        own_cpu_share: Fraction of the CPU time that the replay itself used.
         verdict: "measured", or "generator" if calls of an open loop started too late.
-        rows: One for each model.
+        rows: One row for each model.
         plays: The totals of each play, in order.
     """
 

@@ -28,11 +28,11 @@ PLAYS = 4
 """Number of plays that should fit in the budget, which limits the part of the recording that is played."""
 MOST_PLAYS = 100
 LONGER = 1.3
-"""Factor by which the played part is extended while it contains too little."""
+"""Factor by which the played part is extended, repeatedly, until it contains enough calls."""
 
 
 def bench(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppBenchResult]:
-    """Play a recording several times and return the document.
+    """Play a recording several times and return the result document.
 
     Raises:
         OrtuneError: An option does not apply to a recording, or nothing could be measured.
@@ -62,13 +62,13 @@ def extended(
     *,
     open_loop: bool = False,
 ) -> ReplayPart:
-    """Return the part of a recording that plays in ``most_ns``, extended until it is enough or has all calls.
+    """Return a part of a recording that plays in ``most_ns``, extended until ``is_enough`` or until no call is left.
 
     Args:
         application: The application.
-        most_ns: Preferred nanoseconds of the part.
-        whole: All of the recording.
-        is_enough: Whether a part is long enough.
+        most_ns: Preferred duration of the part, in nanoseconds.
+        whole: The whole recording as one part.
+        is_enough: Callback that decides whether a part is long enough.
         open_loop: Whether calls start at their recorded times.
     """
     while True:
@@ -85,7 +85,7 @@ class _Run:
         self.options, self.opened, self.application = options, opened, application
 
     def go(self) -> Envelope[AppBenchResult]:
-        """Play the recording until the budget is spent or ``--processes`` plays are done, and return the document."""
+        """Play the recording until the budget is spent or ``--processes`` plays are done, and return the result."""
         opened, watch = self.opened, self.opened.watch
         open_loop = self.options.arrival == RECORDED
         most_ns = 1e9 * opened.budget.left_s / PLAYS
@@ -127,7 +127,7 @@ class _Run:
 
 
 def required(trial: PlayTrial | TrialError, where: str) -> PlayTrial:
-    """Return a successful trial.
+    """Return `trial` if it succeeded.
 
     Raises:
         MeasurementError: The trial failed.
@@ -140,7 +140,7 @@ def required(trial: PlayTrial | TrialError, where: str) -> PlayTrial:
 
 
 def part(played: ReplayPart, *, open_loop: bool) -> PlayedPart:
-    """Return the figures of the part of a recording that is played."""
+    """Return the counts and durations of the part of a recording that is played."""
     return PlayedPart(
         processes=len(played.scripts),
         sessions=sum(len(script.sessions) for script in played.scripts),
@@ -155,7 +155,7 @@ def part(played: ReplayPart, *, open_loop: bool) -> PlayedPart:
 def made(
     application: Application, played: ReplayPart, trials: Sequence[PlayTrial], open_loop: bool
 ) -> AppBenchResult:
-    """Return the result over several plays, without its label, headline and session."""
+    """Return the result over several plays; the caller adds the label, the headline and the session."""
     plays = [trial.play for trial in trials]
     peaks = [play.peak_bytes for play in plays if play.peak_bytes is not None]
     n_steps = sum(len(script.steps) for script in played.scripts)

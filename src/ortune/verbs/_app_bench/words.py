@@ -18,7 +18,7 @@ STOPPED = "stopped before the first play was done; there is no result"
 
 
 def played_by(recording: Recording, runtime: Runtime) -> list[str]:
-    """Return a note if the replay uses another ONNX Runtime or language than the program; otherwise []."""
+    """Return notes if the replay uses a different ONNX Runtime or language from the program, or an empty list."""
     versions = sorted({process.onnxruntime for process in recording.processes if process.onnxruntime})
     version = runtime.ort_version if runtime.node is None else runtime.node.version
     if versions in ([], [version]) and (recording.is_python or runtime.node is not None):
@@ -32,18 +32,18 @@ def played_by(recording: Recording, runtime: Runtime) -> list[str]:
 
 
 def player(runtime: Runtime) -> str:
-    """Return the build that plays a recording, with its version of Python if it is not Node.js."""
+    """Return the ONNX Runtime build that plays a recording, with the Python version unless Node.js plays it."""
     return runtime.build if runtime.node else f"{runtime.build}, Python {runtime.python_version}"
 
 
 def missing(models: Sequence[str]) -> Iterator[str]:
-    """Yield a note on the models that were not found, so their sessions are not played."""
+    """Yield a note that names the models that were not found, whose sessions are therefore not played."""
     if models:
         yield f"sessions of {', '.join(models)} are left out: pass the file with --models"
 
 
 def plan(part: PlayedPart) -> str:
-    """Return the sentence on the part of the recording that is played."""
+    """Return a sentence that describes the part of the recording that is played."""
     return (
         f"playing {counted(part.calls, 'call')} of {counted(part.sessions, 'session')} in "
         f"{counted(part.processes, 'process', 'processes')}: {duration(part.span_ns)} as recorded"
@@ -51,7 +51,7 @@ def plan(part: PlayedPart) -> str:
 
 
 def left_out(played: ReplayPart) -> Iterator[str]:
-    """Yield notes on the calls and idle times that are not played."""
+    """Yield notes about the calls and idle times that are not played."""
     calls = sum(step.do == "call" for script in played.scripts for step in script.steps)
     if calls < played.of_calls:
         yield f"{calls:,} of {played.of_calls:,} recorded calls are played; a longer --budget plays more"
@@ -65,14 +65,14 @@ def left_out(played: ReplayPart) -> Iterator[str]:
 
 
 def few(n: int) -> list[str]:
-    """Return a note if `n` plays are too few for intervals; otherwise []."""
+    """Return a note if `n` plays are too few for confidence intervals, or an empty list."""
     if n >= LEAST_PROCESSES:
         return []
     return [f"{n} {'play' if n == 1 else 'plays'} fit in the budget, so no figure has an interval"]
 
 
 def headline(result: AppBenchResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     if result.verdict == "generator":
         return (
             f"{result.label}: no answer: calls started {duration(result.late_ns)} late on average, "
@@ -88,7 +88,7 @@ def headline(result: AppBenchResult) -> str:
 
 
 def document(envelope: Envelope[AppBenchResult]) -> Document:
-    """Return the document: the figures of the whole application, and a row for each model."""
+    """Return the document: the times and memory of the whole application, and a row for each model."""
     result = envelope.result
     columns = [Column("", "label"), Column(""), Column("95 % interval", "text")]
     rows = [

@@ -11,9 +11,9 @@ class AppLockResult(Record, frozen=True, kw_only=True):
 
     Attributes:
         path: The lock file.
-        written: Whether it was written; otherwise it was checked.
+        written: Whether the lock was written; otherwise the recording was compared with it.
         changes: Differences, the most important first; empty if the lock was written.
-        headline: The answer in one sentence.
+        headline: The result in one sentence.
     """
 
     path: str

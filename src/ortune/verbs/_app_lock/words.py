@@ -19,7 +19,7 @@ _NOUNS = {
 
 
 def headline(result: AppLockResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     models = result.snapshot.models
     sessions = sum(use.sessions for use in models.values())
     holds = f"{counted(sessions, 'session')} of {counted(len(models), 'model')}"
@@ -34,7 +34,7 @@ def headline(result: AppLockResult) -> str:
 
 
 def sentence(change: LockChange) -> str:
-    """Return the sentence on one difference."""
+    """Return a sentence that describes one difference from the lock."""
     if change.part in _NOUNS:
         return f"{change.name}: {change.was} -> {counted(int(change.now or 0), *_NOUNS[change.part])}"
     return _SENTENCES.get(change.part, _version)(change)
@@ -78,7 +78,7 @@ _SENTENCES = {
 
 
 def document(envelope: Envelope[AppLockResult]) -> Document:
-    """Return the document: the locked use of ONNX Runtime, or the differences from it."""
+    """Return the document: how the application uses ONNX Runtime when locked, or the differences from the lock."""
     result = envelope.result
     if result.written:
         name = result.path.rpartition("/")[2].removesuffix(".lock.json")

@@ -1,4 +1,4 @@
-"""Figures of plays and of candidates, as pure functions."""
+"""Pure functions on the measurements of plays and the rows of candidates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ortune.verbs._app_tune.result import AppCandidate, AppRatio
 
 
 def n_calls(played: ReplayPart) -> int:
-    """Return the number of calls that are played."""
+    """Return the number of inference calls in a played part of a recording."""
     return sum(step.do == "call" for script in played.scripts for step in script.steps)
 
 
@@ -30,23 +30,23 @@ def gain(
 
 
 def both(plays: Sequence[AppPlay]) -> tuple[list[float], list[float]]:
-    """Return the nanoseconds of each play: CPU time without the replay's own, and time in ONNX Runtime."""
+    """Return two lists of nanoseconds per play: CPU time without the replay's overhead, and time in ONNX Runtime."""
     return [float(play.cpu_ns - play.own_cpu_ns) for play in plays], [float(play.in_ort_ns) for play in plays]
 
 
 def ratios(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> tuple[search.Ratio, search.Ratio]:
-    """Return the ratios of new to base plays of the same blocks, for CPU time and for time in ONNX Runtime."""
+    """Return the ratios of new plays to base plays of the same blocks: (CPU time, time in ONNX Runtime)."""
     (new_cpu, new_wall), (base_cpu, base_wall) = both(new), both(base)
     return search.ratio_of(new_cpu, base_cpu), search.ratio_of(new_wall, base_wall)
 
 
 def ratio(of: search.Ratio) -> AppRatio:
-    """Return a ratio as a record of the result."""
+    """Convert a ratio of the search to the record that the result stores."""
     return AppRatio(value=of.value, low=of.low, high=of.high, n_blocks=of.n_blocks)
 
 
 def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | None:
-    """Return the median memory peaks before and after; None if one is unknown."""
+    """Return the median peak memory of the base plays and of the new plays; None if any peak is unknown."""
     peaks = [[play.peak_bytes for play in plays if play.peak_bytes is not None] for plays in (base, new)]
     if len(peaks[0]) < len(base) or len(peaks[1]) < len(new):
         return None
@@ -55,21 +55,21 @@ def memory(new: Sequence[AppPlay], base: Sequence[AppPlay]) -> MemoryChange | No
 
 
 def candidate(change: Mapping[str, Value], **more: object) -> AppCandidate:
-    """Return the row of a change of all sessions: settings, or "share" for shared sessions."""
+    """Return the result row for a change that applies to all sessions: settings, or "share" for shared sessions."""
     settings = {name: value for name, value in change.items() if name != "share"}
     return AppCandidate(settings=settings, share="share" in change, **more)  # type: ignore[arg-type]
 
 
 def rewriting(name: str, specs: Sequence[RewriteSpec], **more: object) -> AppCandidate:
-    """Return the row of a model with rewrites."""
+    """Return the result row for a model with rewrites applied."""
     return AppCandidate(model=name, rewrites=tuple(spec.name for spec in specs), **more)  # type: ignore[arg-type]
 
 
 def placed(name: str, provider: str, **more: object) -> AppCandidate:
-    """Return the row of a model on an execution provider."""
+    """Return the result row for a model that runs on an execution provider."""
     return AppCandidate(model=name, provider=provider, **more)  # type: ignore[arg-type]
 
 
 def kept(candidate: AppCandidate) -> AppCandidate:
-    """Return the candidate with the status "kept"."""
+    """Return a copy of the candidate with the status "kept"."""
     return msgspec.structs.replace(candidate, status="kept")

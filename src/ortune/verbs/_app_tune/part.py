@@ -19,11 +19,11 @@ from ortune.verbs._app_tune import figures
 LEAST_CALLS = 5
 EQUAL_SESSIONS = 2
 MANY_SHAPES = 4
-"""Number of input shapes of one session from which memory patterns may cost more than they save."""
+"""Number of distinct input shapes in one session from which memory patterns may cost more than they save."""
 
 
 def long_enough(application: Application, most_ns: float) -> ReplayPart:
-    """Return the part that plays in `most_ns`, extended until it has enough calls and shareable sessions, if any.
+    """Return a part that plays in `most_ns`, extended until it has enough calls and any shareable sessions.
 
     A part with a single session cannot show the gain of sharing.
     """
@@ -54,14 +54,14 @@ def seen_of(
     current: Mapping[str, Value],
     of_models: Sequence[int],
 ) -> search.ApplicationFacts:
-    """Return the properties of an application that determine the stages of a search.
+    """Return the properties of an application from which the stages of a search are chosen.
 
     Args:
         application: The application.
         played: The part that is played.
         cpus: Number of CPUs of the machine.
         current: Settings that replace those of all recorded sessions.
-        of_models: Number of candidates of each stage of one model.
+        of_models: Number of candidates in each stage that changes a single model.
     """
     recording = application.recording
     settings: list[Mapping[str, Value]] = []

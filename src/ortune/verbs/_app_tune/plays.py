@@ -27,15 +27,15 @@ class SearchStopped(Exception):
 
 
 class Plays:
-    """Plays one recording repeatedly.
+    """Plays one recording repeatedly and journals each play.
 
     Attributes:
         played: The part of the recording that is played.
         used_cpus: CPUs that other programs used during each play, if known.
         took_s: Seconds of each play, including its start.
-        start_s: Seconds that a play took before and after its part, in the pilot.
-        play_s: Expected seconds of a play: the mean of the last ones.
-        n_plays: Number of plays.
+        start_s: Seconds that the pilot play spent outside the played part, such as process start.
+        play_s: Expected duration of a play, in seconds: the mean of the last plays.
+        n_plays: Number of plays so far, including journaled plays.
     """
 
     def __init__(self, opened: Experiment, application: Application, where: Path) -> None:
@@ -48,7 +48,7 @@ class Plays:
         self.n_plays = 0
 
     def take_part(self, play_s: float) -> None:
-        """Play a part of the recording from now on that takes so many seconds with its start, if one is long enough."""
+        """Choose the part to play from now on: a play, including its start, should take `play_s` seconds."""
         recorded_s = self.start_s + self.played.span_ns / 1e9
         slower = max(0.1, self.play_s / recorded_s)  # the last plays, than this machine at first
         self.played = long_enough(self.application, max(LEAST_NS, 1e9 * (play_s / slower - self.start_s)))
@@ -56,7 +56,9 @@ class Plays:
         self.took_s.clear()  # These were of another part.
 
     def blocks(self, arms: Mapping[str, Variant], n: int) -> dict[str, list[AppPlay] | str]:
-        """Play `n` blocks of all arms in random order; a failed arm has its error text and is not played again.
+        """Play `n` blocks of all arms in random order and return each arm's plays, or its error text if a play failed.
+
+        A failed arm is not played again.
 
         Raises:
             MeasurementError: The arm "kept" failed.
@@ -108,7 +110,7 @@ class Plays:
         return played.play or cast("TrialError", played.error)
 
     def required(self, play: AppPlay | TrialError) -> AppPlay:
-        """Return a successful play.
+        """Return `play` if it succeeded.
 
         Raises:
             MeasurementError: The play failed.
@@ -120,6 +122,6 @@ class Plays:
         return play
 
     def mark(self) -> None:
-        """Journal the end of a block, so a resumed session repeats a block that was interrupted."""
+        """Journal the end of a block, so that a resumed session repeats only the block that was interrupted."""
         if self.opened.replay.live:
             self.opened.replay.mark_no_block()

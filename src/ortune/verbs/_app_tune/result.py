@@ -12,7 +12,7 @@ Verdict = Literal["faster", "not-shown", "inconclusive", "wrong-output", "invali
 
 
 class AppRatio(Record, frozen=True, kw_only=True):
-    """A ratio to the base over the same blocks, with its 95 % interval; below 1 is less time.
+    """A ratio to the base over the same blocks, with its 95 % interval; a ratio below 1 means less time.
 
     Attributes:
         low, high: The interval; None with too few blocks.
@@ -31,12 +31,12 @@ class AppCandidate(Record, frozen=True, kw_only=True):
         settings: Changed settings of all sessions.
         share: Whether equal requests of a process get one session.
         model: File name of the model that is changed instead; "" for a change of sessions.
-        rewrites: Its rewrites.
-        provider: Its execution provider, instead of rewrites.
+        rewrites: The rewrites of the model.
+        provider: The execution provider of the model, instead of rewrites.
         form: Changed form of the calls instead: "lists" become arrays, arrays with "strides" become contiguous, and
             single calls become "batches". "" for other changes. It is measured in separate blocks.
         cpu, wall: Ratios of CPU time, and of the time in ONNX Runtime, to the changes kept before; None if it failed.
-        status: "kept" changes are part of the answer; "confirmed" is a form of calls that saves time.
+        status: "kept" changes are part of the result; "confirmed" is a form of calls that saves time.
         why: The error if it failed.
     """
 
@@ -56,7 +56,7 @@ class RewrittenModel(Record, frozen=True, kw_only=True):
     """A model that is replaced.
 
     Attributes:
-        name: Name of its file.
+        name: Name of the model's file.
         guarded: Whether the replacement is only used for the recorded shapes.
     """
 
@@ -93,17 +93,17 @@ class AppTuneResult(Record, frozen=True, kw_only=True):
         busy: Whether other programs used the CPUs, so only CPU time decides.
         used_cpus: Median number of CPUs that other programs used; None if unknown.
         candidates: Tested changes, in the order of their tests.
-        current: Settings of ``--current``, which replace the recorded ones.
+        current: Settings of ``--current``, which replace the recorded settings.
         settings: Kept settings, including ``current``.
         share: Whether shared sessions were kept.
         variables: Environment variables that were kept instead of settings, because they reach every session.
-        providers: Kept execution providers by name of the model.
+        providers: Kept execution providers, keyed by the name of the model.
         models: The models that are replaced.
-        confirmation: None if nothing was kept or the confirmation did not fit in the budget.
+        confirmation: Confirmation of the kept changes; None if nothing was kept or it did not fit in the budget.
         findings: Findings of rules, each with its gain in a replay.
         bundle: Folder of the bundle; "" for none.
         command: The recorded command line.
-        enough_s: A budget, in seconds, expected to be enough for a confirmation; 0 if this one was.
+        enough_s: Budget, in seconds, expected to be enough for a confirmation; 0 if the budget was enough.
         n_plays: Number of plays.
     """
 

@@ -46,7 +46,7 @@ _CHANNELS = ("session_option", "session_config")
 
 
 def tune(options: Options, recording: Recording, watch: Watcher) -> Envelope[AppTuneResult]:
-    """Find changes that make a recorded application faster, write the bundle, and return the document.
+    """Find changes that make a recorded application faster, write them as a bundle, and return the result document.
 
     Raises:
         OrtuneError: Nothing could be measured, an option is invalid, or the bundle's folder is not writable.
@@ -104,7 +104,7 @@ def _current(options: Options) -> dict[str, Value]:
     """Return the session settings of ``--current``.
 
     Raises:
-        UsageError: It contains other changes than session settings.
+        UsageError: ``--current`` contains changes that are not session settings.
     """
     today = options.today or Plan()
     channels = {each.channel for each in applied(today.settings)}

@@ -45,22 +45,22 @@ from ortune.verbs._app_tune.result import AppCandidate, AppConfirmation, Verdict
 
 AGAIN = "again"
 REWRITING_SHARE = 0.1
-"""Maximum share of the remaining time for applying one set of rewrites."""
+"""Maximum fraction of the remaining time for applying one set of rewrites."""
 SPARE = 1.15
-"""Factor on the expected time of plays, because they take longer if the machine becomes busier."""
+"""Safety factor on the expected duration of plays, which take longer if the machine becomes busier."""
 
 
 class ApplicationSearch:
     """The search of one recording.
 
     Attributes:
-        plays: Plays the recording.
+        plays: The object that plays the recording.
         base: The recorded sessions with the settings of ``--current``, the baseline of all measurements.
-        kept: The base with the kept changes.
+        kept: The base plus the changes kept so far.
         candidates: Rows of the tested changes.
         n_stages: Number of planned stages.
-        rewritten: The rewritten models that are kept, by index of the model.
-        confirmation: The confirmation of the kept changes; None until then.
+        rewritten: The kept rewritten models, keyed by the index of the model.
+        confirmation: The confirmation of the kept changes; None until it has run.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class ApplicationSearch:
 
     @property
     def busy(self) -> bool:
-        """Whether other programs used the CPUs during the plays, by the median over plays."""
+        """Whether other programs used more CPU time than a quiet machine has, in the median over plays."""
         most = quiet_cpus(self.opened.machine.trial_host)
         return bool(self.plays.used_cpus) and float(np.median(self.plays.used_cpus)) > most
 
     def pilot(self) -> None:
-        """Play the base twice and choose the part of the recording that a play includes in this budget.
+        """Play the base twice and choose the part of the recording that later plays cover within the budget.
 
         Raises:
             MeasurementError: The recorded calls do not run.
@@ -97,11 +97,11 @@ class ApplicationSearch:
         self.plays.mark()
 
     def _take_part(self, n_plays: int) -> None:
-        """Play a part of the recording so short that a number of plays fits in the rest of the budget, if possible."""
+        """Choose a part of the recording short enough for `n_plays` plays in the remaining budget, if possible."""
         self.plays.take_part(self.opened.budget.left_s / (SPARE * n_plays))
 
     def seen(self) -> search.ApplicationFacts:
-        """Return the properties of the recording that determine the stages."""
+        """Return the properties of the recording from which the stages are chosen."""
         cpus = self.opened.machine.trial_host.effective_cpus
         of_models = [len(names) for _, names in self.provider_stages]
         of_models += [len(sets) for _, sets in self.model_stages]
@@ -109,7 +109,7 @@ class ApplicationSearch:
 
     @cached_property
     def provider_stages(self) -> list[tuple[int, list[str]]]:
-        """Execution providers to test for each of the busiest models, with the index of the model."""
+        """Pairs (index of a model, execution providers to test), for the busiest models."""
         if not self.application.recording.is_python:
             return []
         usable = usable_providers(self.application.runtime)
@@ -120,14 +120,14 @@ class ApplicationSearch:
 
     @cached_property
     def model_stages(self) -> list[tuple[int, list[tuple[RewriteSpec, ...]]]]:
-        """Sets of rewrites to test for each of the busiest models, with the index of the model."""
+        """Pairs (index of a model, sets of rewrites to test), for the busiest models."""
         if not self.application.recording.is_python:
             return []
         found = [(index, proposed(self.application, index)) for index in busiest(self.application)]
         return [(index, sets) for index, sets in found if sets]
 
     def run(self) -> None:
-        """Test the stages, confirm the kept changes, then measure forms of calls, as far as time allows.
+        """Test the stages, confirm the kept changes, then measure other forms of the calls, as far as time allows.
 
         Raises:
             MeasurementError: The kept configuration failed.
@@ -168,7 +168,7 @@ class ApplicationSearch:
 
     @property
     def gains(self) -> list[ReplayedGain]:
-        """Confirmed gains of settings and of forms of calls, for the rules."""
+        """Confirmed gains from settings and from other forms of the calls, as input for the rules."""
         found = []
         confirmed = self.confirmation
         if confirmed is not None and self.verdict == "faster":
@@ -209,7 +209,7 @@ class ApplicationSearch:
         return search.judged(cpu, wall, busy=self.busy)
 
     def _ask(self, form: search.Form) -> None:
-        """Measure whether another form of the calls saves time, in separate blocks, and add its row."""
+        """Measure in separate blocks whether a different form of the calls saves time, and add its row."""
         changed = replace(self.kept, name=form, forms=frozenset({form}))
         plays = self.plays.blocks({"kept": self.kept, form: changed}, search.LEAST_BLOCKS)
         base, own = plays["kept"], plays[form]
@@ -229,7 +229,7 @@ class ApplicationSearch:
 
     @property
     def enough_s(self) -> float:
-        """Budget in seconds expected to be enough for a confirmation, and for the stages if none was tested."""
+        """Budget, in seconds, expected to suffice for a confirmation, and for the stages if no change was tested."""
         left_s = max(0.0, self.opened.budget.left_s)
         plays = 3 * search.LEAST_BLOCKS if self.candidates else search.n_plays(self.seen())
         needed_s = SPARE * plays * self.plays.play_s
@@ -239,7 +239,7 @@ class ApplicationSearch:
         return SPARE * plays * self.plays.play_s < self.opened.budget.left_s
 
     def _stage(self, stage: Sequence[Mapping[str, Value]]) -> None:
-        """Test each change on top of the kept ones, add its row, and keep the best if the gain is worth it."""
+        """Test each change of a stage on top of the kept changes, add rows, and keep the best if it gains enough."""
         arms = {str(i): self._with(change) for i, change in enumerate(stage)}
         plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS)
         base = plays.pop("kept")
@@ -267,7 +267,7 @@ class ApplicationSearch:
         return self.kept != replace(self.base, name="kept")
 
     def _provider_stage(self, index: int, names: Sequence[str]) -> None:
-        """Test execution providers for a model on top of the kept changes, and keep the best if it is worth it."""
+        """Test execution providers for a model on top of the kept changes, and keep the best if it gains enough."""
         model = self.application.paths[index].name
         arms = {name: replace(self.kept, providers={**self.kept.providers, index: name}) for name in names}
         made = {name: figures.placed(model, name) for name in names}
@@ -276,7 +276,7 @@ class ApplicationSearch:
             self.kept = arms[best]
 
     def _model_stage(self, index: int, sets: Sequence[Sequence[RewriteSpec]]) -> None:
-        """Test rewritten forms of a model on top of the kept changes, and keep the best if it is worth it."""
+        """Test rewritten forms of a model on top of the kept changes, and keep the best if it gains enough."""
         name = self.application.paths[index].name
         made: dict[str, RewrittenAppModel] = {}
         for number, specs in enumerate(sets):
@@ -296,7 +296,7 @@ class ApplicationSearch:
             self.kept, self.rewritten[index] = arms[best], made[best]
 
     def _best_of_model(self, arms: Mapping[str, Variant], tried: Mapping[str, AppCandidate]) -> str:
-        """Measure candidates of one model, add their rows, and return the name of the one to keep; "" for none."""
+        """Measure candidates for one model, add their rows, and return the name of the best to keep; "" for none."""
         plays = self.plays.blocks({"kept": self.kept, **arms}, search.SCREEN_BLOCKS) if arms else {}
         base, best = plays.pop("kept", []), (1 - search.WORTH, -1, "")
         for key, own in plays.items():
@@ -313,7 +313,7 @@ class ApplicationSearch:
         return best[2]
 
     def _as_variable(self) -> None:
-        """Replace a kept number of threads by its environment variable, if nothing else was kept and it applies."""
+        """Replace a kept number of threads with its environment variable, if it applies and nothing else was kept."""
         versions = {process.onnxruntime for process in self.application.recording.processes}
         versions |= {self.application.version}
         own = [settings_of(session) for session in self.application.recording.sessions]
@@ -331,7 +331,7 @@ class ApplicationSearch:
         return replace(self.kept, settings={**self.kept.settings, **change})
 
     def _confirm(self, n_blocks: int) -> None:
-        """Play the base, a copy of it (A/A check) and the kept changes in up to `n_blocks` blocks."""
+        """Play the base, a copy of the base (A/A check) and the kept changes in up to `n_blocks` blocks."""
         arms = {RECORDED: self.base, AGAIN: self.base, "kept": self.kept}
         plays: dict[str, list[AppPlay]] = {name: [] for name in arms}
         outputs = {name: self.opened.scratch / f"outputs-{name}" for name in (RECORDED, "kept")}
@@ -367,7 +367,7 @@ class ApplicationSearch:
         )
 
     def _difference(self, outputs: Mapping[str, Path]) -> OutputDifference | None:
-        """Compare the outputs of all models and return the largest difference; None if none can be compared."""
+        """Compare the outputs of all models and return the largest difference; None if no outputs can be compared."""
         for name, variant in ((RECORDED, self.base), ("kept", self.kept)):
             if not outputs[name].is_dir():  # A resumed session has only the times of these plays.
                 trial = self.application.play(self.plays.played, variant, outputs[name])

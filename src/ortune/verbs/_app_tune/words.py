@@ -41,7 +41,7 @@ def _rewritten(model: str, rewrites: Sequence[str]) -> str:
 
 
 def headline(result: AppTuneResult) -> str:
-    """Return the answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     confirmed = result.confirmation
     said = _unconfirmed(result) if confirmed is None else _judged(result, confirmed)
     return f"{result.label}: {said}"
@@ -77,7 +77,7 @@ def _judged(result: AppTuneResult, confirmed: AppConfirmation) -> str:
 
 
 def _times(ratio: AppRatio) -> str:
-    """Return a ratio and its interval: "x0.43 (95 % interval 0.41 to 0.45)"."""
+    """Return a ratio with its interval as text: "x0.43 (95 % interval 0.41 to 0.45)"."""
     if ratio.low is None or ratio.high is None:
         return f"x{ratio.value:.2f} (too few blocks for an interval)"
     return f"x{ratio.value:.2f} (95 % interval {ratio.low:.2f} to {ratio.high:.2f})"
@@ -91,7 +91,7 @@ def _outputs(confirmed: AppConfirmation) -> str:
 
 
 def document(envelope: Envelope[AppTuneResult]) -> Document:
-    """Return the document: the answer, the tested changes, and how to apply the kept ones."""
+    """Return the document: the result, the tested changes, and how to apply the kept changes."""
     result = envelope.result
     tone: Tone = "good" if result.verdict == "faster" else "look"
     blocks: list[Block] = [
@@ -234,7 +234,7 @@ def _details(result: AppTuneResult) -> Iterator[tuple[str, str]]:
 
 
 def readme(result: AppTuneResult) -> str:
-    """Return the README of the bundle."""
+    """Return the text of the bundle's README."""
     program = shlex.join(result.command) or "COMMAND"
     return (
         f"# Changes for an application\n\n{headline(result)}\n\nRun it with them:\n\n"

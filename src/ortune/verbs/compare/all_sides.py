@@ -1,4 +1,4 @@
-"""Resolves all sides of a comparison: models for ONNX Runtime, and sources run by their own framework."""
+"""Resolves all sides of a comparison: models that ONNX Runtime runs, and source models that their framework runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OF_ONNX = ("rewrite", "target", "ort_web")
 
 
 def resolve_all(options: Options, opened: Experiment) -> tuple[ResolvedSide, list[ResolvedSide], list[str]]:
-    """Return the base, the other sides by letter, and notes on omitted ways to run a source.
+    """Return the base, the other sides in the order of their letters, and notes about skipped modes of a framework.
 
-    Additional ways in which a framework runs its model come last.
+    If a framework can run its model in several modes, such as torch.compile, the additional modes come last.
 
     Raises:
         OrtuneError: A side cannot be used, or sources were passed without an ONNX model.
@@ -75,7 +75,7 @@ def _source_sides(
 
 
 def _threads(settings: Sequence[str], option: str, of_onnx: Plan, opened: Experiment) -> int:
-    """Return the threads of an operator: this side's setting, else ONNX Runtime's, else one per core."""
+    """Return the number of intra-op threads: the side's setting, else that of the ONNX side, else one per core."""
     own = knobs.parse_settings(list(settings), option)
     for name in own:
         if name != INTRA_OP.name:

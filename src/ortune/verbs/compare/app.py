@@ -32,11 +32,11 @@ from ortune.verbs.compare.result import AppComparison, AppMetric, CompareResult
 
 MOST_BLOCKS = 100
 BUSY_RATIO = 0.1
-"""Share of the CPUs that other programs use: from here on the CPU time decides."""
+"""Fraction of the CPUs used by other programs from which CPU time, not wall time, decides the verdict."""
 _OPTIONS = frozenset((
     "app", "b_with", "app_metric", "budget", "max_blocks", "seed", "no_wait", "store", "no_config", "export",
 ))  # fmt: skip
-"""Options that whole runs have."""
+"""Names of the options that apply to whole runs of a program."""
 _WALL, _CPU = "median", "cpu"
 
 
@@ -119,7 +119,7 @@ def run(options: Options, watch: Watcher) -> Envelope[CompareResult]:
 
 
 def _require_effect(options: Options) -> None:
-    """Raise UsageError for an option that has no effect on whole runs of a program."""
+    """Raise UsageError if an option was given that has no effect on whole runs of a program."""
     for option in option_fields(type(options)):
         spelling = option.spelling
         if not isinstance(spelling, Option) or option.name in _OPTIONS or not option.given(options):
@@ -129,7 +129,7 @@ def _require_effect(options: Options) -> None:
 
 
 def _judged(blocks: list[Block], statistic: str) -> tuple[Comparison, Control]:
-    """Return the comparison of one figure, and the A/A control between two runs without the changes."""
+    """Return the comparison of one statistic, and the A/A control between two runs without the changes."""
     state = duel.Duel(arms=(NEW,), statistic=statistic, blocks=blocks, ended="blocks")
     control = calibration.identical_control(log_ratios(blocks, IDENTICAL, statistic))
     state.controls.append(control)

@@ -1,4 +1,4 @@
-"""Whole runs of an application without and with a bundle, in alternation, and the outputs of some of their calls."""
+"""Runs a whole application alternately without and with a bundle, and compares the outputs of some of its calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ortune.search.blocks import BASE, IDENTICAL, NEW
 from ortune.verbs.compare.app_words import NOT_COMPARED
 
 SAMPLED_CALLS = "3"
-"""Number of calls of each row with compared outputs, as the value of an environment variable."""
+"""Number of calls per recorded row whose outputs are compared, as the value of an environment variable."""
 MOST_ARRAYS = 200
 LIMIT_S = 3600.0
 
@@ -34,10 +34,10 @@ class AppRuns:
     Attributes:
         command: Program and arguments.
         given: Environment of the program.
-        changes, variables: The changes of the bundle.
+        changes, variables: The session changes and environment variables of the bundle.
         scratch: Scratch folder for these runs.
-        pattern: Pattern with a number as its first group; None without ``--metric``.
-        metrics: The numbers of all runs so far, by arm.
+        pattern: Pattern whose group matches a number in the program's output; None without ``--app-metric``.
+        metrics: The matched numbers of all runs so far, keyed by arm.
     """
 
     command: Sequence[str]
@@ -52,12 +52,12 @@ class AppRuns:
         """Run the program once.
 
         Args:
-            arm: ``NEW`` has the changes.
-            folder: Records the run there, with values of some calls.
+            arm: The arm; ``NEW`` runs with the changes, any other arm without.
+            folder: Folder for a recording of the run with the values of some calls; None records nothing.
 
         Raises:
-            UsageError: It cannot be started.
-            MeasurementError: It failed.
+            UsageError: The program cannot be started.
+            MeasurementError: The program failed.
         """
         place = Path(self._fresh())
         environment = dict(self.given)
@@ -115,15 +115,15 @@ class AppRuns:
             ) from None
 
     def block(self, index: int, order: Sequence[str]) -> Block:
-        """Run each arm once in this order."""
+        """Run each arm once, in the given order, and return the block of these runs."""
         trials = tuple(BlockTrial(arm=arm, outcome=_measured(self.run(arm))) for arm in order)
         return Block(index=index, phase="race", trials=trials)
 
     def outputs(self, say: Callable[[str], None]) -> tuple[OutputDifference, int, WholeRun]:
-        """Run both sides once with values of some calls, and compare those with equal inputs.
+        """Run each side once, recording the values of some calls, and compare the outputs of calls with equal inputs.
 
         Returns:
-            The difference, the number of compared calls, and the run of the base.
+            The output difference, the number of compared calls, and the run of the base.
         """
         found = []
         runs = []
@@ -147,7 +147,7 @@ ARMS = (BASE, IDENTICAL, NEW)
 
 
 def _measured(run: WholeRun) -> Measured:
-    """Return a run of a program as a trial with one run, in the form of the core."""
+    """Convert a run of a program to a trial with a single timed run."""
     times = CaseTimes(
         case="app", weight=1.0, latency_ns=(run.wall_ns,), first_ns=run.wall_ns, warmup_runs=0, turn_runs=(1,)
     )
@@ -163,7 +163,7 @@ def _measured(run: WholeRun) -> Measured:
 
 
 def _written(calls: Sequence[tuple[values.Array, ...]], folder: Path) -> Path:
-    """Write the outputs of calls in a worker's format."""
+    """Write the outputs of calls to a new folder, in the format of a worker's outputs, and return the folder."""
     folder.mkdir()
     listed = []
     for number, outputs in enumerate(calls):

@@ -19,7 +19,7 @@ _FIGURES = {"wall": "time of the whole program", "cpu": "CPU time of the whole p
 
 
 def headline(result: CompareResult) -> str:
-    """Return the verdict, the deciding figure with its interval, and the outputs."""
+    """Return the headline: the verdict, the deciding time with its interval, and the comparison of the outputs."""
     app, found = result.app, result.comparison
     assert app is not None
     assert found is not None
@@ -52,7 +52,7 @@ NOT_COMPARED = "outputs were not compared: no call had the same inputs in both r
 
 
 def within(run_ns: int, n_blocks: int) -> str:
-    """Return the duration of a run, and how many blocks fit in the budget."""
+    """Return a sentence with the duration of a run and the number of blocks that fit in the budget."""
     return f"each run takes {duration(run_ns)}; {heads.count(n_blocks, 'block')} of 3 runs"
 
 
@@ -64,7 +64,7 @@ def _outputs(result: CompareResult) -> str:
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """Return the answer, and each figure of the whole runs."""
+    """Return the document: the headline, and a row for each statistic of the whole runs."""
     result = envelope.result
     app = result.app
     assert app is not None

@@ -47,13 +47,13 @@ from ortune.verbs.compare.ranking import Contender
 
 
 class Comparing:
-    """A running comparison: call ``begin``, then ``race`` if it may be timed.
+    """A running comparison: call ``begin``, then ``race`` if ``timed`` is not empty.
 
     Attributes:
         news: The sides compared with the base, and their outcomes.
         rules: Thresholds and limits of the decision.
-        state, design: Of the timed blocks; None if no side was timed.
-        starts: Trials of the base on its own, for its start times.
+        state, design: State and design of the timed blocks; None if no side was timed.
+        starts: Separate trials of the base that give its start times.
         budget: The budget of the blocks, after reserving time for the later steps.
     """
 
@@ -74,12 +74,12 @@ class Comparing:
         Args:
             opened: The open experiment.
             a: The base.
-            news: The other sides, with inputs paired to the base's.
+            news: The other sides, with their inputs paired to the inputs of the base.
             rules: Thresholds and limits of the decision.
-            objective: The compared figure.
+            objective: The statistic to compare.
             seed: Seed of the order within blocks.
-            wait_ratio: A busy wait in each run of the first new side, as a share of it.
-            tells_why: Whether time is reserved for profiles after the blocks.
+            wait_ratio: Busy wait added to each run of the first new side, as a fraction of the run.
+            tells_why: Whether to reserve time for profiles after the blocks.
         """
         self.experiment, self.a, self.news, self.rules = opened, a, news, rules
         self.objective, self.seed, self.wait_ratio = objective, seed, wait_ratio
@@ -101,7 +101,7 @@ class Comparing:
         self.trial_ns = 0.0  # as the sides alone let expect
 
     def _taken_by_all(self, work: Workload) -> Workload:
-        """Return the workload with ids that are valid rows in each new side too."""
+        """Return the workload with its ids limited to rows that exist in the embeddings of every new side."""
         for new in self.news:
             rows = rows_of(new.side.model.ir)
             work = within_rows(work, {a: rows[b] for b, a in new.pairs.items() if b in rows})
@@ -110,7 +110,7 @@ class Comparing:
     # --- each side alone
 
     def begin(self) -> None:
-        """Run each side on its own, to measure its cost and compare its outputs with the base's.
+        """Run each side on its own to measure its cost, and compare its outputs with those of the base.
 
         Raises:
             OrtuneError: The base does not run, or no other side does.
@@ -152,7 +152,7 @@ class Comparing:
 
     @property
     def timed(self) -> list[Contender]:
-        """New sides with times comparable to the base's."""
+        """New sides whose times can be compared with those of the base."""
         return [new for new in self.news if new.comparable] if self.baseline.check.claims else []
 
     @property
@@ -167,7 +167,7 @@ class Comparing:
         return self.baseline.functional_only
 
     def _compiles_too_long(self, new: Contender) -> bool:
-        """Skip a way to run a source that compiles first, if the remaining budget is too short for a trial."""
+        """Drop a side that compiles before it runs if the budget is too short for it; return whether it was dropped."""
         source = new.side.runtime.source
         if source is None or not source.compiles or len(self.news) == 1:
             return False
@@ -181,7 +181,7 @@ class Comparing:
         return True
 
     def _try(self, new: Contender) -> None:
-        """Run a new side on its own, to see if it runs, measure its cost and compare its outputs with the base's."""
+        """Run a new side on its own to measure its cost, and compare its outputs with the base's; record a failure."""
         baseline = self.baseline
         assert new.contestant is not None
         self.watch.line(first_run(new.name))
@@ -213,10 +213,10 @@ class Comparing:
             self.watch.say(f"{new.name} ran: {'; '.join(words)}")
 
     def _first_outcome(self, new: Contender, given: Arm) -> Outcome:
-        """Run a side for the first time, at a lower level if ONNX Runtime's optimiser breaks it.
+        """Run a side for the first time, at a lower optimisation level if ONNX Runtime's optimiser breaks the model.
 
         Raises:
-            MeasurementError: The sides then have the same level, or a side fails at a level that was set for it.
+            MeasurementError: At the lower level the sides would be equal, or a side fails at a level set by the user.
         """
         baseline = self.baseline
         source = new.side.runtime.source
@@ -254,7 +254,7 @@ class Comparing:
     # --- all of them in blocks
 
     def race(self) -> None:
-        """Run blocks of all sides that can be timed, until each is decided or the time is up.
+        """Run blocks of all sides that can be timed, until every comparison is decided or the budget is spent.
 
         Raises:
             MeasurementError, Interrupted: As for ``Schedule.ask``.
@@ -292,7 +292,7 @@ class Comparing:
         require_unchanged(self.a, *(new.side for new in self.news))
 
     def _keep_time(self, trial_ns: float, n_new: int) -> None:
-        """Reserve time for the steps after the blocks: separate starts, explaining profiles, the answer."""
+        """Reserve time for the steps after the blocks: separate starts, explanatory profiles, the result."""
         # STARTS further processes of every side, each alone.
         later_s = STARTS * (1 + n_new) * self.baseline.pilot.start_ns / 1e9
         later_s += 1e-9 * PROFILED_TRIALS * trial_ns if self.tells_why else 0.0
@@ -307,7 +307,7 @@ class Comparing:
         self.budget = self.budget.reserve(min(later_s, max(0.0, most_s)))
 
     def _design(self, trial_ns: float, n_new: int) -> duel.Design:
-        """Return the design of the blocks within the budget; trials are shortened if a calibration would not fit."""
+        """Return the design of the blocks that fit in the budget; shorten trials if a calibration would not fit."""
         before = self.baseline.pilot.trial_ns
         self.before_s = self.budget.spent_s
         n_arms = 1 + n_new + len(duel.CONTROLS)
@@ -331,7 +331,7 @@ class Comparing:
         return design
 
     def _retime(self, judgement: controls.Judgement, schedule: Sequential) -> None:
-        """Set the duration of trials after the calibration from its noise, within the budget of all blocks."""
+        """Set the duration of later trials from the noise of the calibration, so that all blocks fit in the budget."""
         self.baseline.retime(judgement, measured(schedule.calibration, BASE))
         n_blocks = max(1, schedule.design.n_blocks - controls.CALIBRATION_BLOCKS)
         # A margin of 10 %, as in ``duel.design``: one in ten of these blocks carries a control.
@@ -351,7 +351,7 @@ class Comparing:
         self.watch.progress(what, self.budget.spent_s, self.budget.total_s, ranking)
 
     def _start_alone(self, state: duel.Duel, design: duel.Design) -> None:
-        """Measure the load time and first run of each side in separate processes."""
+        """Measure the load time and first run of each side in separate processes, if the budget allows."""
         raced = [new for new in self.news if new.arm in state.arms and new.arm not in state.failed]
         for new in raced:
             new.first_load_ns = self.baseline.executor.first_load_ns(new.arm)
@@ -366,7 +366,7 @@ class Comparing:
             new.trials += trials
 
     def enough_s(self) -> float | None:
-        """Return a budget for the fewest blocks of a claim with controls; None if none is needed or would help."""
+        """Return the budget, in seconds, for the fewest blocks of a claim with controls; None if of no use."""
         state, design = self.state, self.design
         if state is None or design is None:
             return None

@@ -1,4 +1,4 @@
-"""The answer of a gate in words: of one side, or of each of several."""
+"""The gate's result in words, for one side or for each of several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_BLOCK = "nothing was timed, since no block fitted into the budget"
 
 
 def gate(result: CompareResult) -> list[str]:
-    """Return the detectable change on this runner, and the gate's answer; [] without a gate."""
+    """Return lines with the smallest change this runner can confirm and the result of each gate; [] without a gate."""
     if result.gate is None:
         return []
     provable = result.gate.provable_ratio
@@ -60,7 +60,7 @@ def _gate_answer(name: str, g: Gate, comparison: Comparison | None, outputs: Out
 
 
 def _no_answer(g: Gate, c: Comparison) -> str:
-    """Return why a gate could not decide."""
+    """Return the reason that a gate could not decide, as text."""
     if g.reason == "controls-not-run":
         return "controls not run, so the gate cannot pass"
     blocks = "1 block proves" if c.n_blocks == 1 else f"{c.n_blocks} blocks prove"

@@ -1,4 +1,4 @@
-"""The answer of a comparison in one sentence: the verdict, the figure, and how it was measured."""
+"""The headline of a comparison: the verdict, the measured difference, and how it was measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ortune.verbs.compare.result import CompareResult
 
 
 def headline(result: CompareResult) -> str:
-    """Return the answer in at most two lines: the verdict, the figure with its interval, the outputs."""
+    """Return the headline in at most two lines: the verdict, the difference with its interval, and the outputs."""
     return _of_models(result) if result.app is None else app_words.headline(result)
 
 
@@ -47,12 +47,12 @@ def _of_models(result: CompareResult) -> str:
 
 
 def compared(result: CompareResult) -> list[tuple[str, Comparison | None]]:
-    """Return each comparison with the name of its new side; "" for a single comparison."""
+    """Return pairs (name of the new side, its comparison); a single comparison has the name ""."""
     return [(side.name, side.comparison) for side in result.candidates] or [("", result.comparison)]
 
 
 def undecided(result: CompareResult) -> str:
-    """Return that the correct side is unknown, if outputs of the same model differ; else ""."""
+    """Return a note that it is unknown which side is correct, if outputs of the same model differ; otherwise ""."""
     one_model = result.base.model.sha256 == result.new.model.sha256
     exact = result.exact
     if (
@@ -66,7 +66,7 @@ def undecided(result: CompareResult) -> str:
 
 
 def rerun(result: CompareResult) -> str:
-    """Return that controls were not run, with a sufficient budget; "" if this budget was sufficient."""
+    """Return a note that controls were not run, with a sufficient budget; "" if this budget was sufficient."""
     if not result.enough_s:
         return ""
     timed = result.comparison is not None and not sides.no_interval(result.comparison)
@@ -78,7 +78,7 @@ def rerun(result: CompareResult) -> str:
 
 
 def conclusive_after_s(result: CompareResult) -> float:
-    """Return the seconds until an inconclusive interval may be conclusive; 0 if unknown, or if a gate needs less."""
+    """Return the total seconds after which an inconclusive result may be conclusive; 0 if unknown or with a gate."""
     c = result.comparison
     if c is None or sides.no_interval(c) or result.gate is not None or not c.more_s:
         return 0.0
@@ -86,12 +86,12 @@ def conclusive_after_s(result: CompareResult) -> float:
 
 
 def is_wrong(result: CompareResult) -> bool:
-    """Return whether one of the two sides in the headline is wrong."""
+    """Return whether one of the two sides in the headline has wrong outputs."""
     return bool({"A", result.name} & {*result.wrong_sides})
 
 
 def _wrong(result: CompareResult) -> str:
-    """Return the sentence about the sides with wrong outputs, without a claim about their speed."""
+    """Return a sentence that names the sides with wrong outputs and makes no claim about their speed."""
     of = " and ".join(f"{name}'s" for name in result.wrong_sides)
     text = f"{of} outputs are wrong"
     if result.name in result.wrong_sides:
@@ -106,7 +106,7 @@ def _wrong(result: CompareResult) -> str:
 
 
 def _not_finite(result: CompareResult) -> str:
-    """Return the new side's first non-finite output and its share of such elements; "" if all are finite."""
+    """Return text on the new side's first non-finite output with its number of such elements; "" if all are finite."""
     for output in result.outputs.nonfinite:
         if output.unusable_candidate:
             n, of = output.nonfinite_candidate, output.n_elements
@@ -115,7 +115,7 @@ def _not_finite(result: CompareResult) -> str:
 
 
 def claim(result: CompareResult) -> str:
-    """Return the measured difference of B from A in the compared figure."""
+    """Return the measured difference between B and A in the compared statistic, as text."""
     c = result.comparison
     assert c is not None
     blocks = heads.count(c.n_blocks, "block")
@@ -130,7 +130,7 @@ def claim(result: CompareResult) -> str:
 
 
 def _looks(name: str, c: Comparison) -> str:
-    """Return the unconfirmed difference: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
+    """Return an unconfirmed difference as text: "B looks 1.73x slower than A in p50 (+73.0 %)"."""
     of, ratio = sides.statistic_name(c.statistic), sides.as_shown(c)[0]
     if sides.kind(c.statistic) in ("memory", "cpu"):
         return f"{name} appears to need {change_words(ratio, 'less', 'more')} {of} than A"
@@ -140,7 +140,7 @@ def _looks(name: str, c: Comparison) -> str:
 
 
 def _fastest(result: CompareResult) -> str:
-    """Return that A is the fastest, if each of several sides is confirmed slower; else ""."""
+    """Return a note that A is the fastest if each of several sides is confirmed slower; otherwise ""."""
     compared = [side.comparison for side in result.candidates if side.comparison]
     if len(compared) < 2 or any(
         c.verdict != "slower" or sides.kind(c.statistic) != "latency" for c in compared
@@ -150,7 +150,7 @@ def _fastest(result: CompareResult) -> str:
 
 
 def detectable_effect(comparison: Comparison) -> str:
-    """Return the minimum detectable effect, and the time that may settle it; "" without an interval."""
+    """Return the minimum detectable effect and the time that may make the result conclusive; "" without an interval."""
     if sides.no_interval(comparison):
         return ""
     text = f"minimum detectable effect {detectable(comparison.smallest_effect_ratio)}"

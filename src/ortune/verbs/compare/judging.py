@@ -1,4 +1,4 @@
-"""Whether the outputs of a compared side equal the base's, and which of the two is wrong."""
+"""Compares the outputs of a side with those of the base and determines which of the two is wrong."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def judge(
     budget: Budget,
     exact_s: float,
 ) -> None:
-    """Compare the outputs of a new side with the base's; if they differ, determine which side is wrong.
+    """Compare the outputs of a new side with those of the base; if they differ, determine which side is wrong.
 
     Args:
-        baseline: The base, with the processes to use.
-        new: The side; its difference and whether it is wrong are set.
-        trial: A run of it with its outputs.
+        baseline: The base, and the processes that run trials.
+        new: The new side, whose ``difference`` and ``wrong`` are set.
+        trial: A trial of the new side with stored outputs.
         line: Callback for progress.
         budget: The budget of the blocks.
-        exact_s: Seconds allowed for an evaluation in float64.
+        exact_s: Maximum seconds for an evaluation in float64.
     """
     assert new.contestant is not None
     new.difference = output_check.difference(

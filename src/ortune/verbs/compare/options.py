@@ -98,28 +98,28 @@ class Options(HostOptions, RemoteBrowser, ResumeOptions, LoadOptions, DownloadOp
     )
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, load and tolerance."""
+        """Parse the options for inputs, load and tolerance."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
         return replace(feeds, in_turn=self.objective in OF_MEMORY, allow_nonfinite=NON_FINITE in self.allow)
 
     @property
     def most_blocks(self) -> int:
-        """Limit of blocks: 100 within two minutes, more for a longer budget."""
+        """Maximum number of blocks: 100 for a budget of up to two minutes, more for a longer budget."""
         return self.max_blocks or max(100, int(self.budget_s / 1.2))
 
     @cached_property
     def threshold_ratio(self) -> float | None:
-        """The smallest regression that fails the gate, as a share; None without a gate."""
+        """The smallest regression that fails the gate, as a fraction of A's time; None without a gate."""
         return share(self.threshold, "--threshold")
 
     @cached_property
     def wait_ratio(self) -> float:
-        """The busy wait added to B's runs, as a share of each run."""
+        """The busy wait added to each of B's runs, as a fraction of the run."""
         return share(self.inject_wait, "--inject-wait") or 0.0
 
     @cached_property
     def counts_as(self) -> Literal["pass", "fail"]:
-        """Result of an inconclusive gate."""
+        """Result of a gate that could not decide, as chosen with ``--undecided``."""
         if self.undecided not in ("pass", "fail"):
             raise UsageError(f"{self.undecided!r} is neither pass nor fail", where="--undecided")
         return "fail" if self.undecided == "fail" else "pass"

@@ -1,4 +1,4 @@
-"""The page of a comparison: its document, with each side's interval drawn and all of the difference of profiles."""
+"""The page of a comparison: its document, plus a chart of the intervals and the complete profile difference."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TONES: dict[str, Tone] = {"faster": "good", "slower": "bad"}
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """Return the page of a comparison."""
+    """Return the page of a comparison: the terminal document plus a chart of intervals and the profile difference."""
     result, plain = envelope.result, compare_words.document(envelope)
     if result.app is not None:
         return plain
@@ -37,7 +37,7 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 
 def _origin(envelope: Envelope[CompareResult]) -> str:
-    """Return the machine and the ONNX Runtime of each side."""
+    """Return the machine's CPU and the ONNX Runtime builds of all sides, as text."""
     result = envelope.result
     sides_ = [side.side for side in result.candidates] or [result.new]
     builds = dict.fromkeys(side.runtime.build for side in (result.base, *sides_))
@@ -46,7 +46,7 @@ def _origin(envelope: Envelope[CompareResult]) -> str:
 
 
 def _head(result: CompareResult) -> Head:
-    """Return the head of the page: for several sides, the first one's verdict; a large figure only if it is certain."""
+    """Return the head of the page: the verdict in the headline, with a large number only if it is confirmed."""
     claim = result.comparison
     if claim is None:
         return Head(unit="Not timed", tone="unsure")
@@ -65,7 +65,7 @@ def _head(result: CompareResult) -> Head:
 
 
 def _intervals(result: CompareResult) -> Table:
-    """Return a chart of each side's interval around "as fast as A"."""
+    """Return a chart with the interval of each side's speed relative to A."""
     compared = [(c.name, c.side, c.comparison) for c in result.candidates] or [
         (result.name, result.new, result.comparison)
     ]

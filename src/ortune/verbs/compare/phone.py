@@ -1,4 +1,4 @@
-"""The result of a bench on a phone as a comparison: its blocks are judged as those that are measured here."""
+"""Converts the result of a bench on a phone to a comparison, judged like one measured on this machine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ortune.verbs.compare.phone_result import (
 from ortune.verbs.compare.result import ComparedSide, CompareResult
 
 SLOWED_DOWN = 3
-"""Lowest thermal status at which the system reduces speed."""
+"""Lowest thermal status at which the phone reduces its speed."""
 MOST_BYTES = 1 << 30
 _STATISTIC = "median"
 _TYPES = {
@@ -56,7 +56,7 @@ _TYPES = {
 
 
 def is_phone_result(path: Path) -> bool:
-    """Return whether a file is the result of a bench on a phone."""
+    """Return whether a file contains the result of a bench on a phone."""
     if path.suffix != ".json" or not files.is_file(path):
         return False
     with path.open("rb") as file:
@@ -64,10 +64,10 @@ def is_phone_result(path: Path) -> bool:
 
 
 def read(path: Path) -> PhoneResult:
-    """Return the result of a bench.
+    """Read the result of a bench on a phone.
 
     Raises:
-        UsageError: It cannot be read, or makes no sense.
+        UsageError: The file cannot be read, or is inconsistent.
     """
     do = "run the phone bench again and copy its complete phone.json"
     try:
@@ -96,7 +96,7 @@ def _is_sound(trial: PhoneTrial) -> bool:
 
 
 def compared(result: PhoneResult, scratch: Path) -> CompareResult:
-    """Return the comparison of a phone bench's files with the first one that ran.
+    """Compare the files of a phone bench with the first file that ran.
 
     Args:
         result: The result, as read.
@@ -180,7 +180,7 @@ def _side(
 
 
 def _record(entry: MatrixEntry, result: PhoneResult) -> Side:
-    """Return a file of the set as a side of the comparison."""
+    """Return the record of one file of the set as a side of the comparison."""
     name = of_target(entry.provider).name
     providers = () if entry.provider == CPU.target or not name else (ProviderSpec(name=name),)
     return Side(
@@ -229,7 +229,7 @@ def _difference(base: PhoneEntry, entry: PhoneEntry, scratch: Path) -> OutputDif
 
 
 def _written(entry: PhoneEntry, folder: Path) -> Path:
-    """Write an entry's outputs in a worker's format."""
+    """Write an entry's outputs to a folder, in the format in which workers store outputs, and return the folder."""
     folder.mkdir(exist_ok=True)
     listed = []
     for number, output in enumerate(entry.outputs):

@@ -1,4 +1,4 @@
-"""The result of a bench on a phone, as it is read."""
+"""The file format of the result of a bench on a phone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class PhoneTrial(Record, frozen=True, kw_only=True):
     """One session of a block.
 
     Attributes:
-        entry: The file of the set.
-        identical: Whether it is the second session of the first file, the A/A control.
-        turn_runs: Number of latencies of each turn.
+        entry: The file of the set that was run.
+        identical: Whether the session is the second session of the first file, the A/A control.
+        turn_runs: Number of latencies in each turn.
     """
 
     entry: str
@@ -41,7 +41,7 @@ class PhoneBlock(Record, frozen=True, kw_only=True):
 
 
 class PhoneOutput(Record, frozen=True, kw_only=True):
-    """One output, its bytes in base64."""
+    """One output tensor, with its bytes in base64."""
 
     name: str
     type: str
@@ -53,7 +53,7 @@ class PhoneEntry(Record, frozen=True, kw_only=True):
     """The result of one file.
 
     Attributes:
-        error: Why it did not run; "" if it did.
+        error: The reason that the file did not run; "" if it ran.
     """
 
     name: str

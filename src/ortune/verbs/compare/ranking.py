@@ -1,4 +1,4 @@
-"""The answer of a comparison: the outcome of each side compared with the base, fastest first."""
+"""The result of a comparison: the outcome of each side compared with the base, fastest first."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class Contender:
     """A side compared with the base, and its outcome.
 
     Attributes:
-        arm: Name of its arm.
-        pairs: Its inputs by A's inputs.
-        contestant: Its arm; None before its inputs are written.
-        trials: Separate trials, for its start times; its outputs come from the first one.
-        difference: Difference of its outputs from the base's; None if it does not run.
-        wrong: Whether ONNX Runtime's optimiser makes its outputs wrong.
-        failed: Its failure; None if it runs.
-        first_load_ns: Time of the load that wrote a setting's cache on disk; None without one.
+        arm: Name of the side's arm in the blocks.
+        pairs: Maps each input of the side to the paired input of A.
+        contestant: The arm to run; None before the side's inputs are written.
+        trials: Separate trials that give the side's start times; the first also gives its outputs.
+        difference: Difference between the side's outputs and the base's; None if the side does not run.
+        wrong: Whether ONNX Runtime's optimiser makes the side's outputs wrong.
+        failed: The side's failure; None if the side runs.
+        first_load_ns: Time of the load that wrote a setting's cache to disk; None without such a cache.
     """
 
     arm: str
@@ -76,16 +76,16 @@ class Contender:
 
     @property
     def comparable(self) -> bool:
-        """Whether the side's times are comparable to the base's."""
+        """Whether the side's times can be compared with those of the base."""
         return self.difference is not None and (self.difference.comparable or self.wrong)
 
 
 def wrong_sides(news: Sequence[Contender], *, base_wrong: bool, allow_nonfinite: bool) -> Iterator[str]:
-    """Yield the names of sides for which no claim is made.
+    """Yield the names of sides whose outputs are wrong or not finite, about which no claim is made.
 
     Args:
         news: The sides compared with the base.
-        base_wrong: Whether the base is wrong, regardless of the other sides.
+        base_wrong: Whether the base's outputs are already known to be wrong.
         allow_nonfinite: Whether NaN and infinities are accepted.
     """
     differences = [new.difference for new in news if new.difference is not None]
@@ -102,13 +102,13 @@ def wrong_sides(news: Sequence[Contender], *, base_wrong: bool, allow_nonfinite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredSides:
-    """Measurements of a comparison, as its answer needs them.
+    """Measurements of a comparison from which its result is made.
 
     Attributes:
-        counts_as: Outcome of an undecided gate.
-        base: The plan of the base.
+        counts_as: Outcome of a gate that could not decide.
+        base: The plan (settings) of the base.
         host: The machine.
-        state, design: None if no side could be timed.
+        state, design: State and design of the timed blocks; None if no side could be timed.
     """
 
     work: Workload
@@ -122,20 +122,20 @@ class MeasuredSides:
 
     @property
     def blocks(self) -> Sequence[Block]:
-        """All blocks, including dropped ones."""
+        """All blocks, including those that were dropped from the statistics."""
         return self.state.blocks if self.state else ()
 
 
 def rank(raced: MeasuredSides, news: Sequence[Contender], base_figures: Figures | None) -> list[ComparedSide]:
-    """Return the new sides, fastest first; then those that cannot be compared, and last those that do not run.
+    """Return the new sides, fastest first, followed by sides that cannot be compared and sides that do not run.
 
     Args:
         raced: The measurements.
         news: The new sides.
-        base_figures: Figures of the base; None if no side was timed.
+        base_figures: Statistics of the base; None if no side was timed.
 
     Raises:
-        MeasurementError: All that could be timed failed again and again.
+        MeasurementError: All sides that could be timed failed repeatedly.
     """
     comparisons: dict[str, Comparison] = {}
     if raced.state is not None and raced.design is not None:
@@ -186,7 +186,7 @@ def _one(
 
 
 def _judged(raced: MeasuredSides, state: duel.Duel, new: Contender, comparison: Comparison) -> Comparison:
-    """Return the comparison with the other programs that may explain it."""
+    """Return the comparison with a record of the other programs that may explain the difference."""
 
     def again(blocks: Sequence[Block], statistic: str) -> Comparison | None:
         assert raced.design is not None
@@ -198,9 +198,10 @@ def _judged(raced: MeasuredSides, state: duel.Duel, new: Contender, comparison: 
 
 
 def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -> Gate | None:
-    """Return the gate's answer; None without a gate. A failure to run, or outputs beyond the tolerance, fail it.
+    """Return the gate's result; None without a gate.
 
-    A difference that other programs may explain does not decide the gate.
+    A side that does not run or whose outputs exceed the tolerance fails the gate. A difference that other programs may
+    explain leaves the gate undecided.
     """
     limit, state = raced.rules.threshold_ratio, raced.state
     if limit is None:
@@ -222,9 +223,10 @@ def _gate(raced: MeasuredSides, new: Contender, comparison: Comparison | None) -
 
 
 def _may_be_load(gate: Gate, comparison: Comparison) -> bool:
-    """Return whether other programs may have caused a gate's answer.
+    """Return whether other programs may have caused a gate's result.
 
-    If they made A slower, a regression of B may be hidden. A slower B that passes is even faster without its waiting.
+    If other programs made A slower, they may hide a regression of B. If they made B slower and B still passes, the
+    result holds without them.
     """
     others = comparison.others
     if others is None or gate.answer not in ("pass", "fail"):

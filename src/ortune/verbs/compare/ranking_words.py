@@ -1,4 +1,4 @@
-"""The table of several sides, the fastest first."""
+"""The table that ranks several sides, fastest first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TONES: dict[VerdictName, Tone] = {
 
 
 def ranking(result: CompareResult) -> Table:
-    """Return a row for every side compared with the base, fastest first; empty for a single side."""
+    """Return a table with a row for every side compared with the base, fastest first; no rows for a single side."""
     ranked = result.candidates
     compared = [c for c in (side.comparison for side in ranked) if c is not None]
     statistic = compared[0].statistic if compared else "p50 latency"
@@ -59,7 +59,7 @@ def ranking(result: CompareResult) -> Table:
 
 
 def _value(result: CompareResult, side: ComparedSide, statistic: str) -> str:
-    """Return a side's figure, unless it would contradict the paired change."""
+    """Return a side's value of the compared statistic as text, consistent with the paired change; "" if unknown."""
     if side.figures is None or side.comparison is None:
         return "" if side.figures is None else sides.value(side.figures, statistic)
     return sides.new_value(result.base_figures, side.figures, side.comparison)

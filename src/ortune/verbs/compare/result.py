@@ -28,10 +28,10 @@ class ComparedSide(Record, frozen=True, kw_only=True):
 
     Attributes:
         name: "B", "C", ...
-        comparison: None if its outputs cannot be compared with the base's, or if it does not run.
-        outputs: None if it does not run; ``failures`` gives the reason.
-        exact: Its outputs compared with its own model evaluated in float64; None if they were not, for example because
-            they equal the base's outputs. The comparison of the base is in the envelope.
+        comparison: Comparison with the base; None if the side does not run or its outputs cannot be compared.
+        outputs: Difference of the outputs from the base's; None if the side does not run (``failures`` has the reason).
+        exact: The side's outputs compared with its model evaluated in float64; None if that was not done, for example
+            because the outputs equal the base's. The comparison for the base is in the envelope.
     """
 
     name: str
@@ -48,10 +48,10 @@ class ComparedSide(Record, frozen=True, kw_only=True):
 
 
 class AppMetric(Record, frozen=True, kw_only=True):
-    """A number that an application prints: medians of its runs.
+    """A number that an application prints, as medians over its runs.
 
     Attributes:
-        pattern: The regular expression that finds it.
+        pattern: The regular expression that finds the number.
         ratio_low, ratio_high: 95 % interval of B against A, run by run; None if there are too few runs.
     """
 
@@ -67,9 +67,9 @@ class AppComparison(Record, frozen=True, kw_only=True):
 
     Attributes:
         basis: The figure that decides the verdict: "wall" is the time, "cpu" the CPU time, if the machine was busy.
-        wall, cpu: Both comparisons.
+        wall, cpu: The comparisons of time and of CPU time.
         memory: Peak memory of all processes together.
-        others_ratio: Share of the CPUs that other programs used; None if unknown.
+        others_ratio: Fraction of the CPUs that other programs used; None if unknown.
         n_outputs: Number of calls whose outputs were compared.
     """
 
@@ -96,15 +96,15 @@ class CompareResult(Record, frozen=True, kw_only=True):
         causes: Findings that only the slower side has, if a difference is confirmed.
         operators: Operators whose number differs between the graphs that ran, if times show no reason: the comparison
             is inconclusive, or profiles do not show the difference.
-        name: Name of the new side: "B", or of several sides the one in the headline.
-        wrong_sides: Sides without a claim, because their outputs are non-finite, or wrong: by ONNX Runtime's optimiser,
-            or compared with the model in float64.
-        exact: As ``ComparedSide.exact``.
+        name: Name of the new side: "B", or with several sides the name of the side in the headline.
+        wrong_sides: Sides about which no claim is made, because their outputs are not finite, or are wrong according to
+            the model without optimisation or in float64.
+        exact: The new side's outputs compared with float64, as in ``ComparedSide.exact``.
         candidates: All sides, the fastest first, if there are several. The other fields then refer to the first of
             them.
-        enough_s: The budget in seconds that is enough for a claim with its controls; None if this one was.
+        enough_s: Budget, in seconds, that is enough for a claim with controls; None if the budget was enough.
         machines: The machine of each side, if machines are compared; () otherwise.
-        app: Of an application with and without a bundle, by whole runs; None for models.
+        app: Comparison of an application without and with a bundle, by whole runs; None for models.
         reproduce: Command that repeats the comparison; "" for the results of a phone.
     """
 

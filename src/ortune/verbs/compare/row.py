@@ -10,7 +10,7 @@ from ortune.verbs.compare.result import CompareResult
 
 
 def row(envelope: Envelope[CompareResult]) -> ModelRow:
-    """Return the row of a comparison of B with A; for several sides, of the one in the headline."""
+    """Return the row for the side in the headline compared with A."""
     result = envelope.result
     outputs = result.outputs
     differ = bool(result.wrong_sides) or (outputs is not None and not outputs.ok)

@@ -50,10 +50,10 @@ from ortune.verbs.compare.words import machine
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[CompareResult]:
-    """Compare two sides and return the whole document.
+    """Compare two or more sides and return the result document.
 
     Raises:
-        OrtuneError: Nothing could be compared; the exit code is the error's.
+        OrtuneError: Nothing could be compared; the error has the exit code.
     """
     watch = with_words(watcher)
     require_objective(options.objective)
@@ -111,13 +111,13 @@ def _measuring_with(a: ResolvedSide, news: Sequence[Contender]) -> str:
 
 
 def _described(runtime: Runtime, a: ResolvedSide) -> str:
-    """Return the description of a runtime that differs from A's; for a browser only its onnxruntime-web version."""
+    """Return the description of a runtime that differs from A's; for a browser, only the onnxruntime-web version."""
     pages = runtime.ort_web_dist and runtime.python == a.runtime.python
     return runtime.build if pages else runtimes.describe(runtime)
 
 
 class _Run:
-    """A running comparison, and its result."""
+    """A running comparison and its result."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class _Run:
         return self._with_operators(self._with_why(envelope)) if comparing.state is not None else envelope
 
     def _race(self) -> None:
-        """Race the sides; failed controls become a note if a side is known to be wrong, which no time changes."""
+        """Race the sides; if a side is known to be wrong, failed controls are noted instead of raised."""
         try:
             self.comparing.race()
         except MeasurementError as error:
@@ -179,12 +179,12 @@ class _Run:
             self.baseline.note(error.what)
 
     def _wrong_sides(self) -> tuple[str, ...]:
-        """Return the names of the sides with outputs that are known to be wrong."""
+        """Return the names of the sides whose outputs are known to be wrong."""
         allow = self.options.feeds.allow_nonfinite
         return tuple(wrong_sides(self.news, base_wrong=self.comparing.base_wrong, allow_nonfinite=allow))
 
     def _with_operators(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Add the differing operators of the optimised graphs if times show no reason; they are free of noise."""
+        """Add the operators that differ between the optimised graphs, if times show no reason for a difference."""
         result = envelope.result
         shown = (
             envelope.verdict in ("faster", "slower") and result.why is not None and shows_reason(result.why)
@@ -209,7 +209,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=msgspec.structs.replace(result, operators=differing))
 
     def _note_frameworks(self) -> None:
-        """Note the threads of each side, and omitted ways to run a source, if a framework runs one of the sides."""
+        """Note the threads of each side and the skipped modes of a framework, if a framework runs one of the sides."""
         if not self.sources:
             return
         alone = [(self.a, [self.baseline.pilot.first]), *((new.side, new.trials) for new in self.news)]
@@ -221,7 +221,7 @@ class _Run:
             self.baseline.note(text)
 
     def _with_why(self, envelope: Envelope[CompareResult]) -> Envelope[CompareResult]:
-        """Add the location of a confirmed difference; only differences in run time can be located by profiles."""
+        """Add profiles that locate a confirmed difference in run time; other differences cannot be located."""
         result = envelope.result
         # Another side that is wrong takes nothing from what these two show.
         proven = envelope.status != "interrupted" and envelope.verdict in ("faster", "slower")
@@ -255,7 +255,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _causes(self, slower: ResolvedSide, faster: ResolvedSide) -> tuple[Finding, ...]:
-        """Return the findings of rules that apply only to the slower side."""
+        """Return the rules' findings that apply only to the slower side."""
         about_models = rules.Selection().rules(rules.ABOUT_MODELS)
         causes, healthy = (
             rules.found_by(
@@ -273,14 +273,14 @@ class _Run:
         return tuple(finding for finding in causes if finding.code not in on_both)
 
     def _frames(self, blocks: Sequence[Block]) -> list[str]:
-        """Return the frames lost on the page because of the main thread's time; [] for other objectives."""
+        """Return a note on the frames that the page drops because its main thread is busy; [] for other objectives."""
         if self.options.objective != "main-thread":
             return []
         arms = {"A": BASE, **{new.name: new.arm for new in self.news}}
         return frames_lost({name: [t.done for t in measured(blocks, arm)] for name, arm in arms.items()})
 
     def _machines(self) -> tuple[str, ...]:
-        """Return the machine of each side in words, if machines are compared."""
+        """Return a description of each side's machine if machines are compared, or an empty tuple."""
         named = self.options.machines
         sides = {"A": self.a, **{new.name: new.side for new in self.news}} if named else {}
         return tuple(
@@ -351,7 +351,7 @@ class _Run:
 
 
 def _verdict(result: CompareResult) -> VerdictName:
-    """Return the verdict of the whole comparison: that of its fastest side, if its outputs are correct."""
+    """Return the verdict of the whole comparison: that of the side in the headline, or "wrong-output"."""
     if {"A", result.name} & {*result.wrong_sides}:
         return "wrong-output"
     if result.comparison is not None:
@@ -362,7 +362,7 @@ def _verdict(result: CompareResult) -> VerdictName:
 
 
 def exit_code(envelope: Envelope[CompareResult]) -> int:
-    """Return 0 if done, 1 if a gate failed or outputs are wrong, 3 if the budget was too small for the gate."""
+    """Return the exit code: 1 for a failed gate or wrong outputs, 3 for a budget too small for the gate, else 0."""
     result = envelope.result
     sides = [(c.outputs, c.gate) for c in result.candidates] or [(result.outputs, result.gate)]
     if any(outputs is not None and not outputs.comparable for outputs, _ in sides):

@@ -12,7 +12,7 @@ _INTRA_OP = "intra_op_num_threads"
 
 
 def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
-    """Return the threads of one operator, as created or read back; None if unknown."""
+    """Return the number of intra-op threads, as set or as read back from the trials; None if unknown."""
     done = trials[0].done
     if done.threads is not None:
         return done.threads + 1  # the calling thread is one of them
@@ -21,7 +21,7 @@ def threads(plan: Plan, trials: Sequence[Measured]) -> int | None:
 
 
 def same_threads(counts: Mapping[str, int | None]) -> str:
-    """Return the threads of each side, and a command that makes them equal if they differ."""
+    """Return a sentence with the threads of each side and, if they differ, the option that makes them equal."""
     threads = {name: count for name, count in counts.items() if count is not None}
     parts = [f"{name}: {count}" for name, count in threads.items()]
     parts += [f"{name}: its own choice (n_jobs)" for name, count in counts.items() if count is None]
@@ -36,7 +36,7 @@ def same_threads(counts: Mapping[str, int | None]) -> str:
 
 
 def frameworks(result: CompareResult) -> str:
-    """Return what runs both sides: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; "" without a framework."""
+    """Return what runs each side: "A is PyTorch 2.13.0 (eager), B is onnxruntime 1.31.1"; "" without a framework."""
     a, b = result.base.runtime, result.new.runtime
     if a.source is None and b.source is None:
         return ""
@@ -44,5 +44,5 @@ def frameworks(result: CompareResult) -> str:
 
 
 def not_compiled(called: str, needed_s: float) -> str:
-    """Return the sentence that a way to run a source was skipped, because compiling it exceeds the budget."""
+    """Return a sentence that says that a mode of a framework was skipped because compiling would exceed the budget."""
     return f"{called} was not run: it compiles first, and {in_words(needed_s)} or more are not left of the budget"

@@ -44,11 +44,11 @@ from ortune.verbs.compare.ranking_words import TONES, ranking
 from ortune.verbs.compare.result import CompareResult
 
 REASONS = "why, from profiles of both"
-"""Return the heading of the rows of two profiles that differ most."""
+"""Heading of the rows in which two profiles differ most."""
 
 
 def guard(item: Guard) -> str:
-    """Return one guard: "memory +0.3 % no worse"; an interval on both sides of the limit is "undecided"."""
+    """Return a guard as text: "memory +0.3 % no worse"; it is "undecided" if the interval contains the limit."""
     name = GUARD_NAMES[item.figure]
     if not item.known or item.ratio is None:
         return f"{name} {item.note or 'not known'}"
@@ -56,13 +56,13 @@ def guard(item: Guard) -> str:
 
 
 def machine(side: str, name: str, host: Host) -> str:
-    """Return the machine of a side: "B on board (Cortex-A76, 4 CPUs)"."""
+    """Return a side with its machine as text: "B on board (Cortex-A76, 4 CPUs)"."""
     cpus = "1 CPU" if host.effective_cpus == 1 else f"{host.effective_cpus} CPUs"
     return f"{side} on {name or 'this machine'} ({visible(host.cpu)}, {cpus})"
 
 
 def noise(result: CompareResult) -> str:
-    """Return the results of the controls, and the number of dropped blocks."""
+    """Return the results of the controls and the number of dropped blocks, as one sentence."""
     parts = control_words(result.controls)
     dropped = result.comparison.n_dropped if result.comparison else 0
     if dropped:
@@ -71,7 +71,7 @@ def noise(result: CompareResult) -> str:
 
 
 def details(result: CompareResult) -> list[tuple[str, str]]:
-    """Return the details that support the headline: settings, guards, noise, findings, notes, failures."""
+    """Return (label, text) rows that support the headline: settings, guards, noise, findings, notes, failures."""
     candidates = [(f"{c.name}: ", c.read_back, c.side) for c in result.candidates]
     rows = [
         ("settings", name + "; ".join(setting(r, side.plan) for r in read_back))
@@ -93,7 +93,10 @@ def details(result: CompareResult) -> list[tuple[str, str]]:
 def blocks_within(
     trial_ns: float, turns: str, n_blocks: int, budget_s: float, *, controlled: bool, least: int
 ) -> str:
-    """Return the duration of a trial and the blocks that fit in the budget; ``least`` blocks are needed for a claim."""
+    """Return a sentence with the duration of a trial and the number of blocks that fit in the budget.
+
+    A claim needs at least ``least`` blocks.
+    """
     blocks = f"up to {n_blocks} blocks"
     if not controlled:
         count = "one block" if n_blocks == 1 else f"{n_blocks} blocks"
@@ -104,7 +107,7 @@ def blocks_within(
 
 
 def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
-    """Return the number of the running block, and whether it includes controls."""
+    """Return the number of the running block and whether the block includes controls, as text."""
     if calibrating:
         return (
             f"calibrating, block {n_blocks}"
@@ -115,7 +118,7 @@ def progress(n_blocks: int, *, calibrating: bool, controlled: bool) -> str:
 
 
 def so_far(standing: Sequence[tuple[str, float, float, float]]) -> list[str]:
-    """Return each side's change against A with both limits, so far."""
+    """Return one line per side with its current change against A and the limits of the interval."""
     return [
         f"{name} against A so far: {change(ratio)} ({span(low, high)})" for name, ratio, low, high in standing
     ]
@@ -127,7 +130,7 @@ _BLOCKED = "com.microsoft.nchwc:"
 
 
 def document(envelope: Envelope[CompareResult]) -> Document:
-    """Return the document of a comparison: the answer, and with ``--verbose`` the evidence."""
+    """Return the document of a comparison: the result, and with ``--verbose`` the evidence."""
     result = envelope.result
     if result.app is not None:
         return app_words.document(envelope)
@@ -175,13 +178,13 @@ def document(envelope: Envelope[CompareResult]) -> Document:
 
 
 def _transfer(result: CompareResult) -> list[tuple[str, str]]:
-    """Return for each device whether times include transfers; [] if nothing was timed."""
+    """Return (label, text) rows that say for each device whether times include transfers; [] if nothing was timed."""
     plans = (result.base.plan, *(candidate.side.plan for candidate in result.candidates), result.new.plan)
     return transfer_words.included(plans) if result.comparison is not None else []
 
 
 def _became(result: CompareResult) -> list[str]:
-    """Return the operators that replaced others, with their share of the difference."""
+    """Return lines that name the operators that replaced others, with their fraction of the difference."""
     if result.why is None:
         return []
     sentences = (
@@ -192,7 +195,7 @@ def _became(result: CompareResult) -> list[str]:
 
 
 def _operators(result: CompareResult) -> list[str]:
-    """Return the differences of the optimised graphs' operators; [] if none were recorded."""
+    """Return lines with the operators that differ between the optimised graphs; [] if none were recorded."""
     if not result.operators:
         return []
     shown = [
@@ -214,13 +217,13 @@ def _operator(name: str) -> str:
 
 
 def _causes(result: CompareResult) -> list[str]:
-    """Return the findings that apply only to the slower side."""
+    """Return lines with the findings that apply only to the slower side."""
     slower = "A" if result.comparison is not None and result.comparison.verdict == "faster" else result.name
     return [f"only in {slower}: {f.sentence()}" for f in result.causes[:MOST_CAUSES]]
 
 
 def _figures(result: CompareResult) -> Table:
-    """Return one row per figure for two sides, or one row per side for several."""
+    """Return a table with one row per statistic for two sides, or one row per side for several."""
     if result.candidates:
         return ranking(result)
     a, b, c = result.base_figures, result.new_figures, result.comparison
@@ -230,7 +233,7 @@ def _figures(result: CompareResult) -> Table:
 
 
 def _called(result: CompareResult) -> list[tuple[str, str]]:
-    """Return how A and B differ in model, plan and runtime; [] for several sides, which have their own table."""
+    """Return (label, text) rows on how A and B differ in model, plan and runtime; [] for several sides."""
     a, b = result.base, result.new
     if result.candidates or result.comparison is None:
         return []
@@ -245,7 +248,7 @@ def _called(result: CompareResult) -> list[tuple[str, str]]:
 
 
 def _arrived(plan: Plan, read_back: Sequence[ReadBack]) -> str:
-    """Return a plan in words, with the verification of each setting."""
+    """Return a plan as text that also says whether each setting took effect."""
     read = {item.knob: setting(item, plan) for item in read_back}
     parts = [read.get(name.partition("=")[0], name) for name in plan.describe().split(", ")]
     return "; ".join(parts) if read else plan.describe()
@@ -269,7 +272,7 @@ def _read_backs(result: CompareResult) -> list[Sequence[ReadBack]]:
 
 
 def _next(envelope: Envelope[CompareResult]) -> list[str]:
-    """Return the next commands: to settle an open question, to profile, and to show the details."""
+    """Return commands to run next: to reach a conclusion, to profile, and to show details."""
     result = envelope.result
     c, work = result.comparison, envelope.workload
     again: list[str] = []
@@ -294,14 +297,14 @@ def _next(envelope: Envelope[CompareResult]) -> list[str]:
 
 
 def _accepting(compared: OutputDifference) -> list[str]:
-    """Return the user's tolerance and metric as options, without which a rerun may call the outputs wrong."""
+    """Return the user's tolerance and metric as command-line options, so that a rerun accepts the same outputs."""
     limit = compared.asked or ("" if compared.tolerance is None else f"{compared.tolerance:.12g}")
     metric = ["--metric", compared.judged_by] if compared.judged_by else []
     return [*metric, "--tolerance", limit] if limit else []
 
 
 def _of_gate(gate: Gate | None) -> list[str]:
-    """Return the options that define the gate, so that a repeated command fails on the same regressions."""
+    """Return the command-line options that define the gate, so that a rerun fails on the same regressions."""
     if gate is None:
         return []
     counts = ["--undecided", "fail"] if gate.undecided_counts_as == "fail" else []
@@ -309,7 +312,7 @@ def _of_gate(gate: Gate | None) -> list[str]:
 
 
 def _longer(result: CompareResult) -> list[str]:
-    """Return the sufficient budget as an option; ten minutes if it is unknown."""
+    """Return a sufficient budget as a command-line option; ten minutes if it is unknown."""
     c = result.comparison
     # An open interval needs the time that the headline names; a claim in the first place needs room to spare.
     told_s = result.elapsed_s + c.more_s if c is not None and c.more_s else 0.0
@@ -320,7 +323,7 @@ def _longer(result: CompareResult) -> list[str]:
 
 
 def _more_rows(result: CompareResult) -> list[tuple[str, str, str]]:
-    """Return further rows about both sides (medians over trials)."""
+    """Return further rows (label, value of A, value of B), with medians over trials."""
     a, b = result.base_figures, result.new_figures
     if a is None or b is None:
         return []
@@ -341,7 +344,7 @@ def _tone(result: CompareResult) -> Tone:
 
 
 def _annotations(result: CompareResult) -> list[Annotation]:
-    """Return an annotation for the answer, and one per finding."""
+    """Return an annotation for the headline and one for each finding."""
     timed = result.comparison is not None
     level: Level = (
         "notice" if timed and result.outputs.ok else "warning" if result.outputs.comparable else "error"

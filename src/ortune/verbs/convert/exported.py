@@ -1,4 +1,4 @@
-"""Finds what an exporter did badly, each with the command that fixes it: by rules, or a check of its model."""
+"""Finds defects of an exported model, by rules and by the check of its outputs, with commands that fix them."""
 
 from __future__ import annotations
 
@@ -34,24 +34,26 @@ _OPSETS = {
     unfused_gelu: 20,
     unfused_attention: 23,
 }
-"""The first opset with an operator for what PyTorch's exporters otherwise decompose, by rule."""
+"""Maps a rule to the first opset with an operator for the pattern that PyTorch's exporters otherwise decompose."""
 _FUNCTIONS = {
     unfused_hard_swish: "hardswish",
     unfused_layer_normalization: "layer_norm",
     unfused_gelu: "gelu",
     unfused_attention: "scaled_dot_product_attention",
 }
-"""Functions that both exporters write as one operator; the same arithmetic by hand stays decomposed at any opset."""
+"""Maps a rule to the torch.nn.functional function that both exporters write as one operator.
+
+The same arithmetic written by hand stays decomposed at any opset."""
 _DYNAMO, _SCRIPT = "dynamo", "torchscript"
 
 
 def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[str, ...]:
-    """Return commands to convert a faulty model's source correctly, and to compare the two models.
+    """Return commands that convert the source of a faulty model again and compare the two models.
 
     Args:
         options: The options, including the faulty model.
-        kind: Kind of its source.
-        fault: Fault of the model; without a differing node there is no comparison.
+        kind: Kind of the model's source.
+        fault: Fault of the model; if it names no node, the command for the comparison is omitted.
     """
     names = (Path(f"{kind.stem}{f'-{n}' if n else ''}.onnx") for n in count())
     place = next(name for name in names if not name.exists())
@@ -63,7 +65,7 @@ def again(options: Options, kind: SourceKind, fault: ConversionFault) -> tuple[s
 
 
 def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding, ...]:
-    """Return the findings about a converted model that another export would avoid.
+    """Return the findings about a converted model that a different export would avoid.
 
     Rules with fixes for PyTorch's exporters are skipped for other frameworks.
 
@@ -88,7 +90,7 @@ def findings(model: OpenModel, source: SourceOpened, text: str) -> tuple[Finding
 
 
 def fixed_axes(model: OpenModel, asked: str, source: SourceOpened, text: str) -> str:
-    """Return the note that all sizes of a PyTorch export are fixed without --dynamic; "" if it does not apply."""
+    """Return a note that all sizes are fixed because --dynamic was not passed; "" if the source is not PyTorch's."""
     if asked or _SCRIPT not in source.exporters or not source.inputs:
         return ""
     first = source.inputs[0]

@@ -162,7 +162,7 @@ class Options(FeedOptions):
     report: Page = None
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, tolerance and seed."""
+        """Parse the options for inputs, tolerance and seed."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance)
         return replace(feeds, data=path(self.data), seed=self.seed)
 

@@ -40,7 +40,7 @@ IN_PROGRAM = (
 
 
 def levels(comparison: LevelComparison) -> list[Block]:
-    """Return the changes that each level makes to the source's nodes, next to each other."""
+    """Return a table that shows how each optimisation level changes the source's nodes, with notes."""
     names = [graph.level for graph in comparison.graphs]
     shown = comparison.changes[:MOST_CHANGES]
     rows = [[_operators(c.operators), str(len(c.nodes)), *_cells(c, names[1:])] for c in shown]
@@ -70,7 +70,7 @@ def levels(comparison: LevelComparison) -> list[Block]:
 
 
 def every_change(comparison: LevelComparison) -> Points:
-    """Return each change with the names of the affected nodes."""
+    """Return a list of all changes with the names of the affected nodes."""
     return Points(
         title="source nodes by change",
         items=[
@@ -86,7 +86,7 @@ def _why(change: LevelChange) -> str:
 
 
 def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
-    """Return a table row with the nodes at each level; "=" if a level changes nothing."""
+    """Return the cells of a table row: the nodes at each level, or "=" if a level changes nothing more."""
     cells, before = [], change.operators
     for name in names:
         now = change.at[name]
@@ -96,7 +96,7 @@ def _cells(change: LevelChange, names: Sequence[str]) -> list[str]:
 
 
 def _operators(operators: Sequence[str]) -> str:
-    """Return operators in order, with runs of equal ones counted."""
+    """Return operators in order as text, with a count instead of consecutive equal operators."""
     runs: list[tuple[str, int]] = []
     for operator in operators:
         name = operator.removeprefix(OWN)
@@ -109,7 +109,7 @@ def _nodes(count: int) -> str:
 
 
 def conversion(record: OrtConversion) -> list[Block]:
-    """Return how a file in ORT format was made: a table of levels, its requirements, and the builds that reject it."""
+    """Return how a file in ORT format was made: its place, level and requirements, and a table of levels."""
     platform = "" if record.platform == "any" else f", platform {record.platform}"
     rows = [("converted", f"for {record.place}: level {record.level}, style {record.style}{platform}")]
     if record.against:
@@ -131,7 +131,7 @@ def conversion(record: OrtConversion) -> list[Block]:
 
 
 def aware(file: AwareFile) -> str:
-    """Return the nodes kept in a provider-aware file, in one sentence."""
+    """Return a sentence about the nodes that a provider-aware file keeps, or why no such file was written."""
     kept = "1 node" if file.n_kept == 1 else f"{file.n_kept} nodes"
     if file.gains_nothing:
         return f"not written: {file.gains_nothing}"
@@ -148,24 +148,24 @@ def of_place(target: str) -> str:
 
 
 def open_sizes(source: str, place: str, sizes: Mapping[str, str]) -> str:
-    """Return the sentence that dynamic dimensions keep nodes off the provider, with the command that fixes them."""
+    """Return a sentence that says that dynamic dimensions keep nodes off a place, with the command to fix them."""
     fixing = spec(RewriteSpec(name="fixed-dimensions", params=dict(sizes)))
     command = shlex.join(["ortune", "rewrite", operand(source), fixing])
     return f"dynamic dimensions keep nodes off {place}: fix them first with {command}, and convert the result"
 
 
 def growing(why: str, place: str) -> str:
-    """Return the sentence that a growing past keeps nodes off a place; "" without one."""
+    """Return a sentence that says why a growing past (key/value cache) keeps nodes off a place; "" without a reason."""
     return f"dynamic dimensions keep nodes off {place}: {why}" if why else ""
 
 
 def needed(record: OrtConversion) -> Points:
-    """Return the operators for a reduced build."""
+    """Return a list of the operators that a reduced build needs."""
     return Points(title="operators for a reduced build", items=record.needed)
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
-    """Return the answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     assert result.ort is not None and result.outputs is not None
     said = outputs(result.outputs)
     if verdict == "wrong-output":
@@ -177,7 +177,7 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def _size(record: OrtConversion) -> str:
-    """Return the numbers of nodes before and after."""
+    """Return the numbers of nodes before and after the conversion, as text."""
     counts = {graph.level: graph.n_nodes for graph in record.levels.graphs}
     kept = record.aware
     after = (
@@ -189,7 +189,7 @@ def _size(record: OrtConversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
-    """Return the converted file, the effect of each level, and the comparison of the outputs."""
+    """Return the document: the converted file, the effect of each level, and the comparison of the outputs."""
     result = envelope.result
     blocks: list[Block] = [Line(result.headline, "bad" if wrong else "good" if result.path else "unsure")]
     if result.matrix is not None:
@@ -218,7 +218,7 @@ def document(envelope: Envelope[ConvertResult], wrong: bool) -> Document:
 
 
 def _next(result: ConvertResult) -> list[str]:
-    """Return the command that measures the file; [] if none was written."""
+    """Return the command that compares the written file with its source; [] if no file was written."""
     return (
         [shlex.join(["ortune", "compare", operand(result.source), operand(result.path)])]
         if result.path

@@ -17,15 +17,15 @@ class ConvertResult(Record, frozen=True, kw_only=True):
         source: The source as given.
         kind: The kind of source, in words.
         framework: The framework with its converter.
-        versions: Versions of both.
+        versions: Versions of the framework and of the converter.
         to: The requested format.
-        conversions: Every exporter that was tried, or the given model.
+        conversions: The result of every exporter that was tried, or of the given model.
         path: The written model; "" if none was written.
         tuned: Result of the tuning; None if it was not requested.
         raced: The second exporter's model against the first one's, if both are correct; None if they were not compared.
         findings: Findings in the written model that an exporter can fix.
-        headline: The answer in one sentence.
-        again: Commands for a model whose outputs are wrong: those that convert the source anew, and compare the two.
+        headline: The result in one sentence.
+        again: Commands that convert the source of a wrong model again and compare the two models.
         ort: How the ORT-format file was made, or the first file of a set; None if there is none.
         outputs: Distance between the outputs of the ORT-format file and its source, the worst of a set.
         ort_files: How each file of a set was made.

@@ -44,7 +44,7 @@ from ortune.verbs.tune.options import Options as TuneOptions
 
 README = "README.md"
 RACE_SHARE, LEAST_RACE_S = 0.25, 20.0
-"""Share of the --tune time for comparing the models of two exporters, and its minimum in seconds."""
+"""Fraction of the --tune time for comparing the models of two exporters, and its minimum in seconds."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertResult]:
@@ -82,7 +82,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[ConvertRes
 
 
 def _wish(options: Options) -> _to_ort.Wish:
-    """Return the requested options of ORT format."""
+    """Return the options that apply to ORT format."""
     return _to_ort.Wish(
         source=options.source,
         choice=_to_ort.choice_of(
@@ -106,7 +106,7 @@ def _wish(options: Options) -> _to_ort.Wish:
 def _set_measured(
     options: Options, envelope: Envelope[ConvertResult], watch: Watcher
 ) -> Envelope[ConvertResult]:
-    """Return the document after comparing the set's files on this CPU and writing the set with its README."""
+    """Compare the set's files on this CPU, write the README, and return the document with the comparison."""
     result = envelope.result
     assert result.matrix is not None
     folder = Path(result.path)
@@ -127,7 +127,7 @@ def _set_measured(
 def _compared(
     options: Options, files: Sequence[Path], budget_s: float, watch: Watcher
 ) -> Envelope[CompareResult]:
-    """Compare files of one model in the same blocks, each with the first, using the user's inputs."""
+    """Compare each file of a model with the first file, in the same blocks and with the user's inputs."""
     first, second, *more = files
     asked = CompareOptions(
         a=first,
@@ -149,7 +149,7 @@ def _compared(
 
 
 def _tuned(options: Options, envelope: Envelope[ConvertResult], watch: Watcher) -> Envelope[ConvertResult]:
-    """Return the document with the result of tuning the written model."""
+    """Tune the written model and return the document with the result of the tuning."""
     asked = TuneOptions(
         model=envelope.result.path,
         shape=options.shape,
@@ -182,7 +182,7 @@ def exit_code(envelope: Envelope[ConvertResult]) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
-    """One exporter's model with the result of its check; no side if the export failed."""
+    """One exporter's model with the result of its check; ``side`` is None if the export failed."""
 
     record: Conversion
     side: ResolvedSide | None = None
@@ -191,7 +191,7 @@ class _Attempt:
 
     @property
     def ok(self) -> bool:
-        """Whether the outputs equal the source's."""
+        """Whether the outputs match the source's."""
         return self.checked is not None and self.checked.ok
 
 
@@ -224,14 +224,14 @@ class _Run:
 
     @property
     def expected(self) -> axes.Axes:
-        """Axes that must be dynamic: the requested ones, and those that are dynamic in the source."""
+        """Axes that must be dynamic: the requested axes, and the axes that are dynamic in the source."""
         open_axes = {name: dict(places) for name, places in axes.open_in_source(self.source.inputs).items()}
         for name, places in self.asked.items():
             open_axes.setdefault(name, {}).update(places)
         return open_axes
 
     def converted(self) -> list[_Attempt]:
-        """Export and check until one model is correct, or with every exporter if their models are raced."""
+        """Export and check models until one is correct, or with every exporter if the correct models are raced."""
         attempts: list[_Attempt] = []
         for exporter in self.exporters:
             attempts.append(self._attempt(exporter))
@@ -241,7 +241,7 @@ class _Run:
         return [self._blamed(attempt, good) for attempt in attempts]
 
     def written(self, attempts: Sequence[_Attempt], place: Path) -> Envelope[ConvertResult]:
-        """Write the correct model; the faster one if two are correct, else the first."""
+        """Write the correct model (the faster if two are correct) and return the result document."""
         good = [attempt for attempt in attempts if attempt.ok]
         if not good:
             wrong = any(attempt.side is not None for attempt in attempts)
@@ -269,7 +269,7 @@ class _Run:
         return msgspec.structs.replace(envelope, result=result)
 
     def _raced(self, good: Sequence[_Attempt]) -> Envelope[CompareResult] | None:
-        """Compare two exporters' correct models in the same blocks; return None if they cannot be compared."""
+        """Compare two exporters' correct models in the same blocks and return the result; None if that fails."""
         files = [attempt.exported for attempt in good if attempt.exported is not None]
         self.watch.line(export_words.racing(good[0].record.exporter, good[1].record.exporter))
         budget_s = seconds(self.options.budget or TUNE_BUDGET, "--budget")
@@ -280,7 +280,7 @@ class _Run:
             return None
 
     def verified(self) -> list[_Attempt]:
-        """Check the given model."""
+        """Check the model passed with ``--verify`` and, if it is wrong, export a correct model to locate the fault."""
         assert self.options.model is not None
         attempt = self._checked(Path(self.options.model), "", SourceExported(), self.asked or self.expected)
         if attempt.ok:
@@ -291,7 +291,7 @@ class _Run:
         return [self._blamed(attempt, self._right)]
 
     def checked(self, attempts: Sequence[_Attempt]) -> Envelope[ConvertResult]:
-        """Return the result for the given model."""
+        """Return the result document of ``--verify``, with commands to convert again if the model is wrong."""
         envelope = self._envelope(attempts, "equal" if attempts[0].ok else "wrong-output")
         fault = attempts[0].record.fault
         again = _exported.again(self.options, self.kind, fault) if fault is not None and self._right else ()
@@ -346,7 +346,7 @@ class _Run:
         return _Attempt(record=record, side=side, checked=checked, exported=place)
 
     def _blamed(self, attempt: _Attempt, right: _Attempt | None) -> _Attempt:
-        """Return the attempt with its first wrong node, if a correct conversion is available to locate it."""
+        """Return the attempt with its first wrong node added, if a correct conversion exists to locate that node."""
         fault = attempt.record.fault
         feed = attempt.checked.feed if attempt.checked else None
         if fault is None or right is None or right.side is None or attempt.side is None or feed is None:

@@ -18,14 +18,14 @@ from ortune.verbs.compare.result import ComparedSide, CompareResult
 from ortune.verbs.convert.result import ConvertResult
 
 BENCHES = (NNAPI.target, XNNPACK.target, QNN.target)
-"""Targets that are measured by the Gradle project."""
+"""Targets that the Gradle project of a set measures."""
 _NOT_TIMED = "the files ran and were not timed: rerun with a longer --budget on a quiet machine"
 _NO_DIFFERENCE = "no difference between the files was confirmed on {}"
 COMPARING = "comparing the files on this CPU"
 
 
 def blocks(result: ConvertResult) -> list[Block]:
-    """Return the files of a set, and their measurements."""
+    """Return a table of the files of a set, and the tables of their measurements."""
     assert result.matrix is not None
     shown: list[Block] = [_files(result)]
     if result.on_cpu is not None:
@@ -34,7 +34,7 @@ def blocks(result: ConvertResult) -> list[Block]:
 
 
 def _files(result: ConvertResult) -> Table:
-    """Return a table of how each file is loaded and its contents."""
+    """Return a table with the provider, optimisation level and contents of each file."""
     assert result.matrix is not None
     rows = []
     for entry, record in zip(result.matrix.entries, result.ort_files, strict=True):
@@ -50,7 +50,7 @@ def _files(result: ConvertResult) -> Table:
 
 
 def _measured(matrix: Matrix, compared: CompareResult) -> list[Block]:
-    """Return the comparison of each file with the first on the CPU, since providers of phones do not run here."""
+    """Return a table that compares each file with the first on the CPU, since phone providers do not run here."""
     files = dict(zip(string.ascii_uppercase, (entry.file for entry in matrix.entries), strict=False))
     news = {side.name: side for side in compared.candidates or (_only(compared),)}
     first = files["A"]
@@ -82,7 +82,7 @@ def _board(compared: CompareResult) -> str:
 
 
 def _only(compared: CompareResult) -> ComparedSide:
-    """Return the other file of a set of two."""
+    """Return the second file of a set of two as a compared side."""
     return ComparedSide(
         name=compared.name,
         side=compared.new,
@@ -93,7 +93,7 @@ def _only(compared: CompareResult) -> ComparedSide:
 
 
 def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[str, str, str, str, str]:
-    """Return a file's time, verdict, change with its interval, and outputs."""
+    """Return the cells for a file: time, verdict, change, interval of the change, outputs."""
     claim = side.comparison
     if claim is None:
         return (
@@ -114,12 +114,12 @@ def _row(compared: CompareResult, side: ComparedSide, statistic: str) -> tuple[s
 
 
 def _verdict(claim: Comparison) -> str:
-    """Return the word of a verdict, with "no difference" for an equivalent file."""
+    """Return a verdict in words, with "no difference" for an equivalent file."""
     return heads.word(claim.verdict, claim.statistic).replace("equivalent", "no difference")
 
 
 def not_measured(why: str) -> str:
-    """Return the sentence that the files could not be compared here."""
+    """Return a sentence that says why the files were not compared on this CPU."""
     return f"the files were not compared on this CPU: {why}"
 
 

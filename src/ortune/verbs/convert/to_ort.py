@@ -1,4 +1,4 @@
-"""``ortune convert MODEL.onnx --to ort``: one file for a stated place, or the set to be measured there."""
+"""``ortune convert MODEL.onnx --to ort``: writes one file for a given place, or a set of files to measure there."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Wish:
         choice: Level, style and place of the file.
         aware: Whether nodes that the place's provider supports are kept unoptimised.
         matrix: Whether all files worth measuring at the place are written, with the benches that measure them.
-        runtime: The onnxruntime for the conversion, by path or name.
-        custom_ops: Libraries of operators.
+        runtime: Path or name of the onnxruntime for the conversion.
+        custom_ops: Libraries of custom operators.
         output: Path of the output; None for the default.
         replace: Whether existing files may be replaced.
     """
@@ -63,10 +63,10 @@ class Wish:
 def choice_of(
     runs_on: str, *, level: str, style: str, needed: str, aware: bool, matrix: bool, force: bool
 ) -> FileChoice:
-    """Return how the file is written.
+    """Return the level, style and place of the file from the user's options.
 
     Raises:
-        UsageError: The words do not fit the place, or each other.
+        UsageError: The options do not fit the place, or each other.
     """
     if not runs_on:
         raise UsageError(
@@ -126,7 +126,7 @@ class _Run:
         )
 
     def file(self) -> Envelope[ConvertResult]:
-        """Convert to one file and return its result."""
+        """Convert to one file and return the result document."""
         place = self.wish.output or Path(f"{self.model.path.stem}.ort")
         if place.suffix != ".ort":
             raise UsageError(
@@ -154,7 +154,7 @@ class _Run:
         return self._envelope("written", record=record, outputs=outputs, place=place)
 
     def matrix(self) -> Envelope[ConvertResult]:
-        """Write the set with its benches, and return the result."""
+        """Write the set of files with the benches that measure it, and return the result document."""
         place = self.choice.place
         goal = self.wish.output or Path(f"{self.model.path.stem}-{place.name}")
         with sets.staged(goal, replace=self.wish.replace) as folder:
@@ -243,6 +243,6 @@ class _Run:
 
 
 def _takes(place: DevicePlace) -> Takes:
-    """Return a function that selects the nodes supported at a place, by its provider's operator tables."""
+    """Return a function that selects the nodes that a place's provider supports according to its operator tables."""
     format_ = support.find(place.name)
     return lambda model: partition(model, format_).taken

@@ -21,17 +21,17 @@ _LONGEST = 300
 
 
 def other_opset(conversion: Conversion, asked: int) -> str:
-    """Return the note that an exporter wrote another opset than the requested one."""
+    """Return a note that an exporter wrote a different opset from the requested opset."""
     return f"--opset {asked} was passed, but {conversion.exporter} wrote opset {conversion.opset}"
 
 
 def endless(what: str) -> str:
-    """Return the failure of an exported model with a run that did not end, and what to check."""
+    """Return a sentence that adds to a timeout what to check in the source of the exported model."""
     return f"{what}; check that the loops of the source end, or pass smaller inputs (--shape, --inputs)"
 
 
 def headline(result: ConvertResult, verdict: str) -> str:
-    """Return the answer in one sentence."""
+    """Return the headline: the result in one sentence."""
     last = result.conversions[-1] if result.conversions else None
     if verdict == "not-converted" or last is None:
         why = _first_line(last.failed) if last is not None else "no exporter supports it"
@@ -46,13 +46,13 @@ def headline(result: ConvertResult, verdict: str) -> str:
 
 
 def fix_first(findings: Sequence[Finding], fixed: str, name: str) -> str:
-    """Return the problems to fix in the source or its export before using the file."""
+    """Return a text that lists the problems to fix in the source or its export before using the file."""
     what = "\n  ".join([*([fixed] if fixed else []), *(finding.sentence() for finding in findings)])
     return f"to fix in the source or its export first ({name} is written all the same):\n  {what}"
 
 
 def _checked(conversion: Conversion) -> str:
-    """Return how closely the outputs match, on how many inputs and at which sizes."""
+    """Return a clause that says how closely the outputs match, on how many inputs and at which sizes."""
     sets = len({case.name for case in conversion.cases})
     worst = max(
         (case.outputs for case in conversion.cases if case.outputs is not None),
@@ -65,7 +65,7 @@ def _checked(conversion: Conversion) -> str:
 
 
 def document(envelope: Envelope[ConvertResult]) -> Document:
-    """Return the conversion, the comparison of its outputs, and its faults."""
+    """Return the document: the conversion, the comparison of the outputs, and the model's faults."""
     result = envelope.result
     wrong = envelope.verdict in ("wrong-output", "not-converted")
     if result.to == "ort":
@@ -124,7 +124,7 @@ def document(envelope: Envelope[ConvertResult]) -> Document:
 
 
 def _raced(result: ConvertResult) -> list[str]:
-    """Return which exporter's model is faster, and which one is kept."""
+    """Return a sentence that says which exporter's model is kept and whether it is faster; [] if none were compared."""
     if result.raced is None or len(result.conversions) < 2:
         return []
     kept = result.conversions[-1].exporter
@@ -140,7 +140,7 @@ def _by(conversion: Conversion) -> str:
 
 
 def _said(conversion: Conversion) -> str:
-    """Return one exporter's result in one line."""
+    """Return one exporter's result as one line of text."""
     if conversion.failed:
         return f"{conversion.exporter}: failed: {_first_line(conversion.failed)}"
     opset = (

@@ -15,7 +15,7 @@ MOST_BYTES = 2 << 30
 
 
 def with_distinct_names(side: ResolvedSide, folder: Path) -> ResolvedSide:
-    """Return the side, or a copy in which nodes of different branches have different names if that is needed.
+    """Return the side with a copy of its model in which branches share no node names, or unchanged if they share none.
 
     Args:
         side: The side to profile.

@@ -16,7 +16,7 @@ COLUMNS = (Column("layer", "name"), Column("type", "label"), Column("time"), Col
 
 
 def by_type(graph: CompiledGraph) -> str:
-    """Return the share of each number type, the largest first."""
+    """Return a sentence with the fraction of the time spent in each number type, largest first."""
     whole = sum(layer.time_ns for layer in graph.layers)
     times: dict[str, float] = {}
     for layer in graph.layers:
@@ -34,7 +34,7 @@ def by_type(graph: CompiledGraph) -> str:
 
 
 def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
-    """Return a table of the most expensive layers, skipping the first ``after``."""
+    """Return a table of the ``most`` most expensive layers, without the first ``after`` of them."""
     whole = sum(layer.time_ns for layer in graph.layers) or 1.0
     top = sorted(graph.layers, key=lambda layer: -layer.time_ns)[after:most]
     rows = [
@@ -52,17 +52,17 @@ def layers(graph: CompiledGraph, most: int, after: int = 0) -> Table:
 
 
 def blocks(result: ProfileResult, most: int) -> list[Block]:
-    """Return the number types and the most expensive layers; [] if no provider reported any."""
+    """Return a line on number types and a table of the ``most`` most expensive layers; [] if none were reported."""
     graph = result.compiled
     return [] if graph is None or not graph.layers else [Line(by_type(graph)), layers(graph, most)]
 
 
 def more(result: ProfileResult, after: int) -> list[Block]:
-    """Return the layers after these."""
+    """Return a table of the layers that follow the ``after`` most expensive; [] if no layers were reported."""
     return [] if result.compiled is None else [layers(result.compiled, MOST, after)]
 
 
 def missing(plan: Plan, why: str) -> list[str]:
-    """Return the sentence that the layers inside the provider's part are unknown; [] without a reason."""
+    """Return a note that says why the layers inside the provider's part are unknown; [] without a reason."""
     reason = "it does not run the whole model" if why == IN_PARTS else why
     return [f"layers inside {short_name(plan.provider_names[0])} are not listed: {reason}"] if why else []

@@ -13,7 +13,7 @@ SOURCES = {
     "profile": "allocator figures",
     "liveness": "estimated from sizes and lifetimes, because the profile has no allocator figures",
 }
-"""Sources of memory figures, in words."""
+"""Description of each source of memory sizes."""
 VALUES = "values"
 OWNERS: dict[MemoryKind, str] = {
     "value": VALUES,
@@ -27,11 +27,11 @@ OWNERS: dict[MemoryKind, str] = {
     "libraries": "the process before the session",
     "runtime": "ONNX Runtime itself, loading included",
 }
-"""Kinds of memory owners, in words."""
+"""Description of each kind of memory owner."""
 
 
 def memory_line(result: ProfileResult) -> str:
-    """Return the peak memory, its owners, and the unused part of the arena."""
+    """Return a sentence on the peak memory, its owners, and the unused part of the arena; "" if memory is unknown."""
     m = result.memory
     if m is None:
         return ""
@@ -50,19 +50,19 @@ def memory_line(result: ProfileResult) -> str:
 
 
 def memory_total(memory_profile: MemoryProfile) -> int:
-    """Return all memory at the peak, or the allocator's figures if it was not summed."""
+    """Return the bytes of all memory at the peak, or the allocator's peak if the total was not computed."""
     return memory_profile.peak_bytes if memory_profile.total_bytes is None else memory_profile.total_bytes
 
 
 def memory_owner(owner: MemoryOwner, called: Mapping[str, str]) -> str:
-    """Return the owner of memory: the user's node, or a description."""
+    """Return the name of a memory owner: the user's node, or a description."""
     if owner.kind == "value":
         return called.get(owner.name, owner.name)
     return f"{owner.count} smaller values" if owner.kind == "values" else OWNERS[owner.kind]
 
 
 def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
-    """Return the node during which values use the most memory, and the largest value."""
+    """Return a parenthesis with the node at which values use the most memory and the largest values at that point."""
     first = [f"{shorten(called.get(name, name), 32)} {size(n)}" for name, n in memory_profile.at_peak[:2]]
     parts = (
         [f"at {shorten(called.get(memory_profile.peak_node, memory_profile.peak_node), NAME)}"]
@@ -74,6 +74,6 @@ def _largest(memory_profile: MemoryProfile, called: Mapping[str, str]) -> str:
 
 
 def memory_source(memory_profile: MemoryProfile) -> str:
-    """Return the source of the memory figures, and the run they describe."""
+    """Return the source of the memory sizes and the run that they describe, as text."""
     run = "" if memory_profile.run is None else f"run {memory_profile.run + 1}, "
     return f"{run}{SOURCES[memory_profile.source]}"

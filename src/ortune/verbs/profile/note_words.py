@@ -18,22 +18,22 @@ PEAK_DOUBTED = "nodes exceed the stored peak of this machine; measuring it again
 
 
 def no_time_for_peak(needed_s: float) -> str:
-    """Return the sentence that the budget is too small to measure the peak."""
+    """Return a sentence that says that the budget is too small to measure the machine's peak."""
     return f"measuring it takes about {in_words(needed_s)}, more than the budget allows (run ortune doctor)"
 
 
 def no_peak(why: str, *, again: bool) -> str:
-    """Return the sentence that the machine's peak could not be measured."""
+    """Return a sentence that says why the machine's peak was not measured (``again``: not measured again)."""
     return f"the machine's peak {'was not measured again' if again else 'is not known'}: {why}"
 
 
 def too_many_runs(steady: int, last: int) -> str:
-    """Return the note that only the end of a long trace was read."""
+    """Return a note that only the last runs of a long trace are shown."""
     return f"only the last {last:,} of {steady:,} steady runs are shown"
 
 
 def notes(result: ProfileResult) -> list[tuple[str, str]]:
-    """Return the notes on the accuracy of the figures, as (name, text)."""
+    """Return the notes on the accuracy of the profile, as pairs (name, text)."""
     rows = [("profiling", slowdown(result)), ("machine", interference(result))]
     if len(result.providers) > 1:
         parts = [f"{_provider(p)} {share(ns, result)}" for p, ns in result.providers.items()]
@@ -51,7 +51,7 @@ def notes(result: ProfileResult) -> list[tuple[str, str]]:
 
 
 def slowdown(result: ProfileResult) -> str:
-    """Return the profiler's overhead in words; "" if it is unknown."""
+    """Return a sentence on the profiler's overhead; "" if it is unknown."""
     ratio = result.slowdown_ratio
     if ratio is None:
         return ""
@@ -63,7 +63,7 @@ def slowdown(result: ProfileResult) -> str:
 
 
 def interference(result: ProfileResult) -> str:
-    """Return the share of interference in the mean run, and the system load during profiling."""
+    """Return the fraction of the mean run that is interference and the system load while profiling, as text."""
     parts = []
     if result.fast_ns is not None and result.wall_ns:
         beyond = max(0.0, 1 - result.fast_ns / result.wall_ns)
@@ -77,13 +77,13 @@ def interference(result: ProfileResult) -> str:
 
 
 def trace_notes(result: ProfileResult) -> list[str]:
-    """Return the data that is missing in the trace."""
+    """Return notes on the data that is missing in the trace."""
     said_first = {lack.what for lack in result.trace.lacks}
     return [text for text in result.trace.missing if text not in said_first]
 
 
 def damage(result: ProfileResult) -> list[str]:
-    """Return damage in the traces that were read, which is shown before any figure."""
+    """Return sentences about damage in the traces that were read, which are shown before any number."""
     b = result.against.b_trace if result.against else None
     if b is None:
         return _damage(result.trace, "the trace")
@@ -128,13 +128,13 @@ def _damage(trace: TraceInfo, which: str) -> list[str]:
 
 
 def uncounted(result: ProfileResult) -> str:
-    """Return how many values the memory figures omit; "" for none."""
+    """Return a note with the number of values of unknown size that the memory totals omit; "" if none are omitted."""
     n = result.memory.n_unknown if result.memory else 0
     return f"{n} {'value is' if n == 1 else 'values are'} of unknown size and not counted" if n else ""
 
 
 def unmapped(result: ProfileResult) -> str:
-    """Return how many nodes could not be mapped to the user's nodes, with the first names; "" for none."""
+    """Return a note with the number and first names of nodes that could not be mapped to the user's; "" for none."""
     if not result.unmapped:
         return ""
     first = ", ".join(shorten(name, 32) for name in result.unmapped[:3])
@@ -144,7 +144,7 @@ def unmapped(result: ProfileResult) -> str:
 
 
 def untraced(reason: str) -> list[str]:
-    """Return the sentence that GPU kernels are not timed, with the fix; [] if they are."""
+    """Return a note that GPU kernels are not timed, with the reason and the fix; [] if they are timed."""
     if not reason:
         return []
     return [

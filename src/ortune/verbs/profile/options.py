@@ -103,13 +103,13 @@ class Options(ResumeOptions, OnePlanOptions):
     timeline: bool = False
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, the load and the emulated container."""
+        """Parse the options for inputs, the load and the emulated container."""
         feeds = replace(super().read_feeds(), sessions=self.sessions, callers=self.callers)
         return with_pod(feeds, self.cpus, self.memory)
 
     @property
     def of_models(self) -> dict[str, bool]:
-        """Options that apply only to models, and whether each was passed."""
+        """Maps the options that apply only to models to whether each was passed."""
         of_both = {"subject", "against", "no_peak", "keep", "export", "report", "no_wait", "store"}
         return {
             option.spelling.flag: option.given(self)

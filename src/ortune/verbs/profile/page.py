@@ -14,7 +14,7 @@ from ortune.verbs.profile import words as profile_words
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:
-    """Return the page of a profile, or of a difference of two."""
+    """Return the page of a profile, or of the difference between two profiles."""
     result = envelope.result
     large, unit = _large(result)
     trace, against = result.trace, result.against
@@ -43,7 +43,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 
 def _large(result: ProfileResult) -> tuple[str, str]:
-    """Return the large number of the page, and its description."""
+    """Return the large number of the page and its description."""
     difference = result.against
     if difference is not None:
         more = difference.b_wall_ns - difference.a_wall_ns
@@ -58,7 +58,7 @@ def _large(result: ProfileResult) -> tuple[str, str]:
 
 
 def _tone(difference: ProfileDifference | None) -> Tone:
-    """Return the tone of the number: neutral if the difference is within noise."""
+    """Return the tone of the large number: "bad" for a slower B, "faint" for a difference within noise."""
     if difference is None:
         return ""
     if difference_tables.no_difference(difference) or difference_tables.is_hidden(difference):
@@ -67,7 +67,7 @@ def _tone(difference: ProfileDifference | None) -> Tone:
 
 
 def _facts(envelope: Envelope[ProfileResult]) -> list[tuple[str, str]]:
-    """Return the basis of the figures, as (name, text)."""
+    """Return how the numbers of the page were measured, as pairs (name, text)."""
     result = envelope.result
     rows = _sides(result.against) if result.against else []
     if result.n_runs:

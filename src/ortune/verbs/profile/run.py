@@ -60,14 +60,14 @@ from ortune.verbs.profile.options import Options
 from ortune.verbs.profile.subjects import RecordedTrace, about_traces, read_recorded
 
 PROCESSES = 5
-"""Profiled processes a side of a difference: from three on a node's change has an interval."""
+"""Profiled processes per side of a comparison; with three or more, a node's change has an interval."""
 
 
 USUAL_BUDGET_S = 30.0
 
 
 OWN = ("against", "b_set", "b_runtime", "processes", "no_peak", "keep", "export", "report", "budget")
-"""Options that no other verb has in the same sense."""
+"""Options that other verbs lack or use in a different sense."""
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ProfileResult]:
@@ -100,7 +100,7 @@ def _page(envelope: Envelope[ProfileResult], timeline: Timeline) -> str:
 
 
 def _with_findings(result: ProfileResult, facts: rules.Facts, again: Sequence[str] = ()) -> ProfileResult:
-    """Return the result with findings, and the possible gain as a sentence.
+    """Return the result with its findings, and with the possible gain as a sentence.
 
     Args:
         result: Result of the profile.
@@ -189,7 +189,7 @@ class _Models:
         return envelope
 
     def _measured(self, sides: Sequence[ResolvedSide]) -> tuple[ProfiledProcess, ProfileResult]:
-        """Return the process that is reported in full, and the figures of all of them."""
+        """Profile all sides and return the process that is reported in full, and the result over all processes."""
         for number, side in enumerate(sides):
             self._run_first(number, side, "AB"[number] if len(sides) > 1 else "")
         baselines, machine = self.experiment.baselines, self.experiment.machine
@@ -262,7 +262,7 @@ class _Models:
         return shown, result
 
     def _run_first(self, number: int, side: ResolvedSide, name: str) -> None:
-        """Run a side for the first time; B with the input values of A if their inputs are compatible."""
+        """Run a side for the first time. Side B gets the input values of A if their inputs are compatible."""
         opened, feeds = self.experiment, self.options.feeds
         folder = self.scratch / f"side-{number}"
         folder.mkdir()
@@ -282,16 +282,16 @@ class _Models:
         return load_peak(self.experiment.machine.host, self.options.folder, side.runtime.ort_version)
 
     def _peak_s(self) -> float:
-        """Return the least time for measuring this machine's peak, in seconds."""
+        """Return the minimum time for measuring this machine's peak, in seconds."""
         last = self.experiment.baselines[0].executor.last
         start_s = 1e-9 * last.elapsed_ns if last is not None else 0.0
         return peak_s(self.experiment.machine, start_s)
 
     def _peak(self, side: ResolvedSide, doubted: MachinePeak | None = None) -> MachinePeak | None:
-        """Measure the machine's peak in the remaining time; return ``doubted`` if there is not enough.
+        """Measure the machine's peak in the remaining time; return ``doubted`` if the time is too short or it fails.
 
         Args:
-            side: Side with the ONNX Runtime to measure.
+            side: Side whose ONNX Runtime is measured.
             doubted: The stored peak, if nodes exceeded it; else None.
         """
         again = doubted is not None
@@ -321,14 +321,15 @@ class _Models:
     def _processes(
         self, baselines: Sequence[Measuring], sides: Sequence[ResolvedSide], keep_s: float
     ) -> list[list[ProfiledProcess]]:
-        """Run profiled processes of every side, turn by turn, so that drift affects all alike.
+        """Run profiled processes of every side in turns, so that drift affects all sides alike.
 
-        The number of processes and runs depends on the remaining time; there is always one process of the fewest runs.
+        The number of processes and runs depends on the remaining time; at least one process runs, for the fewest runs.
 
         Args:
-            baselines: The sides, as they were first run.
+            baselines: The measurement of each side, after its first run.
             sides: The sides to profile.
-            keep_s: Time for the machine's peak, if it still allows as many processes of half the runs or more.
+            keep_s: Seconds to reserve for measuring the machine's peak, provided that the number of processes
+                stays the same and at least half of the runs remain.
         """
         replay, asked = self.experiment.replay, self.options.processes
         wanted = asked or (PROCESSES if len(baselines) > 1 else 1)

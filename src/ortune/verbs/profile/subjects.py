@@ -1,4 +1,4 @@
-"""Kinds of ``profile`` arguments: a model, a trace or a plan, detected from the file; and the options for traces."""
+"""Detects whether a ``profile`` argument is a model, a trace or a plan, and reads traces."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRACE_WORDS = (b'"traceEvents"', b'"cat"', b'"version"')
 
 
 def kind_of(text: str) -> Kind:
-    """Return the kind of a subject; "missing" for an absent or empty file that could be a trace or a plan."""
+    """Return the kind of an argument; "missing" for an absent or empty file that could be a trace or a plan."""
     path = Path(text)
     if path.suffix in bundle_format.MODELS or bundle_format.is_bundle(path):
         return "model"
@@ -40,15 +40,15 @@ def kind_of(text: str) -> Kind:
 
 
 def about_traces(subject: str, against: str | None, models_only: Mapping[str, object]) -> bool:
-    """Return whether the subjects are traces to read, rather than models to run.
+    """Return whether the arguments are traces to read, rather than models to run.
 
     Args:
-        subject: The first subject.
-        against: The second subject; None without one.
-        models_only: Options that apply only to models, and whether each was passed.
+        subject: The first argument.
+        against: The second argument; None without one.
+        models_only: Maps options that apply only to models to whether each was passed.
 
     Raises:
-        UsageError: The subjects do not form a pair, or an option does not apply to a trace.
+        UsageError: The arguments do not form a pair, or an option does not apply to a trace.
     """
     first, second = kind_of(subject), None if against is None else kind_of(against)
     if first == "plan":
@@ -80,9 +80,9 @@ class RecordedTrace:
     """A trace that was recorded outside of ortune.
 
     Attributes:
-        steady: Attribution of its runs after the warm-up.
-        warmup: Number of runs at its start that a test classified as warm-up.
-        n_whole: Whole runs after the warm-up; if there are too many, only some are attributed.
+        steady: Attribution of the time of the runs after the warm-up.
+        warmup: Number of runs at the start that a statistical test classified as warm-up.
+        n_whole: Number of complete runs after the warm-up; if they are too many, only some are attributed.
     """
 
     trace: Trace
@@ -92,7 +92,7 @@ class RecordedTrace:
 
 
 def read_recorded(path: Path) -> RecordedTrace:
-    """Read a trace, and attribute the time of its steady runs.
+    """Read a trace and attribute the time of its steady runs.
 
     Raises:
         UsageError: The file cannot be read, or is not a trace.

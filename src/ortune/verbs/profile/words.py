@@ -35,31 +35,31 @@ from ortune.verbs.profile.memory_words import memory_line
 from ortune.verbs.profile.note_words import damage, notes
 
 FEW_NODES, FEW_FINDINGS = 5, 3
-"""Limits of nodes and findings in the answer; the details list up to ten."""
+"""Maximum numbers of nodes and findings in the short result; the details list up to ten."""
 TOP_OWNERS = 3
 LESS = 0.1
-"""Least share of the extra time of slow runs for a remark that other parts took less time."""
+"""Minimum fraction of the extra time of slow runs from which a note says that other parts took less time."""
 
 
 def subject(result: ProfileResult) -> str:
-    """Return the name of the profiled model, or else of the trace's file."""
+    """Return the name of the profiled model, or of the trace's file if no model was profiled."""
     return result.side.label if result.side else result.trace.path or "profile"
 
 
 def headline(result: ProfileResult) -> str:
-    """Return the answer in one sentence: the latency, and the largest owner of its time."""
+    """Return the headline: the latency and its largest parts, or the difference between two profiles."""
     if result.against is not None:
         return f"{_doubt(result)}{difference_words.answer(result.against)}"
     return run_sentence(result)
 
 
 def _doubt(result: ProfileResult) -> str:
-    """Return the prefix for an emulated device, since its times are not real; "" for other devices."""
+    """Return a prefix that says that the device is emulated and its times are not real; "" for other devices."""
     return "functional only, the device is emulated: " if result.software else ""
 
 
 def run_sentence(result: ProfileResult) -> str:
-    """Return the mean steady run, and its largest owners."""
+    """Return a sentence with the time of the mean steady run, its largest category and its largest node."""
     if not result.n_runs:
         return "no run was recorded completely, so there are no times per run"
     if not result.wall_ns:
@@ -92,7 +92,7 @@ def run_sentence(result: ProfileResult) -> str:
 
 
 def _on_device(ns: float, result: ProfileResult) -> str:
-    """Return the GPU's time in a run without the profiler; the rest is spent on the host."""
+    """Return a clause with the GPU's computing time and its fraction of a run without the profiler."""
     plain_ns = result.wall_ns / result.slowdown_ratio if result.slowdown_ratio else 0.0
     if not plain_ns:
         return f"the GPU computes for {duration(ns)}"
@@ -106,14 +106,14 @@ def findings(result: ProfileResult) -> list[str]:
 
 
 def _first_findings(result: ProfileResult) -> list[str]:
-    """Return the most important findings, and the number of further ones."""
+    """Return the most important findings as sentences, followed by the number of further findings."""
     sentences = findings(result)
     more = len(sentences) - FEW_FINDINGS
     return sentences[:FEW_FINDINGS] + ([f"{more} more: -v lists them"] if more > 0 else [])
 
 
 def variance(result: ProfileResult) -> str:
-    """Return how much the runs vary, and which nodes make the slow ones slow."""
+    """Return text on how much the runs vary and which nodes make slow runs slow; "" if unknown."""
     v = result.variance
     if v is None:
         return ""
@@ -139,7 +139,7 @@ def variance(result: ProfileResult) -> str:
 
 
 def page_parts(run: PageParts) -> str:
-    """Return the parts of a run in a page, from the call of ``run()`` to its promise."""
+    """Return text with the parts of a run in a browser page, from the call of ``run()`` until its promise resolves."""
 
     def part(name: str, ns: float) -> str:
         return f"{name} {duration(ns)}" if ns > 0 else f"{name} too small to measure"
@@ -157,7 +157,7 @@ def page_parts(run: PageParts) -> str:
 
 
 def document(envelope: Envelope[ProfileResult]) -> Document:
-    """Return the profile: the answer, then the time by category, operator and node."""
+    """Return the document: the headline, then the time by category, operator and node."""
     result = envelope.result
     facts = [("runs", variance(result)), ("memory", memory_line(result))]
     page = [("a run() in the page", page_parts(result.page_parts))] if result.page_parts else []
@@ -190,7 +190,7 @@ def document(envelope: Envelope[ProfileResult]) -> Document:
 
 
 def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
-    """Return the next commands: to measure the main fix, to tune, and to show the details."""
+    """Return commands to run next: to measure the main fix, to tune, and to show the details."""
     result = envelope.result
     fixes = [f.fix for f in result.stands_out if f.plan is not None]
     side, work = result.side, envelope.workload
@@ -205,7 +205,7 @@ def next_commands(envelope: Envelope[ProfileResult]) -> list[str]:
 
 
 def _against(result: ProfileResult) -> list[Block]:
-    """Return the difference, B minus A, and the name of the side that the rest describes."""
+    """Return the tables of the difference B minus A, and the name of the side that the later blocks describe."""
     if result.against is None:
         return []
     return [

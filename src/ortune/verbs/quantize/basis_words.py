@@ -1,4 +1,4 @@
-"""Sentences on the basis of a quantization result: its inputs, the metric that judged it, and the processor."""
+"""Sentences about the basis of a quantization result: the inputs, the metric that judged it, and the processor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NOT_FINAL = "NOT FINAL"
 
 
 def not_final(result: QuantizeResult) -> str:
-    """Return the reason why the answer is not final; "" if it was measured on enough real inputs."""
+    """Return the reason that the result is not final; "" if it was measured on enough real inputs."""
     checked = result.calibration.checked
     if not result.calibration.source:
         return f"{NOT_FINAL} (synthetic inputs)"
@@ -22,7 +22,7 @@ def not_final(result: QuantizeResult) -> str:
 
 
 def rests_on(result: QuantizeResult) -> str:
-    """Return the sentence on the inputs for calibration and error, and on the number that a final answer needs."""
+    """Return a sentence on the inputs for calibration and error, and on the number that a final result needs."""
     calibration, needed = result.calibration, result.inputs_needed
     if not calibration.source:
         return f"calibrated and compared on synthetic inputs; pass at least {needed} real ones with --data FOLDER"
@@ -46,7 +46,7 @@ def rests_on(result: QuantizeResult) -> str:
 
 
 def by_metric(result: QuantizeResult) -> str:
-    """Return the metric that judged the models and the reason for it; "" if the user chose the tolerance or metric."""
+    """Return a sentence on the automatically chosen metric and the reason for it; "" if no metric was chosen so."""
     if not result.metric:
         return ""
     return (
@@ -56,7 +56,7 @@ def by_metric(result: QuantizeResult) -> str:
 
 
 def saturation(result: QuantizeResult) -> str:
-    """Return the sentence on differences of the outputs between processors; "" if there are none."""
+    """Return a sentence on outputs that differ between processors because 8-bit sums saturate; "" if none do."""
     if result.saturation == "measured":
         return (
             "this processor has no VNNI, so sums of 8-bit products saturate; the error includes that and is "
@@ -85,5 +85,5 @@ def _sets(count: int, kind: str = "") -> str:
 
 
 def error_text(error: float) -> str:
-    """Return a relative error as text in percent."""
+    """Return a relative error in percent, as text."""
     return f"{100 * error:.0f} %" if 100 * error >= 10 else f"{100 * error:.2g} %"

@@ -22,7 +22,7 @@ from ortune.verbs.quantize.sensitivity import Sensitivity
 from ortune.verbs.tune.result import TuneResult
 
 LEAST_SHARE = 0.02
-"""Minimum share of the inference time from which a layer that the quantizer does not support gets a row."""
+"""Minimum fraction of the inference time from which a layer that the quantizer does not support gets a row."""
 
 
 def make_result(
@@ -40,12 +40,12 @@ def make_result(
 
     Args:
         run: The race and the confirmation.
-        answer: Their result for the winner.
+        answer: The result of the race and confirmation for the winner.
         models: All models that were created.
-        walks: Sensitivity of each method that was decided layer by layer. The winner's is shown, else the first one.
+        walks: Sensitivity of each method that was decided layer by layer. The winner's is shown, else the first.
         rows: Rows of the fully quantized models.
         calibration: The inputs for calibration and comparison.
-        checked_needed: Held-out inputs that a final answer needs if there were fewer; otherwise 0.
+        checked_needed: Held-out inputs that a final result needs if there were fewer; otherwise 0.
         tolerance: The tolerance of the outputs.
     """
     winner = next((model for model in models if answer.changes and model.plan == answer.winner), None)
@@ -71,13 +71,13 @@ def _is_of(winner: QuantizedModel, walk: Sensitivity) -> bool:
 
 
 def _inputs_needed(calibration: Calibration) -> int:
-    """Return the number of real inputs that a final answer needs; 0 if that many are available, even if unused."""
+    """Return the number of real inputs that a final result needs; 0 if that many are available, even if unused."""
     enough = calibration.inputs >= ENOUGH_INPUTS * (HELD_OUT - 1)
     return 0 if calibration.source and enough else ENOUGH_INPUTS * HELD_OUT
 
 
 def saturation(plan: Plan | None, host: Host) -> Saturation:
-    """Return where sums of two products saturate: on this processor ("measured"), "elsewhere", or nowhere ("")."""
+    """Return whether sums of two 8-bit products saturate here ("measured"), only "elsewhere", or not at all ("")."""
     on_cpu = plan is not None and plan.rewrites and not plan.providers
     spec = plan.rewrites[-1] if plan is not None and on_cpu else None
     if spec is None or not may_saturate(spec):
@@ -140,7 +140,7 @@ def _by_error(rows: Sequence[FrontRow]) -> tuple[FrontRow, ...]:
 
 
 def layer_rows(layers: Sensitivity, winner: QuantizedModel | None) -> list[LayerRow]:
-    """Return rows in graph order: one for each question, and one for each slow layer that cannot be quantized."""
+    """Return rows in graph order: one for each measured set of layers, and one for each slow layer left unquantized."""
     # Layers that the winner keeps are shown only if these layers are of the winner's method.
     mine = winner is not None and _is_of(winner, layers)
     kept = winner.kept if winner is not None and mine else frozenset[str]()

@@ -1,4 +1,4 @@
-"""Final check of a quantized model before it may be the answer: its outputs on every held-out input."""
+"""Final check of a quantized model before it may be the winner: its outputs on every held-out input."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 MARGIN = 1.2
-"""Factor on the expected seconds of a comparison, because later inputs may be slower than the first ones."""
+"""Safety factor on the expected duration of a comparison, because later inputs may be slower than the first inputs."""
 
 
 class HeldOut:
-    """Compares models that may be the answer on all held-out inputs, if slow runs allowed only some of them so far.
+    """Compares possible winners on all held-out inputs, if slow runs allowed only some of the inputs so far.
 
     Attributes:
-        enough_s: A budget, in seconds, in which the comparison fits if it did not in this one; otherwise 0.
+        enough_s: Budget, in seconds, in which the comparison fits if it did not fit in this budget; otherwise 0.
     """
 
     def __init__(self, precision: Precision, run: Tuning) -> None:
-        """Reserve time for one comparison, if that is a small part of the budget and leaves enough for a race.
+        """Reserve time for one comparison, if that takes a small part of the budget and leaves enough for a race.
 
         Args:
-            precision: The models of the session.
+            precision: Creates and compares the models of the session.
             run: The tuning, before its race. Its `answer_s` grows by the reserved time.
         """
         self._precision, self._run, self.enough_s = precision, run, 0
@@ -51,14 +51,14 @@ class HeldOut:
 
     @property
     def _needed_s(self) -> float:
-        """Seconds of the comparison of one more model, and of the run of the float model if it has not been run."""
+        """Seconds for comparing one more model, including the run of the float model if that has not been run yet."""
         precision, inputs = self._precision, self._inputs
         each_ns = max(precision.baseline.pilot.input_ns, precision.reference_ns / len(inputs.checking))
         processes = 1 if self._plan_ids else 2
         return MARGIN * processes * precision.outputs_s(len(inputs.held_out), each_ns)
 
     def compared_on_all(self, model: QuantizedModel) -> QuantizedModel:
-        """Compare a model on all held-out inputs and return it with these outputs; unchanged if there is no time."""
+        """Compare a model on all held-out inputs and return it with the new difference; unchanged without time."""
         run, plan = self._run, model.plan
         if self._no_reference or self.is_compared_on_all(plan):
             return model
@@ -97,7 +97,7 @@ class HeldOut:
         self._kept_s = 0.0
 
     def calibration(self, winner: Plan) -> Calibration:
-        """Return the inputs on which the winner's error was measured, and the number of those for other models."""
+        """Return the summary of the inputs, with the numbers used for the winner's error and for the other models'."""
         summary = self._inputs.summary
         if winner.id not in self._plan_ids:
             return summary
@@ -106,10 +106,10 @@ class HeldOut:
         )
 
     def needed(self, winner: Plan | None) -> int:
-        """Return the number of held-out inputs that a final answer needs; 0 if that many were compared.
+        """Return the number of held-out inputs that a final result needs; 0 if that many were compared.
 
         Args:
-            winner: The model that is the answer; None if float is kept, which needs no comparison.
+            winner: Plan of the winner; None if the float model is kept, which needs no comparison.
         """
         if not self._inputs.summary.source:
             return ENOUGH_INPUTS

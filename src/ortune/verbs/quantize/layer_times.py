@@ -1,4 +1,4 @@
-"""Times of each node of the float and of the quantized model, from two profiles in the same turns."""
+"""Times of each node of the float and the quantized model, from two profiles measured in alternation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMED_NS = 400_000_000
 
 
 def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, float], dict[str, float]]:
-    """Return nanoseconds per run by node name, of the float and of the quantized model; empty if profiling fails.
+    """Return two mappings from node name to nanoseconds per run: float model, quantized model; empty if that fails.
 
     Args:
         baseline: Measurement of the float model. A failure is added to its notes.
@@ -49,7 +49,7 @@ def layer_times(baseline: Measuring, plan: Plan, path: Path) -> tuple[dict[str, 
 
 
 def _by_node(baseline: Measuring, side: ResolvedSide, process: ProfiledProcess) -> dict[str, float]:
-    """Return nanoseconds per run by node name; the time of a fused node is divided equally among its origins."""
+    """Map node names to nanoseconds per run; the time of a fused node is divided equally among its origins."""
     folder = baseline.scratch / "layers"
     folder.mkdir(exist_ok=True)
     node_origins = find_origins(side, baseline.work, folder, process.trace, process.graph)

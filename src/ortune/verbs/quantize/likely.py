@@ -1,4 +1,4 @@
-"""Quantization methods that were best for an earlier model of the same structure, which are tested first."""
+"""Tests first the quantization methods that were best for an earlier model of the same structure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LikelyMethods:
 
     Models have the same structure if they have the same kinds of layers; names, number and weights do not matter.
     Speed and error also depend on the processor, ONNX Runtime and the tolerance, so these must be equal. The earlier
-    answer only decides which methods are tested and in which order: all claims are from this session's measurements.
+    result only decides which methods are tested and in which order: all claims are from this session's measurements.
     """
 
     def __init__(self, precision: Precision) -> None:
@@ -33,7 +33,7 @@ class LikelyMethods:
         self._key = digest(*about, *kinds)[:32]
 
     def split(self, plans: Sequence[Plan]) -> tuple[list[Plan], list[Plan]]:
-        """Return the plans to test, the best methods first, and the plans that were worse in the earlier model."""
+        """Return the plans to test, the earlier best methods first, and separately the plans that were worse before."""
         known = self._precision.replay.once("likely-methods", likely_methods.Methods, self._load)
         if not any(_method(plan) in known.best for plan in plans):  # also if another version stored them
             return list(plans), []
@@ -45,13 +45,13 @@ class LikelyMethods:
         return likely_methods.load(self._folder, self._key) if self._folder else likely_methods.Methods()
 
     def keep(self, plans: Sequence[Plan], models: Sequence[QuantizedModel], winner: Plan) -> None:
-        """Store the best methods of this session, and those that later sessions need not test.
+        """Store the best methods of this session, and the methods that later sessions need not test.
 
         If the winner runs on another provider, the fastest model within the tolerance on the CPU provider counts too.
 
         Args:
             plans: Plans of all methods.
-            models: Models of the tested ones; those of other providers are ignored.
+            models: The models of the tested plans; models on other providers are ignored.
             winner: Plan of the model that was confirmed to be faster.
         """
         models = [model for model in models if not model.plan.providers]
@@ -70,5 +70,5 @@ class LikelyMethods:
 
 
 def _method(plan: Plan) -> str:
-    """Return the rewrites of a plan as text, without the layers that they leave in float."""
+    """Return the rewrites of a plan as text, without the names of the layers left in float."""
     return "; ".join(map(rewrite_words.spec, with_parameters(plan, leave="").rewrites))

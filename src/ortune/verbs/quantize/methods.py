@@ -1,4 +1,4 @@
-"""Quantization methods that are worth testing on a model, each for the whole model."""
+"""Quantization methods that are worth testing on a model, each applied to the whole model."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ortune.records import Host, Plan, RewriteSpec
 _GROUND = ("initializers-out-of-inputs", "constant-folding:limit=1048576")
 """Rewrites that turn weights that are graph inputs, or that are stored in other types, into constants."""
 LONG_BLOCK = "128"
-"""Weights per scale of the block size that is tested in addition to the usual ones."""
+"""Block size (weights per scale) that is tested in addition to the usual block sizes."""
 
 
 def methods_worth_testing(
     model: ir.Model, side: Plan, host: Host, packages: Collection[str] = ()
 ) -> tuple[list[Plan], ir.Model]:
-    """Return a plan for each method worth testing on the CPU, and the model that the quantizer then reads.
+    """Return a plan for each method worth testing on the CPU, and the model after preparation for the quantizer.
 
-    Methods that may differ in speed come first, one of each kind, then the second of each; then variants with a
-    smaller error at the same speed. The standard configurations of ONNX Runtime's quantizers are always included.
+    Methods that may differ in speed come first: one of each kind, then the second of each kind. Variants with a
+    smaller error at the same speed follow. ONNX Runtime's standard configurations are always included.
 
     Args:
         model: The float model; not changed.
@@ -73,7 +73,7 @@ def methods_worth_testing(
 
 
 def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
-    """Return the plans that may differ in speed, with 7-bit weights if 8 bits may saturate on this processor."""
+    """Return the plans that may differ in speed, with 7-bit weights if 8-bit sums may saturate on this processor."""
     forms = _equalized(proposed, model)
     if host.machine.lower() in ("x86_64", "amd64"):
         # Kernels convert signed activations to unsigned there, which is slower: they are only tested as singles, last.
@@ -84,7 +84,7 @@ def _forms(proposed: Sequence[Plan], model: ir.Model, host: Host) -> list[Plan]:
 
 
 def _singles(proposed: Sequence[Plan]) -> list[Plan]:
-    """Return the standard settings of ONNX Runtime's quantizers: one scale per tensor, then the proposed plans."""
+    """Return plans with the standard settings of ONNX Runtime's quantizers, the one with per-tensor scales first."""
     static = [plan for plan in proposed if plan.rewrites[-1].name == STATIC]
     return [*(with_parameters(plan, scales="tensor") for plan in static[:1]), *proposed]
 
@@ -98,17 +98,17 @@ def _first_of_each(plans: Sequence[Plan]) -> list[Plan]:
 
 
 def _with(plan: Plan, spec: RewriteSpec) -> Plan:
-    """Return the plan with another last rewrite."""
+    """Return the plan with its last rewrite replaced."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec))
 
 
 def _with_earlier_rewrite(plan: Plan, spec: RewriteSpec) -> Plan:
-    """Return the plan with a rewrite before its last one."""
+    """Return the plan with a rewrite inserted before its last rewrite."""
     return msgspec.structs.replace(plan, rewrites=(*plan.rewrites[:-1], spec, plan.rewrites[-1]))
 
 
 def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
-    """Add cross-layer equalization before static quantization, if it changes the model."""
+    """Return the plans with cross-layer equalization before static quantization, if equalization changes the model."""
     spec = rewrites.parse("cross-layer-equalization")
     if not rewrites.find(spec.name).apply(model.clone(), spec.params).modified:
         return list(plans)
@@ -116,7 +116,10 @@ def _equalized(plans: Sequence[Plan], model: ir.Model) -> list[Plan]:
 
 
 def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
-    """Return variants of a method with a smaller error at similar speed; for weight-only, other blocks and products."""
+    """Return variants of a method with a smaller error at similar speed.
+
+    The variants of weight-only quantization have other block sizes or compute in float32.
+    """
     kind, plans = plan.rewrites[-1].name, list[Plan]()
     if kind == WEIGHTS:
         # Products in float32 are more exact but slower with many rows; longer blocks have fewer scales to read.
@@ -139,7 +142,7 @@ def _variants(plan: Plan, model: ir.Model, host: Host) -> list[Plan]:
 
 
 def _reached(model: ir.Model, plan: Plan) -> int:
-    """Return the bytes of the weights that a method quantizes."""
+    """Return the number of weight bytes that a method quantizes."""
     reach = {
         STATIC: rewrites.PRODUCTS,
         DYNAMIC: ("MatMul", "Gemm", *rewrites.RECURRENT),

@@ -11,7 +11,7 @@ AGREEMENTS = {
     "boxes": "box agreement with float",
     "ctc": "text agreement with float",
 }
-"""Names of built-in metrics without labels, which measure agreement with the float model's answers."""
+"""Names of built-in metrics used without labels, which then measure agreement with the float model's predictions."""
 
 
 def name(result: QuantizeResult) -> str:
@@ -21,7 +21,7 @@ def name(result: QuantizeResult) -> str:
 
 
 def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]:
-    """Return the metric of a model and of float as text; perplexity is inverted to its usual form, 1 or more."""
+    """Return the metric of a model and of the float model as text; perplexity is inverted to its usual form (>= 1)."""
 
     def shown(value: float | None) -> str:
         if not value:
@@ -32,7 +32,7 @@ def values(result: QuantizeResult, outputs: OutputDifference) -> tuple[str, str]
 
 
 def of_float(result: QuantizeResult) -> str:
-    """Return the metric of the float model as text; "-" if no model was measured by a metric."""
+    """Return the metric of the float model as text; "-" if no metric was measured."""
     seen = [*(row.outputs for row in result.methods), *(row.outputs for row in result.front)]
     of_models = [outputs for outputs in seen if outputs is not None and outputs.metric is not None]
     return values(result, of_models[0])[1] if of_models else NOTHING

@@ -68,7 +68,7 @@ class Options(HostOptions, ResumeOptions, LoadOptions):
     output: BundleFolder = "."
 
     def read_feeds(self) -> InputOptions:
-        """Return the options for inputs, load, tolerance and metric."""
+        """Parse the options for inputs, load, tolerance and metric."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
         return replace(feeds, data=path(self.data))
 
@@ -81,7 +81,7 @@ class Options(HostOptions, ResumeOptions, LoadOptions):
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of the float model: the settings of --set, which all quantized models get too."""
+        """The plan of the float model: the settings of --set, which also apply to all quantized models."""
         from ortune.catalogue.knobs import parse_settings
         from ortune.records import Plan
 
@@ -89,7 +89,7 @@ class Options(HostOptions, ResumeOptions, LoadOptions):
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Targets other than the CPU that --targets names."""
+        """The targets other than the CPU named with --targets."""
         from ortune.verbs._shared.other_runtimes import named
 
         return named(self.targets)
@@ -97,7 +97,7 @@ class Options(HostOptions, ResumeOptions, LoadOptions):
     def with_runtimes(
         self, side: ResolvedSide, say: Callable[[str], None]
     ) -> tuple[ResolvedSide, dict[str, str]]:
-        """Add a runtime for each further target on which models are raced.
+        """Find a runtime for each further target on which models are raced.
 
         Returns:
             The side with these runtimes, and the reason for each named target that does not run here.

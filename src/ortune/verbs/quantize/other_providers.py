@@ -1,4 +1,4 @@
-"""Lower precision on other execution providers: their number types, and files of the CPU provider's methods."""
+"""Lower precision on other execution providers: their own number types, and models quantized for the CPU provider."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from ortune.verbs.quantize.race import is_right
 from ortune.verbs.quantize.result import PlannedTarget
 
 FIRST = 2
-"""Number of CPU methods tested before the other providers, and of their files that each provider runs first."""
+"""Number of CPU methods tested before the other providers, and of their model files that each provider runs first."""
 FLOAT16 = "float32-to-float16"
 EMULATED = "its device is emulated by the CPU here"
 MOST_MORE = 3
-"""Number of further files that each provider runs: the fastest within the tolerance on the CPU provider."""
+"""Number of further model files that each provider runs: the fastest within the tolerance on the CPU provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherProvider:
-    """An execution provider other than the side's own, with the number type for layers that a file keeps in float.
+    """An execution provider other than the side's, with the number type for layers that a model file keeps in float.
 
     Attributes:
-        target: Name of its target.
-        settings: Settings of the lowest number type within the tolerance, else those of the model's own type.
+        target: Name of the provider's target.
+        settings: Settings for the lowest number type within the tolerance, else for the model's own type.
     """
 
     target: str
     settings: Mapping[str, Value]
 
     def plan(self, of: Plan) -> Plan:
-        """Return a CPU plan, changed to run on this provider."""
+        """Return a CPU plan changed to run on this provider."""
         return msgspec.structs.replace(
             of, providers=targets.find(self.target).providers, settings={**of.settings, **self.settings}
         )
@@ -50,10 +50,10 @@ class OtherProviders:
     Args:
         precision: Creates, runs and compares models.
         names: Targets of the providers.
-        absent: Requested targets that do not run here, with the reason.
+        absent: Maps requested targets that do not run here to the reason.
 
     Attributes:
-        absent: The same, and the targets with a device that turned out to be emulated.
+        absent: The passed mapping, plus the targets whose device turned out to be emulated.
     """
 
     def __init__(self, precision: Precision, names: Sequence[str], absent: Mapping[str, str]) -> None:
@@ -62,9 +62,9 @@ class OtherProviders:
         self.absent = dict(absent)
 
     def floats(self) -> list[QuantizedModel]:
-        """Return the float model in the number types of each provider, without those that fail.
+        """Test the float model in the number types of each provider and return the models that run.
 
-        They need no file, so they are tested early and may use a larger share of the time than other models.
+        These models need no file, so they are tested early and may use a larger part of the time than other models.
         """
         found: list[QuantizedModel] = []
         for name in self._names:
@@ -74,10 +74,10 @@ class OtherProviders:
         return found
 
     def first(self, files: Iterable[QuantizedModel]) -> list[QuantizedModel]:
-        """Return the first files on each provider with tested number types, without those that fail.
+        """Test the first model files on each provider with tested number types and return the models that run.
 
         Args:
-            files: Models that run on the CPU provider.
+            files: The models that run on the CPU provider.
         """
         first = sorted(files, key=lambda model: model.time_ns or math.inf)[:FIRST]
         static = next((model.plan for model in first if model.plan.rewrites[-1].name == STATIC), None)
@@ -90,11 +90,11 @@ class OtherProviders:
         return [*self._given(first), *self._precision.whole_models(own)]
 
     def more(self, models: Sequence[QuantizedModel], methods: Sequence[Plan]) -> list[QuantizedModel]:
-        """Run further files on the other providers: the fastest within the tolerance, and those of other quantizers.
+        """Test further files on the other providers, from the fastest within the tolerance, and return those that run.
 
         Args:
             models: All models so far.
-            methods: Plans of the CPU provider.
+            methods: The plans for the CPU provider.
         """
         tested = {_file(model.plan) for model in models if model.plan.providers}
         tested |= {_file(row.plan) for row in self._precision.rows if row.plan.providers}
@@ -114,9 +114,9 @@ class OtherProviders:
         ]
 
     def _chosen(self, name: str, found: list[QuantizedModel]) -> OtherProvider | None:
-        """Test the number types of a provider and return it with the one for layers that files keep in float.
+        """Test a provider's number types and return the provider with the type for layers that files keep in float.
 
-        Models that run are appended to `found`. None if none runs or the device is emulated.
+        Models that run are appended to `found`. Returns None if no model runs or the device is emulated.
         """
         precision, target = self._precision, targets.find(name)
         settings = precision.baseline.side.plan.settings
@@ -140,7 +140,7 @@ class OtherProviders:
         return OtherProvider(target=name, settings=next(chosen, strict))
 
     def _is_emulated(self, plan: Plan, name: str) -> bool:
-        """Return whether the CPU emulates the GPU, so times mean nothing; if so, add the target to `absent`."""
+        """Return whether the CPU emulates the GPU, which makes times meaningless; if so, add the target to `absent`."""
         baseline = self._precision.baseline
         trial = baseline.executor.trial(baseline.arm(f"{name}, first run", plan=plan), runs=0)
         if not isinstance(trial, Measured) or not targets.target_of(plan).emulated(trial):
@@ -160,8 +160,8 @@ def planned(
     """Return the plans for targets that do not run here, in the order in which ``OtherProviders`` would test them.
 
     Args:
-        absent: The targets, with the reason.
-        files: Plans of the CPU provider's methods, in the order of their tests.
+        absent: Maps the targets to the reason that they do not run here.
+        files: Plans of the CPU provider's methods, in the order in which they are tested.
         settings: Settings of the float model.
     """
     found = []
@@ -180,7 +180,7 @@ def planned(
 
 
 def _number_types(provider: str, features: Collection[str] | None) -> list[dict[str, Value]]:
-    """Return a provider's settings for each number type, exact last; {} if only its default has lower precision."""
+    """Return a provider's settings for each number type, exact last; {} means the provider's default."""
     strict = strict_settings(provider)
     lower = lower_precisions(provider, features)
     has_settings = bool(lower_precisions(provider, None))
@@ -188,20 +188,20 @@ def _number_types(provider: str, features: Collection[str] | None) -> list[dict[
 
 
 def _in_float16(of: Plan, target: str) -> list[Plan]:
-    """Return the float model's plan with a float16 file, or [] if the rewrite does not apply to the target."""
+    """Return a list with the float model's plan in float16; [] if the rewrite does not apply to the target."""
     if target not in rewrites.find(FLOAT16).targets:
         return []
     return [msgspec.structs.replace(of, rewrites=(*of.rewrites, rewrites.parse(FLOAT16)))]
 
 
 def _of_its_kind(static: Plan, target: str) -> list[Plan]:
-    """Return the plans of static quantization in the formats that the target's provider prefers, if it has any."""
+    """Return plans of static quantization in the formats that the target's provider prefers; [] if it prefers none."""
     kinds = targets.find(target).provider.static_int8
     return [with_parameters(static, **rewrites.parse(f"{STATIC}:{params}").params) for params in kinds]
 
 
 def shippable(plan: Plan, named: Collection[str]) -> bool:
-    """Return whether a plan may be the answer: it runs on the CPU provider or on a target that the user named."""
+    """Return whether a plan may win: it runs on the CPU provider or on a target that the user named."""
     return not plan.providers or targets.target_of(plan).name in named
 
 

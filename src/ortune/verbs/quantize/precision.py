@@ -1,4 +1,4 @@
-"""Quantized models of one session: created, run once, and compared with the outputs of the float model."""
+"""Creates the quantized models of a session, runs them once, and compares their outputs with the float model's."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.result import NO_TIME
 
 BY_METRIC = Tolerance(text="metric>=99%", metric_of_base=0.99)
-"""Tolerance of the outputs by a metric that was chosen automatically."""
+"""Tolerance of the outputs if the metric was chosen automatically."""
 SLOWER = 1.25
-"""Time relative to float above which one observation is enough to skip all plans of the same speed."""
+"""Time relative to float above which one observation suffices to skip all plans of similar speed."""
 EMULATED = "emulated device"
 LEAST_RIGHT = 10
-"""Minimum number of answers for choosing a metric: with fewer, a single wrong one exceeds a tolerance."""
+"""Minimum number of expected items (rows, boxes, symbols) for choosing a metric; among fewer, one error is too much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +51,12 @@ class QuantizedModel:
 
     Attributes:
         plan: The plan that creates it.
-        kept: Names of the layers in float.
-        outputs: Difference from the float model's outputs on held-out inputs; None if it does not run.
+        kept: Names of the layers kept in float.
+        outputs: Difference from the float model's outputs on held-out inputs; None if the model does not run.
         error: Relative L2 error of the worst slice; infinite if the outputs cannot be compared.
         time_ns: Time per run: measured for a fully quantized model, else predicted from profiles; None if unknown.
-        ratio: Time of a fully quantized model relative to float, a single observation; None if it was not timed.
-        failed: Why it does not run; "" if it runs.
+        ratio: Time of a fully quantized model relative to float, a single observation; None if the model was not timed.
+        failed: The reason that the model does not run; "" if it runs.
     """
 
     plan: Plan
@@ -70,7 +70,7 @@ class QuantizedModel:
 
     @property
     def row(self) -> PrecisionRow:
-        """The row of the model in the bundle and in the result."""
+        """The model's row in the bundle and in the result."""
         return PrecisionRow(
             plan=self.plan,
             within_ratio=error_class(self.outputs) if self.outputs is not None else None,
@@ -83,14 +83,14 @@ class QuantizedModel:
 
 
 class Precision:
-    """Creates, runs and compares the quantized models of one session, within shares of its budget.
+    """Creates, runs and compares the quantized models of one session, within fractions of the budget.
 
     Attributes:
-        tolerance: The tolerance of the outputs; ``limit`` is its number.
+        tolerance: The tolerance of the outputs; ``limit`` is its numeric value.
         rows: Rows of the fully quantized models.
-        late: Whether a model could not be created or tested within its share of the budget.
+        late: Whether a model could not be created or tested within its part of the budget.
         untested: Plans for which there was no time.
-        enough_s: A budget, in seconds, expected to be enough for them too; 0 if all were tested.
+        enough_s: Budget, in seconds, expected to be enough for the untested plans too; 0 if all were tested.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class Precision:
         watch: Watcher,
         budget: Budget,
     ) -> None:
-        """Start the clock for the shares of the budget.
+        """Start the clock from which fractions of the budget are counted.
 
         Args:
             baseline: Measurement of the float model, after its pilot.
             model: The float model as the quantizer reads it.
-            plan_runs: Creates the quantized models, or takes the results of an interrupted session.
+            plan_runs: Creates the quantized models, or reads the results of an interrupted session.
             inputs: Inputs for calibration and comparison.
             tolerance: The tolerance of the outputs.
             watch: Progress and cancellation callbacks.
@@ -126,11 +126,11 @@ class Precision:
 
     @cached_property
     def groups(self) -> tuple[LayerGroup, ...]:
-        """The layers of the float model."""
+        """The layers of the float model as groups of nodes that are quantized together."""
         return layer_groups(self.model)
 
     def judge_by_task(self) -> OutputTask | None:
-        """Judge outputs by a metric for their task from now on and return the task; None if no metric fits."""
+        """Switch to a metric that fits the task of the outputs and return the task; None if no metric fits."""
         choices = output_tasks(self.model)
         name = self.replay.once("task", str, lambda: self._fitting([choice.metric for choice in choices]))
         if not name:
@@ -140,7 +140,7 @@ class Precision:
         return next(choice for choice in choices if choice.metric == name)
 
     def _fitting(self, metrics: Sequence[str]) -> str:
-        """Return the first metric that fits the float model's outputs; "" if none does or no time is left."""
+        """Return the first metric that fits the float model's outputs; "" if no metric fits or no time is left."""
         comparer, refs = self.baseline.comparer, self.inputs.checking
         if not self.holds(self.comparison_s):
             return ""
@@ -154,22 +154,22 @@ class Precision:
         return ""
 
     def left_s(self, share: float) -> float:
-        """Return the seconds until a share of the time after the pilot is over; negative after that."""
+        """Return the seconds until a fraction of the time after the pilot has passed; negative if it has passed."""
         # The share counts from the end of the pilot because the duration of the pilot depends on the model, not on
         # the budget.
         return self._began_s + share * (self.budget.total_s - self._began_s) - self.budget.spent_s
 
     def spent(self, share: float) -> bool:
-        """Return whether this share of the time after the pilot is over, or the session was stopped."""
+        """Return whether a fraction of the time after the pilot has passed, or the session was stopped."""
         return self.watch.stop() or self.left_s(share) < 0
 
     @property
     def comparison_s(self) -> float:
-        """Seconds of computing one model's outputs: one process with one run of each input for comparison."""
+        """Seconds for computing one model's outputs: one process that runs each input for comparison once."""
         return self.outputs_s(len(self.inputs.checking), self.baseline.pilot.input_ns)
 
     def outputs_s(self, n_inputs: int, each_ns: float) -> float:
-        """Return the seconds of a process that runs `n_inputs` inputs once, each in `each_ns`."""
+        """Return the seconds that a process takes to run `n_inputs` inputs once, each in `each_ns`."""
         return (self.baseline.pilot.start_ns + n_inputs * each_ns) / 1e9
 
     def holds(self, step_s: float) -> bool:
@@ -178,15 +178,15 @@ class Precision:
 
     @property
     def holds_step(self) -> bool:
-        """Whether there is time for another step towards float."""
+        """Whether there is time to measure one more model with more layers in float."""
         return not self.spent(STEPS_SHARE) and self.holds(self.comparison_s)
 
     def whole_models(self, plans: Sequence[Plan], share: float = WHOLE_MODELS_SHARE) -> list[QuantizedModel]:
-        """Test each plan once on the whole model, add its row, and return the models that run, the fastest first.
+        """Test each plan once on the whole model, add its row, and return the models that run, fastest first.
 
         Args:
             plans: The plans, in the order of their tests.
-            share: Share of the time after the pilot in which they are begun.
+            share: Fraction of the time after the pilot within which tests are begun.
         """
         running: list[QuantizedModel] = []
         waiting = list(plans)
@@ -221,12 +221,12 @@ class Precision:
         return sorted(running, key=lambda model: model.time_ns or math.inf)
 
     def _each_s(self, whole_s: float) -> float:
-        """Return the mean seconds per tested method; ``whole_s`` before the first."""
+        """Return the mean seconds per tested method; ``whole_s`` before the first test."""
         n_tried = sum(row.tested for row in self.rows)
         return (self.budget.spent_s - self._began_s) / n_tried if n_tried else whole_s
 
     def _end(self, untried: Sequence[Plan], whole_s: float) -> None:
-        """Add a row for each method without time left, and set the budget that is enough for all."""
+        """Add a row for each method that there was no time to test, and set the budget that would be enough."""
         n_tried = sum(row.tested for row in self.rows)
         each_s = self._each_s(whole_s)
         self.late = self.late or not n_tried
@@ -236,11 +236,11 @@ class Precision:
         self.rows += [_untested(plan, NO_TIME) for plan in untried]
 
     def refuse(self, plan: Plan, why: str) -> None:
-        """Add the row of a method that cannot run on this machine."""
+        """Add a row for a method that cannot run on this machine."""
         self.rows.append(_untested(plan, why))
 
     def leave_out(self, plans: Sequence[Plan]) -> None:
-        """Add rows of methods that were not tested because they were worse in an earlier model."""
+        """Add rows for methods that are not tested because they were worse in an earlier model."""
         self.rows += [_untested(plan, steps_words.WORSE_EARLIER) for plan in plans]
 
     def _whole(self, plan: Plan) -> QuantizedModel:
@@ -269,7 +269,7 @@ class Precision:
         return model_bytes(path) if plan.rewrites else self.baseline.side.model.size_bytes
 
     def made(self, plan: Plan) -> tuple[Path | None, str]:
-        """Create the model of a plan and return its file and ""; None and the reason if that fails."""
+        """Create the model of a plan; return (its file, "") or, if that fails, (None, the reason)."""
         limit_s, began_s = max(LEAST_LOAD_S, MAKING_SHARE * self.budget.left_s), self.budget.spent_s
         path, failed = self.plan_runs.model_of(plan, limit_s)
         # The next decision includes its time, even if it failed.
@@ -278,22 +278,22 @@ class Precision:
         return path, failed
 
     def walk_start(self, model: QuantizedModel) -> Start:
-        """Return a fully quantized model as a candidate start of a layer-by-layer walk."""
+        """Return a fully quantized model as a candidate for the start of a layer-by-layer walk."""
         beyond = self.tolerance.times(model.outputs) if model.outputs is not None else math.inf
         kind, ratio = f"{model.plan.rewrites[-1].name} {targets.target_of(model.plan).name}", model.ratio
         return Start(kind=kind, beyond=beyond, error=model.error, ratio=1.0 if ratio is None else ratio)
 
     def outputs_of(self, plan: Plan) -> OutputDifference:
-        """Return the difference of a plan's outputs from those of the float model, on the inputs for comparison."""
+        """Return the difference between a plan's outputs and the float model's, on the inputs for comparison."""
         return self._outputs.difference(plan, lambda: self.made(plan), self.tolerance)
 
     @property
     def reference_ns(self) -> int:
-        """Nanoseconds of the float model for the inputs for comparison; 0 if it did not run."""
+        """Nanoseconds that the float model took for the inputs for comparison; 0 if it was not run."""
         return self._outputs.reference_ns
 
     def compared(self, plan: Plan) -> QuantizedModel:
-        """Create the model of a plan and compare its outputs, without timing it."""
+        """Create the model of a plan and compare its outputs, without timing the model."""
         path, failed = self.made(plan)
         difference = self.outputs_of(plan)
         return QuantizedModel(
@@ -302,7 +302,7 @@ class Precision:
         )  # fmt: skip
 
     def without_vnni(self, plan: Plan, limit_s: float) -> OutputDifference:
-        """Return the difference of a plan's outputs on an emulated x86 processor without VNNI (16-bit sums)."""
+        """Return a plan's output difference on an emulated x86 processor without VNNI, where 16-bit sums saturate."""
         self.watch.line(steps_words.EMULATING)
         return self._outputs.without_vnni(plan, lambda: self.made(plan), self.tolerance, limit_s)
 
@@ -312,7 +312,7 @@ def _untested(plan: Plan, why: str) -> PrecisionRow:
 
 
 def _speed(plan: Plan) -> tuple[str, ...]:
-    """Return a key that plans of similar speed share; their remaining parameters only change the error."""
+    """Return a key that plans of similar speed share; parameters outside the key only change the error."""
     where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {}).id
     if not plan.rewrites:
         return (where,)
@@ -325,7 +325,7 @@ def _speed(plan: Plan) -> tuple[str, ...]:
 
 
 def method(plan: Plan) -> str:
-    """Return the last rewrite of a plan as text, and the provider if it is not the CPU's."""
+    """Return the last rewrite of a plan as text, with the provider unless it is the CPU provider."""
     where = Plan(providers=plan.providers, settings=plan.settings if plan.providers else {})
     parts = [*map(rewrite_words.spec, plan.rewrites[-1:]), *([where.describe()] if plan.providers else [])]
     return " on ".join(parts)

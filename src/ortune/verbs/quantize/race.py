@@ -1,4 +1,4 @@
-"""Selection of the quantized models to race and to confirm; the confirmation is that of ``ortune tune``."""
+"""Selects the quantized models to race and to confirm; the confirmation is shared with ``ortune tune``."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from ortune.verbs.quantize.precision import QuantizedModel
 
 MOST_RACED = 6
 MOST_RIGHT = 3
-"""Number of the fastest models within the tolerance that enter before the rest of the front."""
+"""Number of the fastest models within the tolerance that enter the race before other Pareto-optimal models."""
 MOST_WHOLE = 2
-"""Number of fully quantized models that enter first, because their times were measured and others are predicted."""
+"""Number of fully quantized models that enter first: their times were measured, other times are predicted."""
 MOST_ELSEWHERE = 3
-"""Number of models on other providers that are raced. Their number, minus 1, is taken from `MOST_RACED`."""
+"""Maximum number of raced models on other providers. All but one of them reduce the places for CPU models."""
 RACE_BLOCKS = 4
-"""Race blocks of each model, including calibration; they decide which points of the front get fresh blocks."""
+"""Race blocks of each model, including calibration, which decide the models that get fresh blocks."""
 USUAL = 0.95
-"""Prior probability that a quantized model is faster; it is high because the model was already run and timed."""
+"""Prior probability that a quantized model is faster, which is high because the model was already timed once."""
 
 
 def race(
     run: Tuning, models: Sequence[QuantizedModel], held_out: HeldOut, ships: Callable[[Plan], bool]
 ) -> dict[str, QuantizedModel]:
-    """Race the candidates against float, then confirm the winner and the other models of the front.
+    """Race the candidates against float, then confirm the winner and the other Pareto-optimal models.
 
     Args:
         run: The tuning, before its race.
         models: All models that were created.
-        held_out: Compares models that may be the answer on all held-out inputs.
-        ships: Returns whether a plan may be the answer. The best of the others is confirmed too.
+        held_out: Compares possible winners on all held-out inputs.
+        ships: Callback that returns whether a plan may win. The best of the other plans is confirmed too.
 
     Returns:
-        The raced models by plan id; those that may be the answer with their outputs on all held-out inputs.
+        The raced models, keyed by plan id; possible winners have the output difference on all held-out inputs.
     """
     wanted = contestants(models)
     by_arm = {model.plan.id: model for model in wanted}
@@ -83,7 +83,7 @@ def race(
 
 
 def _right(ranked: Sequence[Entry], by_arm: dict[str, QuantizedModel], held_out: HeldOut) -> list[Entry]:
-    """Return the entries within the tolerance, the first of them compared on all held-out inputs if there is time."""
+    """Return the entries within the tolerance; the first was compared on all held-out inputs if time allowed."""
     for entry in ranked:
         if is_right(by_arm[entry.arm]):
             _look_at(entry, by_arm, held_out)
@@ -98,9 +98,9 @@ def _look_at(entry: Entry, by_arm: dict[str, QuantizedModel], held_out: HeldOut)
 
 
 def contestants(models: Sequence[QuantizedModel]) -> list[QuantizedModel]:
-    """Return the models to race: the fastest within the tolerance, then the front of error and time.
+    """Return the models to race: the fastest within the tolerance, then those Pareto-optimal in error and time.
 
-    Remaining places are for models that are nearly as fast, because times are single observations or predictions.
+    Models that are nearly as fast fill the remaining places, because times are single observations or predictions.
     """
     elsewhere = _of_one_place([model for model in models if model.plan.providers])[:MOST_ELSEWHERE]
     most = MOST_RACED + 1 - len(elsewhere) if elsewhere else MOST_RACED
@@ -129,7 +129,7 @@ def is_right(model: QuantizedModel | None) -> bool:
 
 
 def _on_front(ranked: Sequence[Entry], by_arm: Mapping[str, QuantizedModel]) -> list[Entry]:
-    """Return the entries on the front of error and time in the order of `ranked`; float is a point of the front too."""
+    """Return the entries that are Pareto-optimal in error and time, also against float, in the order of `ranked`."""
     points = [(by_arm[entry.arm].error, entry.median_log_ratio) for entry in ranked]
     # The float model has an error and a log ratio of 0, so models slower than float are never on the front.
     best = set(front([(0.0, 0.0), *points]))
@@ -141,8 +141,8 @@ def _choose_confirmed(
 ) -> None:
     """Choose the winner among the models within the tolerance that are confirmed to be faster.
 
-    If none is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
-    precedence over one without time for that comparison.
+    If no model is confirmed, the winner of the race stays. A model that was compared on all held-out inputs takes
+    precedence over a model that there was no time to compare.
     """
     search = run.search
     if search.winner is None or not search.confirmation:

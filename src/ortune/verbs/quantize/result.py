@@ -17,18 +17,18 @@ from ortune.records import (
 from ortune.records.base import Record
 
 KeptReason = Literal["", "error", "no-gain", "not-quantized", "not-asked"]
-"""Why a layer is in float: its error is too large, quantization saves no time, the quantizer does not support it, or
-there was no time to measure it; "" for a quantized layer."""
+"""Reason that a layer is in float: its error is too large, quantization saves no time, the quantizer does not support
+the layer, or there was no time to measure it; "" for a quantized layer."""
 
 
 Saturation = Literal["", "measured", "elsewhere"]
-"""Where sums of uint8 and int8 products saturate: on this x86 processor without VNNI ("measured", the error includes
-it), or only on others; "" if the winner has no such products or 7-bit weights. Signed activations do not avoid it: ONNX
-Runtime makes them unsigned there."""
+"""Where sums of uint8 times int8 products saturate: on this x86 processor without VNNI ("measured", included in the
+error), or only on others ("elsewhere"); "" if the winner has no such products or has 7-bit weights. Signed activations
+do not avoid saturation, since ONNX Runtime converts them to unsigned there."""
 
 
 NO_TIME = "no time left"
-"""Reason of methods that were not tested because their share of the budget was over."""
+"""Reason for methods that were not tested because their part of the budget was spent."""
 
 
 class LayerRow(Record, frozen=True, kw_only=True):
@@ -37,14 +37,14 @@ class LayerRow(Record, frozen=True, kw_only=True):
     Attributes:
         name: The first layer; ``members`` are all of them.
         error: Error of the model's outputs if only these layers are quantized; None if it was not measured.
-        expected_error: The expected error instead, from equal layers of another model. It only determines the order of
-            measurements.
-        error_ratio: Its square divided by the sum of the squares of all rows: the share of the error that they cause.
-        time_ns: Their time in float, in a mean run under the profiler; None without a profile.
-        time_ratio: Share of the time of all layers.
+        expected_error: The error expected from equal layers of another model, if ``error`` was not measured. It only
+            determines the order of measurements.
+        error_ratio: Square of the error divided by the sum over all rows: the part of the error that the layers cause.
+        time_ns: Time of the layers in float, in a mean run under the profiler; None without a profile.
+        time_ratio: Fraction of the time of all layers.
         saved_ns: Time saved by quantization, from the two profiles; None without them.
         n_kept: Number of members that the winner keeps in float.
-        reason: Why the winner keeps them in float.
+        reason: Reason that the winner keeps the layers in float.
     """
 
     name: str
@@ -67,14 +67,14 @@ class FrontRow(Record, frozen=True, kw_only=True):
         error: Relative L2 error of the worst slice over all outputs and inputs; 0 for the float model.
         ok: Whether its outputs keep the tolerance.
         n_float: Layers in float, of ``n_layers``.
-        comparison: Against the float model: on fresh blocks (phase "confirm"), or over the exploratory blocks, which
-            are not a claim; None if it was not timed.
-        figures: Figures over those blocks.
+        comparison: Comparison with the float model: on fresh blocks (phase "confirm"), or over the exploratory blocks,
+            which are not a claim; None if the model was not timed.
+        figures: Statistics over the blocks of the comparison.
         pareto: Whether it is confirmed and no other confirmed row has a smaller error and less time; float counts as
             confirmed if another row is.
-        chosen: Whether it is the winner; of no row if none was confirmed.
-        adoption: What running it takes; None in the user's own runtime.
-        failed: Why it was not timed; "" if it was.
+        chosen: Whether the model is the winner; false in all rows if no model was confirmed.
+        adoption: What running the model requires; None in the user's own runtime.
+        failed: Reason that the model was not timed; "" if it was timed.
     """
 
     plan: Plan
@@ -93,10 +93,10 @@ class FrontRow(Record, frozen=True, kw_only=True):
 
 
 class PlannedTarget(Record, frozen=True, kw_only=True):
-    """A requested target that cannot be measured here, and what is tried on a machine that has it.
+    """A requested target that cannot be measured here, and the configurations to try on a machine that has the target.
 
     Attributes:
-        why: Why it does not run here.
+        why: Reason that the target does not run here.
         plans: The configurations, in the order in which they are tried.
     """
 
@@ -116,23 +116,23 @@ class QuantizeResult(ShippedAnswer, frozen=True, kw_only=True):
         layers: The sensitivity of one method, in graph order; ``layers_of`` is the whole model with it.
         front: The models that were created, by error; the float model is first.
         calibration: The inputs for calibration and comparison.
-        inputs_needed: Real inputs needed for a final answer; 0 if there were enough.
-        checked_needed: Held-out inputs on which the winner's error must be measured for a final answer; 0 if it was
-            measured on as many.
-        no_time: What the budget was too small for, in words.
+        inputs_needed: Real inputs needed for a final result; 0 if there were enough.
+        checked_needed: Held-out inputs on which the winner's error must be measured for a final result; 0 if the error
+            was measured on that many.
+        no_time: The steps for which the budget was too small, in words.
         all_methods_s: A sufficient budget for the methods without time left; 0 if there were none.
-        enough_s: A sufficient budget for the race and for measuring the error on all held-out inputs; 0 if this one
-            was.
+        enough_s: A sufficient budget for the race and for measuring the error on all held-out inputs; 0 if the budget
+            was sufficient.
         metric: The built-in metric that was chosen without --tolerance and --metric; "" for none.
-        metric_reason: Why it fits the outputs.
+        metric_reason: Reason that ``metric`` fits the outputs.
         judged_by: The metric that decided which models are within the tolerance, chosen or given; "" if a distance did.
-        saturation: Whether pairs of its products exceed 16 bits, so outputs differ between processors.
+        saturation: Whether pairs of the winner's products exceed 16 bits, so that outputs differ between processors.
         saturated: The winner's outputs on an emulated x86 processor without VNNI, for a few inputs, compared with
             float; None on such a processor, and if nothing saturates.
         elsewhere: The fastest model within the tolerance on a provider of another package, if it is confirmed to be
             faster than the winner by more than ``WORTH_ADOPTING``; None if there is none, or it may be the winner.
-        elsewhere_needs: What running it takes; None if it needs no package.
-        adoption: What running the winner takes; None if it runs in the user's own runtime.
+        elsewhere_needs: What running ``elsewhere`` requires; None if it needs no package.
+        adoption: What running the winner requires; None if it runs in the user's own runtime.
         planned: Requested targets that cannot be measured here.
         portable: The winner with 7-bit weights, which give equal outputs on all processors. It was compared and not
             timed; None if there is none.

@@ -9,7 +9,7 @@ from ortune.verbs.quantize.words import headline
 
 
 def row(envelope: Envelope[QuantizeResult]) -> ModelRow:
-    """Return the row: the gain, error, file size and plan of the winner, or only the comparison if float is kept."""
+    """Return a row with the gain, error, file size and plan of the winner, or only the comparison if float is kept."""
     result = envelope.result
     chosen = next((row for row in result.front if row.chosen and row.plan.rewrites), None)
     figures = changed(result.against_default)[:1]

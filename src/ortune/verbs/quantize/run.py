@@ -98,7 +98,7 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[QuantizeRe
 
 
 def _nothing_to_quantize(side: ResolvedSide, host: Host) -> UsageError:
-    """Return the error for a model without a method worth testing, with its findings if it is already quantized."""
+    """Return the error for a model without a method worth testing, with findings about existing quantization."""
     family = [rewrite for rewrite in rewrites.all_rewrites().values() if rewrite.family == rewrites.FAMILY]
     refusals = [rewrite.refuses(side.model.ir) for rewrite in family if rewrite.refuses]
     # Refusals are the reason only if all methods refuse; otherwise one accepts the model but has nothing to gain.
@@ -117,7 +117,7 @@ def _nothing_to_quantize(side: ResolvedSide, host: Host) -> UsageError:
 
 
 def _memory(side: ResolvedSide, plans: Sequence[Plan], machine: Machine) -> str:
-    """Return the sentence on the memory that quantizing a large model needs; "" for others.
+    """Return a sentence on the memory needed to quantize a large model; "" for other models.
 
     Raises:
         UsageError: The free memory is not enough for any method.
@@ -142,7 +142,7 @@ def _memory(side: ResolvedSide, plans: Sequence[Plan], machine: Machine) -> str:
 
 
 class _Quantization:
-    """One session of the verb."""
+    """One quantization session."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class _Quantization:
         self.baseline = opened.base_measuring(side)
 
     def go(self) -> Envelope[QuantizeResult]:
-        """Measure everything from the first run on, write the bundle, and return the document."""
+        """Measure everything from the first run on, write the bundle, and return the result document."""
         baseline, watch, opened = self.baseline, self.watch, self.experiment
         find_checked_inputs(baseline, self.budget, watch.line)
         check_against_float64(baseline, evaluation_limit_s(self.budget), watch.line)
@@ -245,11 +245,11 @@ class _Quantization:
 
     @property
     def _emulation_s(self) -> float:
-        """Seconds reserved for emulating a processor without VNNI; 0 if this is one."""
+        """Seconds reserved for emulating a processor without VNNI; 0 if this processor has no VNNI."""
         return 0.0 if saturates(self.baseline.host) else SATURATION_SHARE * self.options.budget_s
 
     def _with_better(self, result: QuantizeResult, adoption: Adoption | None) -> QuantizeResult:
-        """Add what the models need, and the best model of another package if it is worth adopting."""
+        """Add what adopting each model needs, and the best model with another package if it is worth adopting."""
         side = self.baseline.side
         front = [
             msgspec.structs.replace(row, adoption=tuned.adoption_of(side, row.plan)) for row in result.front
@@ -273,7 +273,7 @@ class _Quantization:
         return msgspec.structs.replace(result, adoption=adoption, elsewhere=best, elsewhere_needs=needs)
 
     def _without_vnni(self, precision: Precision, result: QuantizeResult) -> QuantizeResult:
-        """Add the winner's outputs on a processor without VNNI, and the 7-bit model with equal outputs everywhere."""
+        """Add the winner's outputs without VNNI, and the 7-bit model, which has equal outputs on all processors."""
         if result.saturation != "elsewhere" or self.watch.stop():
             return result
         portable = precision.compared(with_parameters(result.winner, range="7"))
@@ -301,7 +301,7 @@ class _Quantization:
         )
 
     def _lack(self, run: Tuning, precision: Precision, models: Sequence[QuantizedModel]) -> tuple[str, float]:
-        """Return the sentence on steps that did not fit in the budget, and a sufficient budget; "" and 0 if all fit."""
+        """Return (a sentence on steps that did not fit, a sufficient budget in seconds); ("", 0) if all steps fit."""
         trial_ns = self.baseline.pilot.trial_ns
         left_out = len(models) if run.exploring else len(run.entries) - len(run.search.race.entries)
         enough_s = run.enough_s if left_out else 0
@@ -316,7 +316,7 @@ class _Quantization:
         return no_time, enough_s
 
     def _untested_s(self, precision: Precision, models: Sequence[QuantizedModel]) -> int:
-        """Return a budget in seconds for the untested methods; 0 if none, or if a model is within the tolerance."""
+        """Return a budget, in seconds, for the untested methods; 0 if there are none or a model is within tolerance."""
         if not precision.untested or any(map(_is_within, models)):
             return 0
         return self.budget.enough_s(precision.enough_s)
@@ -324,7 +324,7 @@ class _Quantization:
     def _models(
         self, precision: Precision, plans: Sequence[Plan], elsewhere: OtherProviders | None = None
     ) -> tuple[list[QuantizedModel], list[Sensitivity]]:
-        """Return the fully quantized models, those on other providers, the partly quantized ones, and the walks."""
+        """Return the created models (fully or partly quantized, on all providers) and the layer sensitivities."""
         # The other providers come early, so that they are tested even if not all methods fit in the budget.
         wholes = precision.whole_models(plans[:1])
         others = elsewhere.floats() if elsewhere is not None else []
@@ -338,10 +338,10 @@ class _Quantization:
         return list(by_plan.values()), walks
 
     def _walks(self, precision: Precision, wholes: Sequence[QuantizedModel]) -> list[Sensitivity]:
-        """Walk from the most promising quantized models towards float, other targets included if there is time.
+        """Walk from the most promising quantized models towards float, also on another target if there is time.
 
         Errors are measured on the provider of the model, because bfloat16 and int8 round differently on each. The first
-        walk is of a model that may be the answer.
+        walk starts from a model that may win.
         """
         by_layer, walks = LayerByLayer(precision, layer_times), list[Sensitivity]()
         places = starts([precision.walk_start(whole) for whole in wholes])
@@ -358,7 +358,7 @@ class _Quantization:
 
 
 def _of_two_targets(plans: Sequence[Plan], places: Sequence[int]) -> list[int]:
-    """Return `places` with the first plan of another target moved to second place."""
+    """Return `places`, one for each plan, with that of the first plan for a different target moved to second."""
     first = next(iter(plans), None)
     if first is None:
         return []
@@ -375,5 +375,5 @@ def _is_within(model: QuantizedModel) -> bool:
 
 
 def exit_code(envelope: Envelope[QuantizeResult]) -> int:
-    """Return 2 if the bundle could not be written, else 0; the result is shown and stored in both cases."""
+    """Return the exit code: 2 if the bundle could not be written (the result is stored nevertheless), else 0."""
     return UsageError.exit_code if envelope.error else 0

@@ -1,4 +1,4 @@
-"""Tables and charts of a quantization: the models between float and fewer bits, the layers, and the methods."""
+"""Tables and charts of a quantization: the models by error, the layers, and the methods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = "-"
 
 
 def models_by_error(result: QuantizeResult) -> Table:
-    """Return a row for each raced model, by error; with several providers also peak memory and session creation."""
+    """Return a table of the raced models, sorted by error; with several providers also memory and session creation."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     shown = [row for row in result.front if row.comparison is not None or is_float(row)]
     over_providers = any(row.plan.providers for row in shown)
@@ -62,7 +62,7 @@ def _speed_up(ratio: float) -> str:
 
 
 def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
-    """Return the peak memory and the session creation time as text; "" for unknown ones."""
+    """Return the peak memory and the session creation time as text; "" for unknown values."""
     figures = result.default_figures if is_float(row) else row.figures
     if figures is None:
         return ["", ""]
@@ -71,7 +71,7 @@ def _start(row: FrontRow, result: QuantizeResult) -> list[str]:
 
 
 def _said(row: FrontRow, result: QuantizeResult) -> list[str]:
-    """Return the remarks on a row: winner, exceeded limit, Pareto-optimal, best without package, not confirmed."""
+    """Return remarks on a row, such as "winner", the exceeded limit, "Pareto-optimal" or "not confirmed"."""
     compared = any(map(is_confirmed, result.front))
     # Without fresh blocks there is no winner.
     unfit = not row.ok or is_silent(row.outputs)
@@ -124,7 +124,7 @@ def sensitivity(result: QuantizeResult) -> Table:
 
 
 def whole_models(result: QuantizeResult) -> Table:
-    """Return a row for each method that ran on the whole model, with single observations."""
+    """Return a table of the methods that ran on the whole model, with single observations."""
     judged = [Column(metric_words.name(result))] if result.judged_by else []
     columns = [
         Column("whole model", "text"),
@@ -154,7 +154,7 @@ def whole_models(result: QuantizeResult) -> Table:
 
 
 def error_and_speed(result: QuantizeResult) -> Section | None:
-    """Return the chart of speed-up against error, one dot per model; None without a confirmed quantized model."""
+    """Return a chart of speed-up against error, one dot per model; None without a confirmed quantized model."""
     rows = [row for row in result.front if is_confirmed(row) and row.error > 0]
     if not rows:
         return None
@@ -196,12 +196,12 @@ def method_name(plan: Plan) -> str:
 
 
 def _where(plan: Plan) -> dict[str, Any]:
-    """Return the providers and settings of a plan as arguments of ``Plan``; {} on the CPU provider."""
+    """Return the providers and settings of a plan as keyword arguments for ``Plan``; {} on the CPU provider."""
     return {"providers": plan.providers, "settings": plan.settings} if plan.providers else {}
 
 
 def _provider(plan: Plan) -> str:
-    """Return the provider of a plan and the number type in which it computes floats as text; "" for the CPU's."""
+    """Return a plan's provider and the type in which it computes floats, as text; "" for the CPU provider."""
     if not plan.providers:
         return ""
     types = [str(value) for name, value in plan.settings.items() if find_knob(name).strict]
@@ -209,11 +209,11 @@ def _provider(plan: Plan) -> str:
 
 
 def _cell(plan: Plan, *, counted: bool = False) -> Cell:
-    """Return the method of a model on lines that fold between its parameters.
+    """Return a table cell with the method of a model, which can wrap between parameters.
 
     Args:
         plan: The plan of the model.
-        counted: Whether another column counts the layers in float, so their names are omitted.
+        counted: Whether another column has the number of layers in float, so their names are omitted.
     """
     where = _provider(plan)
     if not plan.rewrites:
@@ -228,7 +228,7 @@ def _cell(plan: Plan, *, counted: bool = False) -> Cell:
 
 
 def _beyond(outputs: OutputDifference | None) -> str:
-    """Return the limit that outputs exceed as text; "" if they are within the tolerance."""
+    """Return text on the limit that outputs exceed; "" if the outputs are within the tolerance."""
     if outputs is None:
         return "beyond the tolerance"
     if is_silent(outputs):
@@ -252,7 +252,7 @@ def is_silent(outputs: OutputDifference | None) -> bool:
 
 
 def layers_in_float(row: FrontRow) -> str:
-    """Return the sentence part on the number of layers that a model keeps in float."""
+    """Return a clause with the number of layers that a model keeps in float."""
     if not row.plan.rewrites:
         return "no layer quantized"
     if not row.n_float:

@@ -1,4 +1,4 @@
-"""Sensitivity of each layer: its error and time saving, and the partly quantized models between float and full."""
+"""Sensitivity of each layer (its error and time saving), and the partly quantized models derived from it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from ortune.verbs.quantize import steps_words
 from ortune.verbs.quantize.precision import Precision, QuantizedModel
 
 LayerTimes = Callable[[Measuring, Plan, Path], tuple[dict[str, float], dict[str, float]]]
-"""Returns nanoseconds per run by node name, of the float model and of a plan's model in a file; empty if it fails."""
+"""Function that maps node names to nanoseconds per run, for the float model and a plan's file; empty if it fails."""
 QUESTION_TRIALS = 1.5
-"""Cost of a question in trials: its model is created, loaded and run once on every input."""
+"""Cost, in trials, of measuring a set of layers: a model is created, loaded and run once on every input."""
 MOST_QUESTIONS = 40
 CLASSES = (0.05, 0.001)
-"""Error limits for which a model is searched, in addition to the tolerance."""
+"""Error limits, in addition to the tolerance, for which a model is searched."""
 MOST_STORED_BYTES = 128 << 20
 """Maximum size of a step's model that is kept on disk for the race; a larger one is created again."""
 
@@ -49,11 +49,11 @@ class Sensitivity:
     Attributes:
         whole: The fully quantized model.
         groups: Layers of the float model.
-        questions: Layers with their errors, in graph order.
-        asked: Whether there was time for all questions that were to be measured.
-        times_ns: Time of each group in float; empty without a profile.
+        questions: Sets of layers with their errors, in graph order.
+        asked: Whether there was time to measure all sets of layers that were to be measured.
+        times_ns: Time of each group of layers in float; empty without a profile.
         walk: The walk towards float.
-        models: The measured models by the layers that they keep in float.
+        models: The measured models, keyed by the set of layers that they keep in float.
     """
 
     whole: QuantizedModel
@@ -66,7 +66,7 @@ class Sensitivity:
 
 
 def kept_plan(plan: Plan, names: Collection[str]) -> Plan:
-    """Return the plan with these layers in float, in addition to those that it already leaves there."""
+    """Return the plan with further layers kept in float, in addition to the layers that it already keeps."""
     left = left_in_float(plan.rewrites[-1])
     return with_parameters(plan, leave="+".join([*left, *sorted(set(names) - set(left))]))
 
@@ -76,14 +76,14 @@ class LayerByLayer:
 
     Args:
         precision: Creates and compares models.
-        times: Returns the times of layers from a profile.
+        times: Function that returns the times of layers from profiles.
     """
 
     def __init__(self, precision: Precision, times: LayerTimes) -> None:
         self._precision, self._times = precision, times
 
     def sensitivity(self, whole: QuantizedModel) -> Sensitivity | None:
-        """Measure the error and time saving of each layer with one method; None if it quantizes no layer."""
+        """Measure the error and time saving of each layer with one method; None if the method quantizes no layer."""
         precision = self._precision
         groups = precision.groups
         path, _ = precision.made(whole.plan)
@@ -143,7 +143,7 @@ class LayerByLayer:
 
     @property
     def _most_questions(self) -> int:
-        """Number of questions for which there is time, from 1 to `MOST_QUESTIONS`."""
+        """Number of sets of layers that there is time to measure, from 1 to `MOST_QUESTIONS`."""
         baseline, n_inputs = self._precision.baseline, len(self._precision.inputs.checking)
         # Each question runs every input for comparison; up to four take little time compared with creating and
         # loading a model.
@@ -152,13 +152,13 @@ class LayerByLayer:
         return int(max(1.0, min(MOST_QUESTIONS, fitting)))
 
     def _error(self, plan: Plan) -> float:
-        """Return the error of a model that is never raced, and delete its file: dozens would fill a disk."""
+        """Return the error of a model that will not be raced, and delete its file, since dozens would fill a disk."""
         error = self._precision.outputs_of(plan).worst_slice_l2
         self._precision.plan_runs.models.drop(plan)
         return error
 
     def _known(self, keys: Mapping[str, str]) -> list[LayerError]:
-        """Return the stored errors of layers of the same structure from earlier sessions; [] without a store."""
+        """Return layer errors that earlier sessions stored for layers of the same structure; [] without a store."""
         folder = self._precision.baseline.log.folder
         return layer_errors.load(folder, keys) if folder else []
 
@@ -168,7 +168,7 @@ class LayerByLayer:
             layer_errors.keep(folder, keys, LayerError(kinds=kinds, error_ratio=error_ratio))
 
     def _timed(self, plan: Plan, path: Path, groups: Sequence[LayerGroup]) -> tuple[list[float], list[float]]:
-        """Return nanoseconds per run by group, in float and quantized; empty if they cannot be profiled in time."""
+        """Return nanoseconds per run of each group, (in float, quantized); two empty lists without a profile."""
         # The profile of a provider that compiles has one node and no layers.
         if targets.target_of(plan).provider.compiles:
             return [], []
@@ -181,7 +181,7 @@ class LayerByLayer:
         return _by_group(self._precision.model, before, groups), _by_group(open_model(path).ir, after, groups)
 
     def _judged(self, model: QuantizedModel) -> float:
-        """Return the error, clipped to the limit if the outputs are within the tolerance, else raised above it."""
+        """Return the error, lowered to the limit if the outputs are within the tolerance, else raised above it."""
         limit = self._precision.limit
         # The walk compares errors with one number, but rows or a metric may decide whether outputs are within
         # the tolerance.
@@ -190,7 +190,7 @@ class LayerByLayer:
         return max(model.error, math.nextafter(limit, math.inf))
 
     def _measured(self, of: Sensitivity, kept: Kept) -> float | None:
-        """Create and compare the model with these layers in float and return its error; None if no time is left."""
+        """Create and compare the model that keeps `kept` in float and return its error; None if no time is left."""
         precision = self._precision
         if not precision.holds_step:
             return None
@@ -211,7 +211,7 @@ class LayerByLayer:
         return self._judged(model)
 
     def walk(self, of: Sensitivity) -> None:
-        """Measure the steps towards float: to the tolerance, refined there, then to the errors of `CLASSES`."""
+        """Measure models with more and more layers in float, until the tolerance and the limits in `CLASSES` hold."""
         walk, limit = of.walk, self._precision.limit
         if walk.free:
             walk.error(walk.step(walk.free))
@@ -224,7 +224,7 @@ class LayerByLayer:
 
 
 def _file_of(plan: Plan, kind: str) -> str:
-    """Return the key of stored layer errors: a hash of the layers' structure, the method and the provider."""
+    """Return the key for stored layer errors: a hash of the layers' structure, the method and the provider."""
     elsewhere = plan.provider_names if plan.providers else ()
     return digest(plan.rewrites[-1].name, kind, *elsewhere)[:32]
 
@@ -237,6 +237,6 @@ def _by_group(model: ir.Model, times_ns: Mapping[str, float], groups: Sequence[L
 
 
 def _touched(graph: ir.Graph, groups: Sequence[LayerGroup]) -> set[int]:
-    """Return the indices of the groups that have a quantized node in a graph."""
+    """Return the indices of the groups with a quantized node in the graph."""
     of = group_of_nodes(graph, groups)
     return {of[node] for node in graph if node in of and rewrites.in_fewer_bits(node)}

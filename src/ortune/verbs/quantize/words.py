@@ -35,15 +35,15 @@ from ortune.verbs.quantize.basis_words import by_metric, error_text, not_final, 
 from ortune.verbs.quantize.result import NO_TIME, FrontRow, LayerRow, PlannedTarget, QuantizeResult
 
 MOST_NAMED = 12
-"""Maximum number of layers in float that are named; the JSON has all."""
+"""Maximum number of layers in float that are named; the JSON names all."""
 MOST_FAILED = 3
-"""Maximum number of methods that are named for each reason."""
+"""Maximum number of failed or untested methods that are named for each reason."""
 
 NOTHING_TO_RACE = "no quantized model can be compared with the float model, so nothing was timed"
 
 
 def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
-    """Return the sentence that `n` models were not raced, or (`exploring`) none could be confirmed in the budget."""
+    """Return a sentence that says that `n` models were not raced or, if `exploring`, that none could be confirmed."""
     what = "1 model was" if n == 1 else f"{n} models were"
     lack = (
         "the budget is too small to confirm a model"
@@ -54,12 +54,12 @@ def no_time(n: int, budget_s: float, *, exploring: bool) -> str:
 
 
 def not_made(budget_s: float) -> str:
-    """Return the sentence that no model could be created and tested in time, with a larger budget."""
+    """Return a sentence that says that no model was created and tested in time, with a larger budget."""
     return f"no quantized model was created and tested in time (--budget {as_option(budget_s)} allows more)"
 
 
 def untested(n: int, n_methods: int, budget_s: float) -> str:
-    """Return the sentence that `n` methods were not tested because the budget is too small, with a larger one."""
+    """Return a sentence that says that the budget is too small to test `n` of the methods, with a larger budget."""
     return (
         f"the budget is too small to test {n} of {n_methods} quantization methods (--budget {as_option(budget_s)} "
         "allows more)"
@@ -67,7 +67,7 @@ def untested(n: int, n_methods: int, budget_s: float) -> str:
 
 
 def left_out(n: int) -> str:
-    """Return the sentence that methods were not tested because of the result of an earlier model."""
+    """Return a sentence that says that `n` methods were not tested because of the result for an earlier model."""
     what = "1 quantization method was" if n == 1 else f"{n} quantization methods were"
     return (
         f"{what} not tested: each was worse than the winner in an earlier model with the same kinds of layers "
@@ -76,13 +76,13 @@ def left_out(n: int) -> str:
 
 
 def memory(model_bytes: int, least_bytes: int, most_bytes: int, left_bytes: int) -> str:
-    """Return the sentence on the memory that the methods need for a large model, and on the free memory."""
+    """Return a sentence on the memory that the methods need for a large model, and on the free memory."""
     needed = size(least_bytes) if least_bytes == most_bytes else f"{size(least_bytes)} to {size(most_bytes)}"
     return f"quantizing a model of {size(model_bytes)} needs about {needed} of memory; {size(left_bytes)} are free"
 
 
 def headline(result: QuantizeResult) -> str:
-    """Return the headline: gain and error of the winner, or the reason to keep the float model."""
+    """Return the headline: the gain and error of the winner, or the reason to keep the float model."""
     unsure = not_final(result)
     comparison, row = result.against_default, _winner(result)
     if comparison is None or row is None:
@@ -105,7 +105,7 @@ def _where(row: FrontRow) -> str:
 
 
 def better_with_package(result: QuantizeResult) -> str:
-    """Return the line on the faster model with another package, and how to adopt it; "" if there is none."""
+    """Return a line on the faster model with another package and how to adopt it; "" if there is none."""
     row = result.elsewhere
     if row is None or row.comparison is None:
         return ""
@@ -131,13 +131,13 @@ def _why_float(result: QuantizeResult) -> str:
 
 
 def _all_silent(result: QuantizeResult) -> bool:
-    """Return whether no model could be judged because the float model's outputs are nearly zero."""
+    """Return whether no model could be accepted or rejected because the float model's outputs are nearly zero."""
     models = [row for row in result.front if not sections.is_float(row)]
     return bool(models) and all(sections.is_silent(row.outputs) for row in models)
 
 
 def _failures(rows: Sequence[PrecisionRow]) -> str:
-    """Return the sentence part on the number of methods that failed; "" for none."""
+    """Return a clause with the number of methods that failed; "" if none failed."""
     failed = [row for row in rows if row.tested and row.why]
     if not failed:
         return ""
@@ -146,7 +146,7 @@ def _failures(rows: Sequence[PrecisionRow]) -> str:
 
 
 def _silent_outputs(result: QuantizeResult) -> str:
-    """Return the sentence on outputs that are nearly zero, so their errors mean little; "" if there are none."""
+    """Return a sentence on outputs that are nearly zero, whose errors mean little; "" if there are none."""
     distances = [row.outputs for row in result.front if row.outputs is not None]
     if not distances or any(outputs.metric is not None for outputs in distances):
         return ""
@@ -165,7 +165,7 @@ def _winner(result: QuantizeResult) -> FrontRow | None:
 
 
 def kept_line(row: LayerRow) -> str:
-    """Return the line on one row of layers that stay in float, with the reason."""
+    """Return a line on a row of layers that stay in float, with the reason."""
     name = row.name if len(row.members) == 1 else f"{row.name} and {len(row.members) - 1} like it"
     if row.reason == "error" and 0 < row.n_kept < len(row.members):
         name = f"{row.n_kept} of {len(row.members)} like {row.name}"
@@ -231,7 +231,7 @@ def document(envelope: Envelope[QuantizeResult]) -> Document:
 
 
 def _not_tested(result: QuantizeResult) -> list[str]:
-    """Return a line for each reason why methods were not tested, with the budget that is enough for all."""
+    """Return a line for each reason that methods were not tested, with a budget that is enough for all."""
     rows = [row for row in result.methods if not row.tested]
     enough = f" (--budget {as_option(result.all_methods_s)} is enough)" if result.all_methods_s else ""
     return _by_reason(
@@ -240,7 +240,7 @@ def _not_tested(result: QuantizeResult) -> list[str]:
 
 
 def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
-    """Return a line for each reason, with the number of its methods and the names of the first ones."""
+    """Return a line for each reason, with the number of its methods and the names of the first methods."""
     by_reason: dict[str, list[str]] = {}
     for row in rows:
         by_reason.setdefault(row.why, []).append(sections.method_name(row.plan))
@@ -251,7 +251,7 @@ def _by_reason(rows: Sequence[PrecisionRow]) -> list[str]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Join names with semicolons, because they contain commas, and count those after the first ones."""
+    """Join the first names with semicolons, because names contain commas, and count the remaining names."""
     more = [f"{len(names) - MOST_FAILED} more"] if len(names) > MOST_FAILED else []
     return "; ".join([*names[:MOST_FAILED], *more])
 
@@ -271,7 +271,7 @@ def _next(envelope: Envelope[QuantizeResult]) -> list[str]:
 
 
 def packages(result: QuantizeResult) -> list[str]:
-    """Return the adoption steps of each other provider in the table; [] if all rows run in the user's own runtime."""
+    """Return the adoption steps for each other provider in the table; [] if all rows run in the user's own runtime."""
     needed: dict[str, str] = {}
     for row in result.front:
         if row.adoption is not None and row.comparison is not None:
@@ -280,7 +280,7 @@ def packages(result: QuantizeResult) -> list[str]:
 
 
 def on_target(result: QuantizeResult) -> list[str]:
-    """Return the command that allows the better model of another package as the answer; [] if there is none."""
+    """Return the command that lets the better model with another package win; [] if there is no such model."""
     if result.elsewhere is None:
         return []
     target = of_provider(result.elsewhere.plan.provider_names[0]).target
@@ -288,7 +288,7 @@ def on_target(result: QuantizeResult) -> list[str]:
 
 
 def planned_words(target: PlannedTarget) -> str:
-    """Return the line on a target that was not measured, with the reason and the configurations to test there."""
+    """Return a line on a target that was not measured, with the reason and the configurations to test there."""
     files = [model(Plan(rewrites=plan.rewrites)) for plan in target.plans if plan.rewrites]
     types = [", ".join(plan.assignments) or "the default" for plan in target.plans if not plan.rewrites]
     tried = "; ".join(dict.fromkeys([*types, *files]))
@@ -296,13 +296,13 @@ def planned_words(target: PlannedTarget) -> str:
 
 
 def _full_names(result: QuantizeResult) -> list[str]:
-    """Return the full names of the models with layers in float, which the tables only count."""
+    """Return the full names of the models with layers in float, for which the tables show only numbers of layers."""
     plans = [row.plan for row in result.front if row.n_float and not sections.is_float(row)]
     return list(dict.fromkeys(map(sections.method_name, plans)))
 
 
 def _head(result: QuantizeResult) -> Head:
-    """Return the head of the page: the confirmed gain of the winner, or the advice to keep the float model."""
+    """Return the head of the page: the winner's confirmed gain, or the advice to keep the float model."""
     claim, row = result.against_default, _winner(result)
     if claim is None or row is None or claim.verdict not in heads.PROVEN:
         return Head(unit="Keep the float model", tone="unsure")

@@ -1,4 +1,4 @@
-"""The answer of a ``compare`` or ``tune`` document in a common form: two plans, their figures, the comparison."""
+"""The result of a ``compare`` or ``tune`` document in a common form: two plans, their statistics, the comparison."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ortune.verbs.tune.result import TuneResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPair:
-    """Two plans of one document.
+    """The two plans that one document compares.
 
     Attributes:
         base_name, new_name: Names of the two plans in words ("current", "default", "A"; "winner", "B").
-        new, new_figures: None if nothing beats the base, or if nothing was timed.
-        settled: The comparison is a claim: a confirmation, or a comparison that is valid at every look.
-        read_back: Settings with how far each was verified.
+        new, new_figures: The other plan and its statistics; None if nothing beats the base, or if nothing was timed.
+        settled: Whether the comparison is a claim: a confirmation, or a sequential comparison valid after any block.
+        read_back: Pairs (setting, level of its verification).
         hardware_bound: Whether the new side's model file is bound to the kind of CPU that created it; None if unknown.
-        allowed: Guards that were allowed to fail.
-        standing: For a tuning that changes nothing, how certain that is.
+        allowed: Names of guards that may fail.
+        standing: How certain a tuning that changes nothing is; None for others.
         reproduce: Command of the tuning or comparison.
     """
 
@@ -48,7 +48,7 @@ class PlanPair:
 
 
 def answer(envelope: Envelope[Record]) -> PlanPair | None:
-    """Return the document's answer; None if the document is not a comparison."""
+    """Return the two plans of a document; None if the document compares nothing."""
     if isinstance(envelope.result, CompareResult):
         return _compared(envelope.result)
     return _tuned(envelope.result) if isinstance(envelope.result, TuneResult) else None
@@ -113,7 +113,7 @@ def _tuned(result: TuneResult) -> PlanPair:
 
 
 def interval_words(comparison: Comparison) -> str:
-    """Return the ratio as a signed change with its interval, in the sense of time: "-10.0 % (-11.5 % to -8.3 %)"."""
+    """Return a ratio of times as a signed change with its interval: "-10.0 % (-11.5 % to -8.3 %)"."""
     return f"{change(comparison.ratio)} ({span(comparison.ratio_low, comparison.ratio_high)})"
 
 

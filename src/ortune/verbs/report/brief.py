@@ -37,10 +37,10 @@ UNSURE: dict[str | None, str] = {
         "configuration, or measure longer"
     ),
 }
-"""Decisions of a tuning that changes nothing, if the current configuration is not known to be best."""
+"""Maps the verdict of a tuning that changes nothing to a sentence, if the current plan may not be the best."""
 LONGER_S = 600
 SAME = 0.01
-"""Half-width of an interval, as a share, within which a change is none."""
+"""Half-width of an interval around zero change, as a fraction, that counts as no change."""
 Decision = Literal["ship", "keep", "unproven", "stop"]
 
 
@@ -56,10 +56,10 @@ def make(
 
     Args:
         envelope: The document.
-        safety: Safety class of each setting and rewrite, by name.
-        load_per_s: Requests per second; None for an example of 100.
+        safety: Maps the name of each setting and rewrite to its safety class.
+        load_per_s: Requests per second; None assumes 100 as an example.
         spins: Callback that returns whether a plan's threads spin after a run.
-        bound: Names of rewrites with models that are bound to the kind of CPU that created them.
+        bound: Names of rewrites whose models are bound to the kind of CPU that created them.
     """
     both = answer(envelope)
     if both is None:
@@ -88,13 +88,13 @@ def make(
 
 
 def _timed(both: PlanPair) -> list[tuple[Plan, float]]:
-    """Return each timed plan with its latency in nanoseconds."""
+    """Return pairs (plan, latency in nanoseconds) for the timed plans."""
     sides = ((both.base, both.base_figures), (both.new, both.new_figures))
     return [(side.plan, figures.latency_ns) for side, figures in sides if side and figures]
 
 
 def _side_words(both: PlanPair, side: Side) -> str:
-    """Return the plan, preceded by the model's name if the sides run different models."""
+    """Return a side's plan in words, preceded by the model's name if the sides run different models."""
     plan = plan_words(side.plan)
     same = both.new is None or both.new.label == both.base.label
     return plan if same else f"{side.label}, {plan}"
@@ -122,7 +122,7 @@ def _decision(both: PlanPair) -> Decision:
 
 
 def _correction(result: Record) -> str:
-    """Return the plan to set because the default's outputs are wrong; "" if they are correct."""
+    """Return a sentence with the plan to set because the default's outputs are wrong; "" if they are correct."""
     if not isinstance(result, TuneResult) or not tune_facts.only_corrects(result):
         return ""
     return f"the default's outputs are wrong: set {result.default.describe()}"
@@ -175,9 +175,9 @@ def _whole_answer(envelope: Envelope[Record]) -> str:
 def _figures(
     both: PlanPair, load: float, *, claimed: bool
 ) -> tuple[tuple[BriefFigure, ...], BriefFigure | None]:
-    """Return the rows of the objective, latency, CPU time and memory, and separately the CPUs busy at the load.
+    """Return rows for the objective, latency, CPU time and memory, and separately the row of busy CPUs at the load.
 
-    ``claimed`` is whether the saving of CPUs may be claimed, since the load has no unmeasured pauses.
+    ``claimed`` says whether a saving of CPUs may be claimed, because the load has no unmeasured pauses.
     """
     base, new = both.base_figures, both.new_figures
     if base is None or new is None:
@@ -213,7 +213,7 @@ def _figures(
 
 
 def _cpus_today(base: Figures | None, load: float) -> BriefFigure | None:
-    """Return the CPUs that are busy today, for a document without an alternative; None if unknown."""
+    """Return the row of CPUs busy today, for a document without an alternative plan; None if unknown."""
     if base is None or not base.cpu_per_run_ns:
         return None
     busy = base.cpu_per_run_ns / 1e9 * load
@@ -232,7 +232,7 @@ def _row(
     tuned: float | None,
     claim: Comparison | Guard | None,
 ) -> BriefFigure | None:
-    """Return a figure by its paired ratio, or by the two medians without an interval if there is no ratio."""
+    """Return a row from today's value and the paired ratio, or from both medians (no interval) without a ratio."""
     if not today or not tuned:
         return None
     if claim is None or claim.ratio is None:
@@ -273,12 +273,12 @@ def _next(both: PlanPair, decision: Decision, work: Workload | None, enough_s: f
 
 
 def _longer(both: PlanPair) -> list[str]:
-    """Return the options that may settle an open comparison: to wait for a quiet machine, or a longer budget."""
+    """Return options that may make the comparison conclusive: waiting for a quiet machine, or a longer budget."""
     return others_words.wait_options(both.comparison) or ["--budget", "10m"]
 
 
 def _proof_line(both: PlanPair, work: Workload | None) -> tuple[str, ...]:
-    """Return the command that compares a bundle with its original model under the same workload, if possible."""
+    """Return the command that compares a bundle with its original model under the same workload; () if impossible."""
     options = workload_options(work, both.notes)
     if options is None:
         return ()
@@ -287,21 +287,21 @@ def _proof_line(both: PlanPair, work: Workload | None) -> tuple[str, ...]:
 
 
 def number(figure: BriefFigure, value: float) -> str:
-    """Return a value in the figure's unit, with three digits."""
+    """Return a value as text in the unit of `figure`, with three significant digits."""
     if figure.unit == "bytes":
         return memory(value)
     return duration(value) if figure.unit == "ns" else cpus(value)
 
 
 def cpus(value: float) -> str:
-    """Return a number of CPUs with at most three decimals: "12.3", "0.025", "under 0.001"."""
+    """Return a number of CPUs as text with at most three decimals: "12.3", "0.025", "under 0.001"."""
     if 0 < abs(value) < 0.001:
         return "under 0.001"
     return f"{value:.{3 if abs(value) < 1 else 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0}f}"
 
 
 def bounds(figure: BriefFigure) -> str:
-    """Return the interval of the tuned value, or the reason that there is none."""
+    """Return the interval of the tuned value as text, or the reason that there is no interval."""
     low, high = figure.ratio_low, figure.ratio_high
     if low is None and high is None:
         return "medians, no interval"
@@ -321,7 +321,7 @@ def unshown(figure: BriefFigure) -> str:
 
 
 def saving(figure: BriefFigure) -> str:
-    """Return the saving with its interval: "saves 0.48 (0.40 to 0.55)"; or that there is none, or it is unknown."""
+    """Return the saving with its interval, "saves 0.48 (0.40 to 0.55)", or the reason that no saving is claimed."""
     low, high = figure.ratio_low, figure.ratio_high
     if figure.ratio_low is None or not figure.shown:
         return unshown(figure) if low is not None else "unknown: medians without an interval"

@@ -15,7 +15,7 @@ def pauses_note(
     sides: Iterable[tuple[Plan, float]],
     spins: Callable[[Plan], bool],
 ) -> str:
-    """Return the option to rerun with if the load has unmeasured pauses; "" if that does not matter."""
+    """Return a note with the option for a rerun if the load has unmeasured pauses that matter; otherwise ""."""
     if work is None or work.gap_ns:
         return ""
     callers = work.callers * work.sessions

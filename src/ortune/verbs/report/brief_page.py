@@ -1,4 +1,4 @@
-"""The brief as one page: A4 on paper, light and dark on a screen, without a script and without a link to anywhere."""
+"""The brief as one HTML page: A4 in print, light and dark on screen, without scripts or links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROW_PX = 36
 
 
 def render(brief: Brief, session: StoredSession) -> str:
-    """Return the page as one HTML document."""
+    """Return the brief as a self-contained HTML document."""
     all_of_it = f"; full report: ortune report {session.id}" if session.id else ""
     return frame.page(
         "brief.html.j2",
@@ -49,7 +49,7 @@ def _cells(figure: BriefFigure) -> dict[str, str]:
 
 
 def _chart(brief: Brief) -> Markup:
-    """Return a chart of each figure as a share of today's: a bar from zero, its interval, and a line at today."""
+    """Return a chart of each tuned value relative to today's: a bar with its interval, and a line at today's value."""
     if not brief.figures:
         return Markup("")
     highest = max([1.0, *(v for f in brief.figures for v in (f.ratio, f.ratio_high) if v is not None)])
@@ -70,7 +70,7 @@ def _chart(brief: Brief) -> Markup:
 
 
 def _bar(axis: Axis, figure: BriefFigure, y: float) -> Iterator[Mark]:
-    """Yield a bar with its interval; hollow without an interval."""
+    """Yield the marks of a bar with its interval; a bar without an interval is hollow."""
     sure = figure.ratio_low is not None
     hue = "bad" if figure.shown and figure.ratio > 1 else "winner" if figure.shown else "default"
     yield Box(x0=0.0, x1=figure.ratio, y0=y - 0.25, y1=y + 0.25, hue=hue, sure=sure)

@@ -19,7 +19,7 @@ Level = Literal["fine", "look", "stop"]
 def risks(
     both: PlanPair, safety: Mapping[str, str], bound: Collection[str], interrupted: bool
 ) -> list[BriefRisk]:
-    """Return every risk, those of the change first."""
+    """Return every risk, the risks of the change itself first."""
     others = []
     if interrupted:
         others.append(_risk("measurement", "look", "stopped early; partial results"))
@@ -47,7 +47,7 @@ def _risk(name: str, level: Level, what: str) -> BriefRisk:
 
 
 def blocks(comparison: Comparison) -> str:
-    """Return the number of blocks of a comparison: "1 block", "16 fresh blocks"."""
+    """Return the number of blocks of a comparison as text: "1 block", "16 fresh blocks"."""
     fresh = "fresh " if comparison.phase == "confirm" else ""
     return f"{comparison.n_blocks} {fresh}block{'' if comparison.n_blocks == 1 else 's'}"
 
@@ -130,7 +130,7 @@ def _safety(both: PlanPair, safety: Mapping[str, str]) -> BriefRisk:
 
 
 def _arrival(both: PlanPair) -> list[BriefRisk]:
-    """Return whether ONNX Runtime was verified to accept the settings."""
+    """Return the risk that ONNX Runtime did not apply the settings; [] if there are no settings to verify."""
     if not both.read_back:
         return []
     unseen = [name for name, level in both.read_back if level == "none"]
@@ -140,7 +140,7 @@ def _arrival(both: PlanPair) -> list[BriefRisk]:
 
 
 def _hardware(both: PlanPair, safety: Mapping[str, str], bound: Collection[str]) -> BriefRisk:
-    """Return whether the new side's model file runs well on any machine, if known."""
+    """Return the risk that the new side's model file is specific to one kind of CPU."""
     assert both.new is not None
     limits = "the results apply to the machine above"
     rewrites = [r.name for r in both.new.plan.rewrites]

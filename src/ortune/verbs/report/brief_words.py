@@ -21,13 +21,13 @@ RISK_TONES: dict[str, Tone] = {"fine": "", "look": "look", "stop": "stop"}
 
 
 def load_words(brief: Brief) -> str:
-    """Return the load in words: "200 requests/s", "100 requests/s (an example; set yours with --load)"."""
+    """Return the load as text: "200 requests/s", "100 requests/s (an example; set yours with --load)"."""
     text = f"{brief.load_per_s:g} requests/s"
     return text if brief.load_given else f"{text} (an example; set yours with --load)"
 
 
 def cpu_words(brief: Brief) -> str:
-    """Return the CPUs that the load keeps busy today, and the saving; "" if CPU time is unknown."""
+    """Return a sentence on the CPUs that the load keeps busy today and the saving; "" if CPU time is unknown."""
     cpus = brief.cpus
     if cpus is None:
         return ""
@@ -53,19 +53,19 @@ CPU_NOTE = "CPU time per run, as measured, times the load; excludes headroom, qu
 
 
 def figure_cells(figure: BriefFigure) -> tuple[str, ...]:
-    """Return the cells of a figure: name, today, tuned, its interval, the change."""
+    """Return the cells of a row: (name, today's value, tuned value, interval of the tuned value, change)."""
     values = number(figure, figure.today), number(figure, figure.tuned)
     told_change = change(figure.ratio) if figure.ratio_low is None or figure.shown else unshown(figure)
     return figure.name, *values, bounds(figure), told_change
 
 
 def plan_rows(brief: Brief) -> list[tuple[str, str]]:
-    """Return the two plans."""
+    """Return (label, plan) rows for today's plan and the tuned plan."""
     return [("today", brief.today_plan), *([("tuned", brief.tuned_plan)] if brief.tuned_plan else [])]
 
 
 def document(brief: Brief, session: StoredSession) -> Document:
-    """Return the answer, then the figures, the risks, and the next steps."""
+    """Return the document: the decision, then the measured values, the risks, and the next steps."""
     marks = [(Cell(MARKS[r.level], tone=RISK_TONES[r.level]), r) for r in brief.risks]
     return Document(
         title="ortune report",

@@ -70,12 +70,12 @@ class Options:
 
     @property
     def load_per_s(self) -> float | None:
-        """Requests per second for the brief; None for an example."""
+        """Requests per second for the brief; None if the brief uses an example load."""
         return None if self.load is None else rate(self.load)
 
 
 def rate(text: str | float, option: str = "--load") -> float:
-    """Read 200/s, 12000/min, 5e6/d or a plain number of requests per second."""
+    """Parse a request rate ("200/s", "12000/min", "5e6/d" or a plain number) and return requests per second."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?(?:e\d+)?)\s*(?:/\s*(s|m|min|h|d))?\s*", str(text))
     value = float(match.group(1)) * _PER_S[match.group(2) or ""] if match else 0.0
     if not 0 < value < 1e12:

@@ -42,11 +42,11 @@ class StoredSession(Record, frozen=True, kw_only=True):
         label: The subject of the session, in words.
         state: "done"; "stopped" early with a result; "failed" with an error; "unfinished"
             (interrupted, or still running); "unreadable".
-        headline: Its answer; "" if there is none.
+        headline: The headline of the session; "" if there is none.
         host: The machine that it was measured on.
-        here: Whether that is this machine, by fingerprint; None if unknown.
+        here: Whether ``host`` is this machine, by fingerprint; None if unknown.
         build: What ran the model: "onnxruntime 1.31.1", "onnxruntime-web 1.30.0"; "" if unknown.
-        trouble: Why it cannot be shown in full, one sentence.
+        trouble: Reason that the session cannot be shown in full, as one sentence.
         so_far: Partial results of an unfinished session.
         bundle: ``ortune.json`` of a bundle.
         document: The document as printed.
@@ -80,7 +80,7 @@ class Contrast(Record, frozen=True, kw_only=True):
     """A property in which sessions differ: one value per session, in their order.
 
     Attributes:
-        breaks: Whether times of these sessions must not be compared because of it.
+        breaks: Whether times of the sessions must not be compared because of this property.
     """
 
     name: str
@@ -103,13 +103,13 @@ class History(Record, frozen=True, kw_only=True):
 
 
 class BriefFigure(Record, frozen=True, kw_only=True):
-    """One figure today and with the other plan.
+    """A measured quantity today and with the other plan.
 
     Attributes:
         unit: "ns", "bytes" or "CPUs".
         today: Median over trials (for CPUs: CPU seconds per run times the load).
         tuned: ``today`` times ``ratio``.
-        ratio_low, ratio_high: Interval of the paired ratio; None if there is none: both figures are then medians.
+        ratio_low, ratio_high: Interval of the paired ratio; None without an interval, when both values are medians.
         shown: Whether the whole interval is on one side of 1.
     """
 
@@ -138,11 +138,11 @@ class Brief(Record, frozen=True, kw_only=True):
         decision: "ship", "keep" the current configuration, "unproven", or "stop" (wrong outputs, a guard failed).
         answer: The decision as a sentence.
         load_per_s: Requests per second for which CPUs are estimated; ``load_given`` is whether the user gave it.
-        today_plan, tuned_plan: The plans in words.
+        today_plan, tuned_plan: Today's plan and the tuned plan in words.
         figures: The objective first, then CPU time and memory; empty if nothing was measured.
         cpus: CPUs busy at that load; None if CPU time was not measured.
         cpus_there: CPUs of the measured machine; None if unknown.
-        cpus_note: Why ``cpus`` is a lower bound without a claimed saving; "" if it is not.
+        cpus_note: Reason that ``cpus`` is a lower bound and no saving is claimed; "" if neither applies.
     """
 
     subject: str
@@ -169,7 +169,7 @@ class ReportResult(Record, frozen=True, kw_only=True):
         n_stored: Number of stored sessions, listed or not.
         issue: The written bug report.
         text: The written text on the findings of a recorded application; "" for none.
-        troubles: What could not be read, one sentence each.
+        troubles: Sentences that say what could not be read.
     """
 
     kind: Literal["list", "told", "history", "brief"]

@@ -43,10 +43,10 @@ _SCHEMA = re.compile(r"ortune/([a-z][a-z-]*)/\d+")
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[ReportResult]:
-    """Show stored results.
+    """Read the requested sessions from the store and return the report.
 
     Raises:
-        UsageError: The store is empty, a session is unknown, or none of the requested ones can be shown.
+        UsageError: The store is empty, a session is unknown, or none of the requested sessions can be shown.
         StoreError: The store cannot be read.
     """
     if options.load_per_s is not None and not options.brief:
@@ -75,7 +75,7 @@ def _envelope(result: ReportResult) -> Envelope[ReportResult]:
 
 
 def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportResult:
-    """Write a bug report: the model's skeleton, its comparison with the model, and a text."""
+    """Write a bug report to a folder: the model's skeleton, and a text that compares the skeleton with the model."""
     recording = recording_of(options.sessions[0]) if len(options.sessions) == 1 else None
     if recording is not None:
         return _issue_of(recording, str(options.sessions[0]), folder)
@@ -105,7 +105,7 @@ def _issue(options: Options, folder: Path, watcher: Watcher | None) -> ReportRes
 
 
 def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
-    """Return a text on an application's findings, without the user's paths and arguments."""
+    """Write a text on an application's findings, without the user's paths and arguments, to a folder."""
     if files.exists(folder):
         raise UsageError("already exists and is not replaced", where=str(folder), do="choose a new folder")
     result = record.result_of(anonymous(recording))
@@ -122,7 +122,7 @@ def _issue_of(recording: Recording, name: str, folder: Path) -> ReportResult:
 
 
 def _stored(recording: Recording) -> StoredSession:
-    """Return a recording as a session that is shown again."""
+    """Return a recording in the form of a stored session."""
     result = record.result_of(recording)
     return StoredSession(
         id="",
@@ -138,7 +138,7 @@ def _stored(recording: Recording) -> StoredSession:
 
 
 class _Reader:
-    """The store and the machine, opened on first use; a bundle can be shown without a store."""
+    """Reads sessions from the store, which is opened on first use, since a bundle can be shown without a store."""
 
     def __init__(self, options: Options) -> None:
         self.folder = path(options.store)
@@ -153,7 +153,7 @@ class _Reader:
         return self.opened
 
     def session(self, head: SessionHead) -> StoredSession:
-        """Return one stored session for display."""
+        """Read one stored session; a session that cannot be read in full has the reason in ``trouble``."""
         header = reading.header(head)
         plain = StoredSession(
             id=head.id,
@@ -212,7 +212,7 @@ class _Reader:
         return host.fingerprint == self.here if host and host.fingerprint else None
 
     def newest(self, model: str = "", *, answered: bool = False) -> StoredSession | None:
-        """Return the newest session, optionally of a given model and with an answer; None if there is none."""
+        """Return the newest session (of `model`, or a comparison or tuning if `answered`); None if there is none."""
         for head in self.store.heads:
             if not model or reading.is_about(head, model):
                 session = self.session(head)
@@ -221,7 +221,10 @@ class _Reader:
         return None
 
     def named(self, text: str, *, answered: bool = False) -> StoredSession:
-        """Return the named session or bundle; with ``answered``, a model's newest session with an answer."""
+        """Return the session, bundle or recording named by `text`, or the newest session of a model.
+
+        With ``answered``, only comparisons and tunings of a model count.
+        """
         if is_bundle(Path(text)):
             return self._bundle(Path(text))
         recording = recording_of(text)
@@ -244,7 +247,7 @@ class _Reader:
         return self.session(self.store.find(text))
 
     def _bundle(self, folder: Path) -> StoredSession:
-        """Return a bundle as its stored session if there is one, else from ``ortune.json``.
+        """Return the stored session of a bundle or, if that is not available, a session made from ``ortune.json``.
 
         Raises:
             UsageError: The folder is not a bundle, or is damaged.
@@ -325,14 +328,14 @@ def _brief(options: Options, reader: _Reader) -> ReportResult:
 
 
 def _bound() -> set[str]:
-    """Return the names of rewrites with models that are bound to the kind of CPU that created them."""
+    """Return the names of rewrites whose models are bound to the kind of CPU that created them."""
     from ortune import rewrites
 
     return {name for name, rewrite in rewrites.all_rewrites().items() if rewrite.hardware_bound}
 
 
 def _safety() -> dict[str, str]:
-    """Return the safety class of every setting and rewrite, by name."""
+    """Return the safety class of every setting and rewrite, keyed by name."""
     from ortune import rewrites
 
     classes: dict[str, str] = {name: knob.safety for name, knob in knobs.all_knobs().items()}

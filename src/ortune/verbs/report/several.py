@@ -1,6 +1,6 @@
 """Shows several stored sessions next to each other: their results, differences, and the resulting limits.
 
-Sessions have no common blocks, so the difference between their times is never a claim; each session's own answer is
+Sessions have no common blocks, so the difference between their times is never a claim; each session's own result is
 shown. If model, workload, machine or runtime differ, their times are not comparable at all.
 """
 
@@ -34,7 +34,7 @@ MOST_ROWS = 8  # operators of profiles side by side
 
 
 def side_by_side(sessions: Sequence[StoredSession]) -> History:
-    """Return the differences between sessions, and whether their times are comparable."""
+    """Return the properties in which sessions differ, and whether the sessions' times are comparable."""
     contrasts = [
         Contrast(name=name, values=values, breaks=breaks)
         for name, breaks, read in _PROPERTIES
@@ -68,7 +68,7 @@ def _model(session: StoredSession) -> str:
 
 
 def _workload(session: StoredSession) -> str:
-    """Return the inputs and the load in words, with a mark if the description is incomplete."""
+    """Return a session's inputs and load in words, with a mark if the description is incomplete."""
     work = session.document.workload if session.document else None
     if work is None:
         return UNKNOWN
@@ -101,7 +101,7 @@ def _runtime(session: StoredSession) -> str:
 
 
 def _runtimes(session: StoredSession) -> list[Runtime]:
-    """Return the runtimes of the document; [] if it does not contain any."""
+    """Return the runtimes in a session's document; [] if the document contains none."""
     both = _answer(session)
     if both is not None:
         return [side.runtime for side in (both.base, both.new) if side is not None]
@@ -127,7 +127,7 @@ def _new_plan(session: StoredSession) -> str:
 
 
 def _candidate(session: StoredSession) -> Plan | None:
-    """Return the plan that the session recommends or tries."""
+    """Return the plan that a session recommends or tests; None if unknown."""
     both = _answer(session)
     if both is not None:
         return both.new.plan if both.new else both.base.plan
@@ -158,7 +158,7 @@ _PROPERTIES: tuple[tuple[str, bool, Callable[[StoredSession], str]], ...] = (
 
 
 def _next(sessions: Sequence[StoredSession]) -> str:
-    """Return the command that compares the models or plans of two sessions; "" if there is no such command."""
+    """Return the command that compares the models or plans of two sessions; "" if they cannot be compared."""
     if len(sessions) != 2:
         return ""
     a, b = (_answer(s) for s in sessions)
@@ -186,12 +186,12 @@ COLUMNS = (
 
 
 def rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return one row per session: its base, its new side, and its comparison with the interval."""
+    """Return one row per session: id, time, verb, value of the base, value of the new side, comparison."""
     return [_row(s) for s in sessions]
 
 
 def value(figures: Figures | None, statistic: str) -> str:
-    """Return the compared figure, or else the latency; "" if it was not measured."""
+    """Return the value of `statistic` (default: latency) as text; "" if nothing was measured."""
     return figure_value(figures, statistic or "p50 latency") if figures else ""
 
 
@@ -218,13 +218,13 @@ def _row(session: StoredSession) -> tuple[str, ...]:
 
 
 def profile_heads(sessions: Sequence[StoredSession]) -> tuple[str, ...]:
-    """Return the headings of ``profile_rows``: one column per profile."""
+    """Return the column headings of ``profile_rows``: one column per profile."""
     names = (session.id or session.label for session, _ in _profiles(sessions))
     return (several_words.WHERE_TIME_GOES, *names)
 
 
 def profile_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return categories and most expensive operators of several profiles, one column each; [] for fewer than two."""
+    """Return rows of categories and expensive operators, one column per profile; [] for fewer than two profiles."""
     profiles = [result for _, result in _profiles(sessions)]
     if len(profiles) < 2:
         return []
@@ -254,7 +254,7 @@ def _by_operator(result: ProfileResult) -> dict[str, float]:
 
 
 def _part(ns: float | None, result: ProfileResult) -> str:
-    """Return a time with its share of the run."""
+    """Return a time with its fraction of the run as text; "" for None."""
     if ns is None:
         return ""
     return f"{duration(ns)} ({percent(ns / result.wall_ns)})" if result.wall_ns else duration(ns)
@@ -268,7 +268,7 @@ SIDE_COLUMNS = (
 
 
 def side_rows(sessions: Sequence[StoredSession]) -> list[tuple[str, ...]]:
-    """Return both sides of every session with their figures (medians over trials)."""
+    """Return one row for each side of every session, with medians over trials."""
     table_rows: list[tuple[str, ...]] = []
     for session in sessions:
         both = _answer(session)

@@ -1,4 +1,4 @@
-"""Partial measurements of an unfinished session, by contestant."""
+"""Partial measurements of an unfinished session, grouped by the configuration that was measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ortune.store.db import Event
 from ortune.verbs.report.result import SoFar
 
 ARM_NAMES = {"compare": LETTERS}
-"""Names of the contestants in addition to their plans, by verb."""
+"""Maps a verb to the names of its arms, which are shown in addition to the arms' plans."""
 
 
 class _TrialEvent(msgspec.Struct):
@@ -34,9 +34,10 @@ class _BlockEvent(msgspec.Struct):
 
 
 def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
-    """Return the measurements of complete blocks before the session ended, without controls.
+    """Return the measurements of each configuration in complete blocks before the session ended, without controls.
 
-    A contestant is more than its plan: two models may run the same one, and a bench has one for all its shapes.
+    A plan alone does not identify a configuration: two models may run the same plan, and a bench runs one plan with
+    several shapes.
     """
     arms = ARM_NAMES.get(verb, {CURRENT: "current"})
     contestants: dict[tuple[str, str, str], tuple[Plan, list[Outcome]]] = {}
@@ -50,9 +51,9 @@ def so_far(verb: str, events: Sequence[Event]) -> tuple[SoFar, ...]:
 
 
 def _in_blocks(events: Sequence[Event]) -> Iterator[tuple[str, _TrialEvent, Outcome]]:
-    """Yield the trials of complete blocks, each with the shape of its block, "" for all shapes.
+    """Yield (shape of the block, or "" for all shapes; trial; outcome) for the trials of complete blocks.
 
-    Trials before and between the blocks use other timing or inputs, so they are not part of the answer.
+    Trials before and between the blocks use different timing or inputs, so they are not part of the result.
     """
     begun: dict[str, _TrialEvent] = {}
     ended: list[tuple[_TrialEvent, Outcome]] = []

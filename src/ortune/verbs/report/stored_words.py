@@ -22,12 +22,12 @@ NOT_KEPT = "it ended, but its result was not stored"
 
 
 def when(session: StoredSession) -> str:
-    """Return the date and time of a session: "2026-11-20 14:03 UTC", or "date not recorded"."""
+    """Return the start time of a session as text: "2026-11-20 14:03 UTC", or "date not recorded"."""
     return f"{session.at[:10]} {session.at[11:16]} UTC" if session.at else "date not recorded"
 
 
 def provenance(session: StoredSession) -> str:
-    """Return the line above a stored result: when, where and with what it was measured."""
+    """Return a line for the top of a stored result: when, where and with which ONNX Runtime it was measured."""
     if is_trace(session):
         parts = [f"read {when(session)} from a trace, which does not record where and when it was measured"]
     else:
@@ -48,12 +48,12 @@ def provenance(session: StoredSession) -> str:
 
 
 def is_trace(session: StoredSession) -> bool:
-    """Return whether a profile was read from a trace, rather than measured."""
+    """Return whether a session is a profile that was read from a trace instead of measured."""
     return isinstance(session.result, ProfileResult) and session.result.side is None
 
 
 def summary(session: StoredSession) -> str:
-    """Return the summary of a session for the list."""
+    """Return a one-line summary of a session for the list: its state and headline."""
     if session.trouble and not session.headline:
         return session.trouble
     state = STATES[session.state]
@@ -67,7 +67,7 @@ def summary(session: StoredSession) -> str:
 
 
 def so_far_row(item: SoFar) -> tuple[str, ...]:
-    """Return the row of a contestant: plan, trials, latency with its middle half, CPU time per run, peak memory."""
+    """Return a row: plan, number of trials, latency, its interquartile range, CPU time per run, peak memory."""
     f = item.figures
     plan = ": ".join(part for part in (item.name, item.plan.describe()) if part)
     failed = f"{item.n_failed} failed" if item.n_failed else ""
@@ -95,26 +95,26 @@ SO_FAR_NOTE = (
 
 
 def unreadable(error: str) -> str:
-    """Return the sentence that a session's record cannot be read."""
+    """Return a sentence that says why a session's record cannot be read."""
     return f"it cannot be read: {error}"
 
 
 def other_format(schema: str, written_by: str, here: str) -> str:
-    """Return the sentence that a document was written by an incompatible version of ortune."""
+    """Return a sentence that says that a document was written by an incompatible version of ortune."""
     return (
         f"its document has format {schema!r}, written by ortune {written_by}, which ortune {here} cannot read"
     )
 
 
 def bundle_alone(session: str, *, stored: bool) -> str:
-    """Return the sentence that a bundle is shown without the session that created it."""
+    """Return a sentence that says why a bundle is shown without the session that created it."""
     origin = f"the session that made it, {session}," if session else "the session that made it"
     lost = "is in this store but has no readable result" if stored else "is not in this store"
     return f"{origin} {lost}, so only the bundle's own data is shown"
 
 
 def bundled(info: BundleInfo) -> str:
-    """Return the summary that a bundle contains."""
+    """Return a headline made from the data in a bundle."""
     proof = info.proof
     if proof is None:
         if info.plan == Plan():

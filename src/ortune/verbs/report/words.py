@@ -19,7 +19,7 @@ from ortune.verbs.skeleton import words as skeleton_words
 
 
 def document(envelope: Envelope[ReportResult]) -> Document:
-    """Return the requested document, after notes that qualify it."""
+    """Return the document for the requested report, preceded by notes about sessions that could not be read."""
     result = envelope.result
     if result.brief is not None:
         page = brief_words.document(result.brief, result.sessions[0])
@@ -41,7 +41,7 @@ def document(envelope: Envelope[ReportResult]) -> Document:
 
 
 def html(envelope: Envelope[ReportResult]) -> str:
-    """Return the HTML page of a stored session, a brief, or the document.
+    """Return the HTML page of a stored session or a brief, or the terminal document as a page for other reports.
 
     Raises:
         UsageError: The page is already part of a bundle.
@@ -96,7 +96,7 @@ def _list(result: ReportResult) -> list[Block]:
 
 
 def _document_of(session: StoredSession) -> Document:
-    """Return the verb's own document if it can be displayed, else the stored parts; the measuring time comes first."""
+    """Return the document of the session's verb, or partial results, preceded by the time of the measurement."""
     before = [Line(stored_words.provenance(session), "faint")]
     kind = stored_kind(session.verb)
     stored = session.document
@@ -118,7 +118,7 @@ def _document_of(session: StoredSession) -> Document:
 
 
 def _plainly(session: StoredSession) -> list[str]:
-    """Return sentences about a session with a document that cannot be displayed here."""
+    """Return sentences about a session whose document cannot be displayed."""
     about = f"{session.verb} {session.label}".strip()
     lines = [f"{about}: {stored_words.summary(session)}"]
     if session.bundle is not None and session.trouble not in lines[0]:

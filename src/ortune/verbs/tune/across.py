@@ -1,4 +1,4 @@
-"""Plans on other targets than the baseline's: each with a runtime that has its provider, in the same blocks."""
+"""Proposes plans on targets other than the baseline's, which run in the same blocks with their own runtime."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ortune.verbs.tune.hybrids import hybrids
 from ortune.verbs.tune.result import TuneResult
 
 FIRST_RUN_TRIALS = 3
-"""Limit of the first run on a target that the user did not name, in trials of the default."""
+"""Minimum time, in trials of the default, for the first run on a target that the user did not name."""
 
 
 def scope_of(baseline: Measuring, on: Plan, objective: Objective, allow: Sequence[str]) -> Scope:
-    """Return the scope of plans with the providers and settings of a given plan."""
+    """Return the scope for proposals that keep the providers and settings of the plan `on`."""
     return Scope(
         ort_version=baseline.side.runtime_of(on).version_of(on),
         objective=objective,
@@ -45,9 +45,9 @@ class OtherTargets(NamedTuple):
     Attributes:
         proposed: The plans.
         refused: Plans that are not proposed, with the reasons in words.
-        untested: The targets that are not compared, or not by their default.
-        bases: A plan of each target that ran the model, with its number types for operations that a file leaves in
-            float.
+        untested: Targets that are not compared, or not with their default settings.
+        bases: One plan for each target that ran the model, with the number types for operations that a quantized file
+            leaves in float.
     """
 
     proposed: list[PlanProposal]
@@ -66,7 +66,7 @@ def propose_on_targets(
     row: Sequence[RewriteSpec] = (),
     spare_ns: Callable[[], float] | None = None,
 ) -> OtherTargets:
-    """Run the model once on each other target; return the plans to try there, and those refused with the reasons.
+    """Run the model once on each other target and return the plans to try there, with refused plans and their reasons.
 
     ``row`` are the exact rewrites that apply to the model, ``spare_ns`` returns the nanoseconds available for the first
     run on a target that the user did not name.
@@ -118,7 +118,7 @@ def propose_on_targets(
 
 
 def unreached_targets(result: TuneResult, names: Sequence[str]) -> tuple[UntestedTarget, ...]:
-    """Return the targets requested by name that were not reached, each with a sufficient budget."""
+    """Return the requested targets that the search did not reach, each with a sufficient budget."""
     if not result.budget.enough_s:
         return ()
     ran = {c.plan.provider_names[0] for c in plans_that_ran(result.candidates)}
@@ -133,11 +133,11 @@ def unreached_targets(result: TuneResult, names: Sequence[str]) -> tuple[Unteste
 
 
 _InTypes = tuple[Plan, Measured, tuple[UntestedTarget, ...]]
-"""A plan that sets number types, its first run, and the reason that the provider's default is not compared."""
+"""A plan that sets number types, its first run, and the reason if the provider's default is not compared."""
 
 
 def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
-    """Return plans with lower precisions that keep the tolerance; [] without a tolerance.
+    """Return plans whose lower precisions keep the outputs within the tolerance; [] without a tolerance.
 
     The precision is set explicitly, since the provider's default depends on the processor that loads the bundle.
     """
@@ -156,7 +156,9 @@ def _lower_types(baseline: Measuring, name: str, plan: Plan) -> list[_InTypes]:
 def _in_its_own_types(
     baseline: Measuring, name: str, plan: Plan, ran: Measured
 ) -> tuple[Plan, Measured, tuple[UntestedTarget, ...]]:
-    """Return a plan with the model's number types, its first run, and the reason if it replaces the provider's default.
+    """Return a plan that computes in the model's number types, if the provider's default does not.
+
+    The result also has the plan's first run, and the reason if the plan replaces the provider's default.
 
     OpenVINO computes float32 models in bfloat16 on processors that support it, CUDA in TF32. If outputs then exceed the
     limit, every plan based on that default would fail, and a faster exact plan would never be tried. OpenVINO's default
@@ -191,7 +193,7 @@ def _rewritten(
     allow: Sequence[str],
     row: Sequence[RewriteSpec],
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return rewrites that apply only to this target, and those that its GPU does not support."""
+    """Return plans with rewrites that apply only to this target, and notes on rewrites unsupported by its GPU."""
     model, name = baseline.side.model, targets.target_of(on).name
     if model.info.format == "ort":
         return [], ()
@@ -210,7 +212,7 @@ def _rewritten(
 def one_border_plans(
     baseline: Measuring, on: Plan, ran: Measured
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans that keep one side of the graph on the CPU, if a run placed nodes there between the provider's."""
+    """Return plans that keep one end of the graph on the CPU, if a run had CPU nodes between the provider's nodes."""
     model, version = baseline.side.model, baseline.side.runtime_of(on).version_of(on)
     if model.info.format == "ort" or on.is_web:
         return [], ()
@@ -226,7 +228,7 @@ def gpu_features(ran: Measured) -> tuple[str, ...]:
 def without_feature(
     baseline: Measuring, on: Plan, ran: Measured, objective: Objective, allow: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return, in words, the rewrites that are not proposed because the page's GPU does not support them."""
+    """Return a note for each rewrite that is not proposed because the page's GPU does not support it."""
     lacking = rewrites.lacking(
         baseline.side.model.ir,
         allow,

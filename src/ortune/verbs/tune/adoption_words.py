@@ -1,4 +1,4 @@
-"""Sentences about the cost of another execution provider: packages, device, load time, memory."""
+"""Sentences about the cost of adopting another execution provider: packages, device, load time, memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ortune.verbs._shared.tune_headline import not_adopted
 from ortune.verbs.tune.result import TuneResult
 
 AS_MUCH = 1.05
-"""A ratio of two descriptions up to which they are the same."""
+"""Ratio to the default's value up to which a value counts as equal."""
 
 
 def rows(result: TuneResult) -> list[tuple[str, str]]:
-    """Return the cost and drawbacks of the winner's execution provider; [] if it is the default's."""
+    """Return (label, text) rows on the cost and drawbacks of the winner's execution provider; [] for the default's."""
     cost = next((cost for cost in result.costs if cost.shipped), None)
     adopted = [("adopting it", adopting(result.adoption))] if result.adoption else []
     other = result.other_package
@@ -34,7 +34,7 @@ def rows(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def other_providers(result: TuneResult) -> list[tuple[str, str]]:
-    """Return each other execution provider that was raced: the result of its best plan, and its drawbacks.
+    """Return (provider, text) rows for raced providers that did not win: the best plan's result, and drawbacks.
 
     A provider with a confirmed plan is omitted, since it has its own sentence.
     """
@@ -68,7 +68,7 @@ def other_providers(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def _figures(cost: ProviderCost) -> str:
-    """Return load time and memory of both providers."""
+    """Return text with the session creation time and peak memory of a provider and of the default's."""
     first = f" ({duration(cost.first_load_ns)} for the first, which compiles)" if cost.first_load_ns else ""
     text = f"session creation {duration(cost.load_ns)}{first}, default {duration(cost.default_load_ns)}"
     if cost.peak_bytes is None or cost.default_peak_bytes is None:
@@ -77,7 +77,7 @@ def _figures(cost: ProviderCost) -> str:
 
 
 def _lost(cost: ProviderCost) -> list[str]:
-    """Return the figures that exceed the default's, as factors."""
+    """Return text for each value that exceeds the default's, as a factor."""
     pairs = (
         ("session creation", cost.load_ns, cost.default_load_ns),
         ("peak memory", cost.peak_bytes, cost.default_peak_bytes),
@@ -90,7 +90,7 @@ def _lost(cost: ProviderCost) -> list[str]:
 
 
 def transfer(result: TuneResult) -> list[tuple[str, str]]:
-    """Return transfer times separately if the default or the winner runs on a device."""
+    """Return (label, text) rows with transfer times, if the default or the winner runs on a device."""
     splits = {cost.provider: cost.gpu_run for cost in result.costs if cost.gpu_run is not None}
     if result.default_profile is not None and result.default_profile.gpu_run is not None:
         splits[result.default.provider_names[0]] = result.default_profile.gpu_run

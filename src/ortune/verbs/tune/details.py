@@ -1,4 +1,4 @@
-"""Details of a tuning: the effect of each setting, guards, noise, notes, failures and time."""
+"""Details of a tuning as text: the effect of each setting, guards, noise, notes, failures and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ortune.verbs.tune.result import BudgetReport, TuneResult
 
 NAMED = 6  # plans in a list, at most
 LEAST_LEFT_S = 1.0
-"""Seconds of remaining budget that are worth mentioning."""
+"""Minimum seconds of remaining budget that are worth mentioning."""
 STATUSES: dict[PlanStatus, str] = {
     "winner": "winner",
     "default": "the default",
@@ -33,7 +33,7 @@ STATUSES: dict[PlanStatus, str] = {
 
 
 def settings_summary(settings: Sequence[SettingWorth]) -> str:
-    """Return how many rewrites and settings the winner has, and how many are confirmed; "" for none."""
+    """Return text on how many rewrites and settings the winner has and how many gains are confirmed; "" for none."""
     kept = [s for s in settings if s.kept]
     if not kept:
         return ""
@@ -50,7 +50,7 @@ def settings_summary(settings: Sequence[SettingWorth]) -> str:
 
 
 def pays(item: SettingWorth) -> bool:
-    """Return whether leaving the setting out was confirmed slower."""
+    """Return whether the winner without the setting was confirmed to be slower."""
     return item.shown
 
 
@@ -60,12 +60,12 @@ def setting(item: SettingWorth) -> str:
 
 
 def not_tried(result: TuneResult) -> list[str]:
-    """Return what was not tried, with the reasons."""
+    """Return sentences on plans and targets that were not tried, with the reasons."""
     return [*result.not_tried, *map(untested_target, result.untested_targets)]
 
 
 def untested_target(untested: UntestedTarget) -> str:
-    """Return why an execution provider was not compared, or not by its default, with the fix."""
+    """Return why an execution provider was not compared, or not with its default settings, and the fix."""
     if untested.reason == "no-time":
         return f"{untested.target} was not tested: no time left ({more_time(untested)})"
     difference = untested.difference
@@ -78,14 +78,14 @@ def untested_target(untested: UntestedTarget) -> str:
 
 
 def more_time(untested: UntestedTarget) -> str:
-    """Return the option that allows enough time to test a target."""
+    """Return text with the option that allows a target to be tested."""
     if untested.enough_s is None:
         return f"--targets {CPU.target},{untested.target} forces it"
     return f"--budget {as_option(untested.enough_s)} is enough"
 
 
 def worth(item: SettingWorth) -> str:
-    """Return the cost of leaving a setting out: "+4.2 % without it (+2.0 % to +6.1 %)"."""
+    """Return the cost of leaving a setting out as text: "+4.2 % without it (+2.0 % to +6.1 %)"."""
     if item.without_ratio is None:
         return "not measured on its own"
     interval = f" ({span(item.without_low, item.without_high)})" if item.without_low is not None else ""
@@ -93,7 +93,7 @@ def worth(item: SettingWorth) -> str:
 
 
 def details(result: TuneResult) -> list[tuple[str, str]]:
-    """Return the details that support the headline: settings, guards, noise, findings, notes, failures."""
+    """Return (label, text) rows that support the headline: settings, guards, noise, findings, notes, failures."""
     kept = [s for s in result.settings if s.kept]
     rows = [("setting" if s.value else "rewrite", f"{setting(s)}: {worth(s)}{_level(s)}") for s in kept]
     rows.append(("winner", settings_summary(result.settings)))
@@ -141,13 +141,13 @@ def _level(item: SettingWorth) -> str:
 
 
 def alone(comparison: Comparison) -> str:
-    """Return the last check: the winner's change with one process at a time."""
+    """Return text on the last check, in which the winner's change was measured with one process at a time."""
     interval = span(comparison.ratio_low, comparison.ratio_high)
     return f"{change(comparison.ratio)} ({interval}) in {comparison.n_blocks} blocks of one process at a time"
 
 
 def noise(result: TuneResult) -> str:
-    """Return the results of the controls, and the number of dropped blocks."""
+    """Return the results of the controls and the number of dropped blocks, as one sentence."""
     parts = control_words(result.controls)
     dropped = sum(bool(p.dropped) for p in result.points)
     if dropped:
@@ -156,7 +156,7 @@ def noise(result: TuneResult) -> str:
 
 
 def trade_cells(row: TradeRow) -> tuple[str, ...]:
-    """Return the cells of a trade-off: title, plan, latency, CPU time per run, peak memory, standing."""
+    """Return the cells for a trade-off: (title, plan, latency, CPU time per run, peak memory, status)."""
     standing = "confirmed" if row.confirmed else "kept" if row.kept else "exploratory"
     figures = duration(row.latency_ns), duration(row.cpu_per_run_ns), memory(row.peak_bytes)
     # What no block confirmed may look faster in another row.
@@ -172,7 +172,7 @@ TRADE = (
 
 
 def where_kept(result: TuneResult) -> list[tuple[str, str]]:
-    """Return the paths of bundle and report, the time spent, and the commands to repeat."""
+    """Return (label, text) rows: the paths of bundle and report, the time spent, and the commands to repeat."""
     named = [
         ("bundle", result.bundle),
         ("report", result.report),
@@ -183,7 +183,7 @@ def where_kept(result: TuneResult) -> list[tuple[str, str]]:
 
 
 def spent(result: TuneResult) -> str:
-    """Return the number of trials, and the seconds by phase."""
+    """Return text with the number of trials and the time spent in each phase."""
     b = result.budget
     phases = (
         ("start and pilot", b.before_s),
@@ -199,7 +199,7 @@ def spent(result: TuneResult) -> str:
 
 
 def _unspent(b: BudgetReport, after: str) -> list[str]:
-    """Return the remaining budget, compared with the time of one more configuration."""
+    """Return text on the remaining budget and the time that one more configuration takes; [] if too little remains."""
     if b.left_s < LEAST_LEFT_S:
         return []
     if not b.next_s:

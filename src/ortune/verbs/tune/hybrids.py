@@ -1,6 +1,6 @@
-"""Plans that keep one side of the graph on the CPU, if a provider left nodes there between its own.
+"""Plans that keep one end of the graph on the CPU, if a provider left CPU nodes (islands) between its own nodes.
 
-Each such island costs a copy there and back. With all that follows the islands on the CPU, or all that precedes them,
+Each island costs a copy there and back. With all that follows the islands on the CPU, or all that precedes them,
 the device has one region and the graph one border. The race decides which side pays, if any.
 """
 
@@ -31,11 +31,11 @@ _RESERVED = frozenset("();=,")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:
-    """A node of the main graph as it was placed.
+    """A node of the main graph with its placement.
 
     Attributes:
-        names: Its names in the placement, including nodes derived from it.
-        on_cpu: Whether it was placed on the CPU; None if the placement does not contain it.
+        names: Names in the placement of the node and of nodes derived from it.
+        on_cpu: Whether the node was placed on the CPU; None if the placement does not contain it.
     """
 
     names: tuple[str, ...]
@@ -47,7 +47,7 @@ class _Node:
 def hybrids(
     graph: ir.Graph, placement: Sequence[Placement], on: Plan, ort_version: str
 ) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans with one border between device and CPU, and notes if there are islands but no such plan.
+    """Return plans with a single border between device and CPU, or notes if there are islands but no such plan.
 
     Args:
         graph: Graph of the model that ran.
@@ -90,7 +90,7 @@ def hybrids(
 
 
 def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
-    """Return the nodes in the graph's order, each with its placement."""
+    """Return the graph's nodes in order, each with its placement."""
     by_name = {name: part.provider == CPU.name for part in placement for name in part.nodes if name}
     own = {node.name or "" for node in graph}
     names_of: defaultdict[str, list[str]] = defaultdict(list)
@@ -116,7 +116,7 @@ def _placed(graph: ir.Graph, placement: Sequence[Placement]) -> list[_Node]:
 
 
 def _islands(nodes: Sequence[_Node]) -> set[int]:
-    """Return nodes on the CPU that are both after and before nodes on the device."""
+    """Return the indices of CPU nodes that have device nodes both before and after them."""
     # In the order of the graph every source precedes its users, so that one pass in either direction is
     # enough.
     below_device: set[int] = set()
@@ -145,7 +145,7 @@ def _names(nodes: Sequence[_Node], numbers: Iterable[int]) -> list[str]:
 
 
 def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
-    """Return the setting that moves only the given nodes to the CPU; "" if parts of names are ambiguous."""
+    """Return a setting that moves only the nodes `moved` to the CPU; "" if no parts of their names are unambiguous."""
     to_cpu = {_part(name, kept) for name in moved}
     # A name within a longer one of a node that stays: the longer one decides.
     to_device = {name for name in kept if any(part in name for part in to_cpu)}
@@ -164,6 +164,6 @@ def _assignment(moved: Sequence[str], kept: Sequence[str], device: str) -> str:
 
 
 def _part(name: str, kept: Sequence[str]) -> str:
-    """Return the shortest prefix of a name, up to a boundary, that no kept name contains; else the whole name."""
+    """Return the shortest prefix of a name, up to a separator, that no kept name contains, or the whole name."""
     ends = [i + 1 for i, character in enumerate(name) if character in _BOUNDARIES and i]
     return next((name[:end] for end in ends if not any(name[:end] in other for other in kept)), name)

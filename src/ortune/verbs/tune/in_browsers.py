@@ -12,14 +12,14 @@ from ortune.records import BrowserPlace, Failed, Plan
 
 
 def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserPlace, ...]:
-    """Return every target of the browser, that of the baseline first.
+    """Return the state of every browser target, the baseline's target first.
 
-    Discovery always runs; the model runs on each as long as there is time.
+    Discovery always runs; the model runs on each target as long as there is time.
 
     Args:
         baseline: The timed baseline, which runs in the browser.
         most_s: Seconds for all other targets together.
-        races: Whether plans are raced on the targets that allow it.
+        races: Whether plans are raced on the targets that run the model.
     """
     here, until_s = targets.target_of(baseline.side.plan).name, monotonic.now_s() + most_s
     others = [_place(baseline, name, until_s, races=races) for name in targets.in_browsers() if name != here]
@@ -28,7 +28,7 @@ def places(baseline: Measuring, most_s: float, *, races: bool) -> tuple[BrowserP
 
 
 def raced(places: Sequence[BrowserPlace]) -> tuple[str, ...]:
-    """Return the places other than the baseline's with raced plans."""
+    """Return the names of the targets, other than the baseline's, on which plans are raced."""
     return tuple(place.target for place in places[1:] if place.state == "raced")
 
 

@@ -30,13 +30,13 @@ MOST_BYTES = 128 * 2**20
 def needed(
     baseline: Measuring, models: ModelVariants, row: Sequence[RewriteSpec], everywhere: Plan, limit_s: float
 ) -> tuple[RewriteSpec, ...]:
-    """Return the row without clean-up rewrites that do not change the optimised graph.
+    """Return the rewrites in `row` without the clean-up rewrites that do not change the optimised graph.
 
     Args:
         baseline: The baseline, with its model and interpreter.
-        models: Makes the rewritten models.
-        row: Exact rewrites, in their order.
-        everywhere: Part of every plan.
+        models: Creates the rewritten models.
+        row: Exact rewrites, in the order in which they are applied.
+        everywhere: Settings and rewrites that are part of every plan.
         limit_s: Time limit in seconds; the row is returned unchanged if it is too short.
     """
     row = tuple(row)
@@ -69,7 +69,7 @@ def _digests(
     everywhere: Plan,
     ends: float,
 ) -> list[str]:
-    """Return the digest of the optimised graph of each try, in order."""
+    """Return the digest of the optimised graph for each set of rewrites in `tries`."""
     pace, files = Pace(lambda: ends - monotonic.now_s()), []
     for specs in tries:
         if not pace.begins("a rewritten model"):

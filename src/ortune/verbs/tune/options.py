@@ -19,8 +19,8 @@ from ortune.verbs.tune.searched import SearchOptions
 FORMATS = ("text", "json", "markdown", "github", "html")
 QUICK_BUDGET = "30s"
 BUDGET, BROWSER_BUDGET = "3m", "10m"
-"""A page takes 4 to 6 s to load onnxruntime-web, warm up and end; a process takes half a second. With four minutes,
-three of five models had no plan tested in a browser."""
+"""Default budgets for processes and for browsers. A page takes 4 to 6 s to load onnxruntime-web, warm up and end; a
+process takes half a second. With four minutes, three of five models had no plan tested in a browser."""
 STOPPING = (
     "stopping the search; the best configuration so far is confirmed with nine blocks. Ctrl-C again "
     "stops immediately"
@@ -71,7 +71,7 @@ class Options(HostOptions, SearchOptions):
 
     @cached_property
     def budget_s(self) -> float:
-        """Budget of the whole invocation in seconds; the default depends on the target."""
+        """Budget for the whole invocation, in seconds; the default depends on the target."""
         from ortune import targets
 
         if self.budget == "":
@@ -89,7 +89,7 @@ class Options(HostOptions, SearchOptions):
         """The options with ``--quick`` expanded.
 
         Raises:
-            UsageError: Another budget was given too.
+            UsageError: ``--budget`` or ``--force`` was passed too.
         """
         if not self.quick:
             return self

@@ -1,4 +1,4 @@
-"""Page of a tuning: the gain, its certainty, the code to paste, and everything that was tried."""
+"""Page of a tuning: the gain, its evidence, the code to paste, and everything that was tried."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GAUGE_PX = 38
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """Return the whole report of a tuning."""
+    """Return the page with the full report of a tuning."""
     result = envelope.result
     deciding = tune_facts.deciding(result)
     large, unit = _large(result, deciding)
@@ -54,7 +54,7 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def title(result: TuneResult) -> str:
-    """Return a short title with the answer."""
+    """Return a short title with the result: the gain, or the verdict."""
     return " ".join(part for part in _large(result, tune_facts.deciding(result)) if part)
 
 
@@ -69,7 +69,7 @@ def _paste(result: TuneResult) -> list[Block]:
 
 
 def _bundle(result: TuneResult) -> str:
-    """Return the path of the bundle; on its own page, the contents."""
+    """Return a sentence on the bundle: its path or, on the page inside the bundle, its contents."""
     text = tune_headline.bundled(result)
     if not result.bundle:
         return ""
@@ -78,7 +78,7 @@ def _bundle(result: TuneResult) -> str:
 
 
 def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
-    """Return the factor and its unit; without a confirmed gain, the verdict in words."""
+    """Return (the gain as a factor, its unit), or ("", the verdict in words) without a confirmed gain."""
     verdict = tune_facts.verdict(result)
     if verdict == "faster" and claim is not None:
         unit = tune_headline.gain_unit(claim.ratio, claim.statistic)
@@ -93,7 +93,7 @@ def _large(result: TuneResult, claim: Comparison | None) -> tuple[str, str]:
 
 
 def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
-    """Return a chart of the interval on an axis around "no change"."""
+    """Return a chart of the claim's interval on an axis around "no change"; [] without a claim."""
     if claim is None:
         return []
     now = tune_facts.current_plan(result) is not None
@@ -111,7 +111,7 @@ def _gauge(result: TuneResult, claim: Comparison | None) -> list[Chart]:
 
 
 def _values(result: TuneResult) -> list[tuple[str, str, str]]:
-    """Return role, name and value of the default, the current plan and the winner, in this order."""
+    """Return (role, name, value) for the default, the current plan and the winner, in this order."""
     figures = {
         "default": result.default_figures,
         "current": result.current_figures,
@@ -132,7 +132,7 @@ def _values(result: TuneResult) -> list[tuple[str, str, str]]:
 
 
 def _sure(result: TuneResult, claim: Comparison | None) -> list[tuple[str, str]]:
-    """Return the basis of the claim, as names and values."""
+    """Return (name, text) rows with the evidence for the claim."""
     if claim is None:
         n = len(tune_facts.plans_that_ran(result.candidates))
         share = result.smallest_effect_ratio

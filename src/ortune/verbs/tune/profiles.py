@@ -1,4 +1,4 @@
-"""Profiles of a tuning: of the default before the race, and of the winner and the plan that it replaces."""
+"""Profiles of a tuning: the default before the race; the winner and the replaced plan after the confirmation."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PROFILED_NODES = 10
 def default_headroom(
     run: Tuning, objective: Objective, store: Path | None
 ) -> tuple[Headroom | None, ProfileResult | None, ProfileResult | None]:
-    """Return the headroom from a short profile of the default, the part drawn on the page, and the whole profile.
+    """Return (headroom, part of the profile drawn on the page, whole profile) from a short profile of the default.
 
-    A resumed session reads the first two from its journal.
+    A resumed session reads the first two from its journal; the whole profile is then None.
 
     Args:
         run: The tuning, with a timed default.
-        objective: Objective of the race; there is no profile unless it is a time of runs.
-        store: Folder with the machine's stored peaks.
+        objective: Objective of the race; the default is profiled only if the objective is the time of runs.
+        store: Folder with the stored peak performance of the machine.
     """
     whole: list[ProfileResult] = []
 
@@ -54,7 +54,7 @@ def default_headroom(
 
 
 def _short(profile: ProfileResult) -> ProfileResult:
-    """Return the part of a profile that is drawn on the page."""
+    """Return the part of a profile that the page shows: categories and the most expensive nodes."""
     nodes = sorted(profile.nodes, key=lambda node: -node.time_ns)[:PROFILED_NODES]
     return ProfileResult(
         trace=profile.trace,
@@ -68,7 +68,7 @@ def _short(profile: ProfileResult) -> ProfileResult:
 
 
 def winner_difference(run: Tuning, result: TuneResult) -> ProfileDifference | None:
-    """Return the profile difference that explains the winner's gain; None without a winner or time for it."""
+    """Profile the winner and the replaced plan and return the difference; None without a winner or enough time."""
     executor, leader = run.baseline.executor, run.search.winner
     beside, figures = BASE, result.default_figures
     if result.current_figures is not None and run.search.race.with_current:

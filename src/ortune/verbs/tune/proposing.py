@@ -1,4 +1,4 @@
-"""Proposals of a tuning from settings, rewrites, findings and other targets; and the search among them."""
+"""Proposes plans from settings, rewrites, findings and other targets, and searches among them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class TuneRequest:
     """The user's requests for a tuning.
 
     Attributes:
-        everywhere: Settings and providers of every plan.
-        pinned: Rewrites of every plan.
-        target: Target of the default.
+        everywhere: Settings and providers that are part of every plan.
+        pinned: Rewrites that are part of every plan.
+        target: Target of the default plan.
         allow: Allowed safety classes, guards, settings and rewrites.
         others: Further targets to race, if the user named them.
-        of_a_browser: Whether all providers of a browser are raced instead.
-        as_asked: Whether the common part of all plans is also tried on its own.
+        of_a_browser: Whether all providers of a browser are raced instead of ``others``.
+        as_asked: Whether the part common to all plans is also tried on its own.
     """
 
     everywhere: Plan
@@ -63,12 +63,12 @@ class TuneRequest:
 def search(
     run: Tuning, asked: TuneRequest, profile: ProfileResult | None, places: Sequence[BrowserPlace] = ()
 ) -> None:
-    """Propose, race and confirm.
+    """Propose plans, race them, and confirm the winner; the results are stored in `run`.
 
     Args:
         run: The tuning, with a timed baseline.
         asked: The user's request.
-        profile: Profile of the default; None without one.
+        profile: Profile of the default; None if it was not profiled.
         places: Execution providers of the browser, if all of them were requested.
     """
     baseline, model = run.baseline, run.side.model
@@ -99,7 +99,7 @@ def search(
 def _proposed(
     run: Tuning, asked: TuneRequest, findings: Sequence[Finding], places: Sequence[BrowserPlace], pace: Pace
 ) -> tuple[list[PlanProposal], tuple[str, ...], tuple[Plan, ...]]:
-    """Return plans to try, best prior first; refused ones with the reason; and a plan for each other target."""
+    """Return (plans to try, highest prior first; notes on refused plans; one plan for each other target)."""
     baseline, model, first = run.baseline, run.side.model, run.baseline.pilot.first
     everywhere, allow = asked.everywhere, asked.allow
     of_model, target = facts.facts_of(model.ir), targets.target_of(everywhere).name
@@ -165,7 +165,7 @@ def _proposed(
 
 
 def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tuple[str, ...]]:
-    """Return plans that keep one side of the graph on the CPU, if the common target leaves nodes there in between.
+    """Return plans that keep one end of the graph on the CPU, if the target leaves CPU nodes between its own nodes.
 
     Raises:
         MeasurementError: The CPU emulates the target's device.
@@ -182,13 +182,16 @@ def _one_border(run: Tuning, asked: TuneRequest) -> tuple[list[PlanProposal], tu
 
 
 def _objective(run: Tuning) -> Objective:
-    """Return the objective for settings and rewrites: "cold-start" for all objectives that include the start."""
+    """Return the objective for proposals: "cold-start" for all objectives that include the process start."""
     objective = run.search.race.objective
     return "cold-start" if objective in FROM_START else objective
 
 
 def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
-    """Return the browser's providers, in all remaining time if nothing is raced; stored for a resumed session."""
+    """Return the state of the browser's targets, from the journal in a resumed session.
+
+    If nothing is raced, the targets may use all remaining time.
+    """
     replay = run.replay
 
     def look() -> Places:
@@ -204,7 +207,7 @@ def look_in_browser(run: Tuning, *, races: bool) -> tuple[BrowserPlace, ...]:
 def _row(
     run: Tuning, everywhere: Plan, target: str, objective: Objective, pace: Pace
 ) -> tuple[RewriteSpec, ...]:
-    """Return the exact rewrites that are raced together."""
+    """Return the exact rewrites that are raced together as one proposal."""
     model, work = run.side.model, run.baseline.work
 
     def decide() -> tuple[RewriteSpec, ...]:
@@ -225,7 +228,7 @@ def _row(
 def _findings(
     run: Tuning, asked: TuneRequest, profile: ProfileResult | None, pace: Pace
 ) -> tuple[Finding, ...]:
-    """Return the findings with a plan, about the model, its runs and its profile."""
+    """Return the findings that propose a plan, from the model, its runs and its profile."""
     facts_of_run = replace(
         run.baseline.facts(),
         plan=merge(asked.everywhere, Plan(rewrites=asked.pinned)),

@@ -29,12 +29,12 @@ from ortune.records.base import Record
 
 
 class BudgetReport(Record, frozen=True, kw_only=True):
-    """What the budget allowed, and how it was spent.
+    """The steps that the budget allowed, and how the budget was spent.
 
     Attributes:
         promise: The sentence printed before starting.
         before_s: Seconds until the first block: start, pilot, profile, rewrites.
-        enough_s: The budget in seconds that is enough for what this one did not allow; 0 if it allowed everything.
+        enough_s: Budget, in seconds, that is enough for the steps that did not fit; 0 if all steps fit.
         exploratory: Whether there was no time for the confirmation, or to repeat failed controls: nothing is claimed.
         left_s: Seconds left after the last block.
         next_s: Seconds to test one more configuration; 0 if all were tested, or the session was stopped.
@@ -58,10 +58,10 @@ class OtherPackage(Record, frozen=True, kw_only=True):
     """The fastest confirmed configuration with another build of ONNX Runtime, or without one where the winner has it.
 
     Attributes:
-        comparison: Compared with the current configuration, in the blocks of the confirmation.
-        figures: Figures over these blocks.
-        over: Compared with the shipped configuration in the same blocks; None if that was not in them.
-        adoption: What running it takes; None if it runs in the user's own runtime.
+        comparison: Comparison with the current configuration, in the blocks of the confirmation.
+        figures: Statistics over these blocks.
+        over: Comparison with the shipped configuration in the same blocks; None if they do not contain it.
+        adoption: What running the configuration requires; None if it runs in the user's own runtime.
     """
 
     plan: Plan
@@ -76,9 +76,9 @@ class MemoryTry(Record, frozen=True, kw_only=True):
 
     Attributes:
         plan: The whole configuration.
-        peak_bytes, idle_bytes: Its memory over all sizes of the workload; None if it failed.
-        latency_ns: Its mean latency, a single observation.
-        failed: Why it did not run, or that its outputs are wrong; "" if neither.
+        peak_bytes, idle_bytes: Peak and idle memory over all sizes of the workload; None if the process failed.
+        latency_ns: Mean latency, a single observation.
+        failed: Reason that the process failed, or a note that the outputs are wrong; "" if neither.
     """
 
     plan: Plan
@@ -89,13 +89,13 @@ class MemoryTry(Record, frozen=True, kw_only=True):
 
 
 class WithinMemory(Record, frozen=True, kw_only=True):
-    """What ``--max-memory`` decides.
+    """The configurations that ``--max-memory`` considered, and the base that it chose.
 
     Attributes:
         default: The requested default, with its memory.
-        current: What runs today, with its memory; None if that was not said.
+        current: The user's current configuration, with its memory; None without ``--current``.
         base: The fastest configuration within the limit, which all others are compared with, if the default needs more.
-        tried: Configurations that were tried for it, the least memory first.
+        tried: Configurations that were tried as the base, least memory first.
     """
 
     limit_bytes: int
@@ -139,12 +139,12 @@ class TuneResult(ShippedAnswer, frozen=True, kw_only=True):
         allowed: Allowed safety classes and guards: a winner may fail a guard named here.
         caution: Why the default is a weak baseline here (more pool threads than CPUs); otherwise "".
         conditions: The load of the machine, in words ("on an idle machine"); "" if unknown.
-        smallest_effect_ratio: Minimum detectable effect of the search as a share, if no gain was confirmed.
+        smallest_effect_ratio: Minimum detectable effect of the search as a fraction, if no gain was confirmed.
         runtime: The winner's runtime, if it is not the side's.
         placement: The winner's nodes by execution provider; empty for the CPU only.
-        adoption: What is needed to use that runtime; None for the user's own.
+        adoption: What is needed to use ``runtime``; None for the user's own runtime.
         worth_adopting_ratio: The smallest gain over the best configuration in the user's own runtime that justifies
-            another one, as a share; 0 if the target was requested by name.
+            another one, as a fraction; 0 if the target was requested by name.
         other_package: The fastest confirmed configuration with another package than the winner has, or without one.
         costs: Load time and memory of each execution provider that was compared with the default's.
         precision: Results of quantized models, if they were allowed (--tolerance, --allow numerics).

@@ -9,7 +9,7 @@ from ortune.verbs.tune.result import TuneResult
 
 
 def row(envelope: Envelope[TuneResult]) -> ModelRow:
-    """Return the row of a tuning: the winner's gain and its plan."""
+    """Return the row of a tuning with the winner's gain and plan."""
     result = envelope.result
     kept = tune_facts.keeps_current(result)
     claim = None if tune_facts.nothing_tested(result) else tune_facts.deciding_claim(result)

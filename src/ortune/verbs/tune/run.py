@@ -43,15 +43,15 @@ from ortune.verbs.tune.result import TuneResult
 
 
 def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult]:
-    """Find the fastest plan and confirm it; write the bundle if one was requested.
+    """Find the fastest plan, confirm it, and write the bundle if one was requested.
 
     For a recording, tune the application instead, and return the document of ``verbs/_app_tune``.
 
     Returns:
-        The document; ``error`` is set if the bundle could not be written in the end.
+        The document; ``error`` is set if the bundle could not be written after the measurements.
 
     Raises:
-        OrtuneError: Nothing could be tuned, or it is plain before that no bundle could be written.
+        OrtuneError: Nothing could be tuned, or the bundle's folder is not writable from the start.
     """
     watch = with_words(watcher)
     options = options.spelled_out
@@ -96,14 +96,14 @@ def run(options: Options, watcher: Watcher | None = None) -> Envelope[TuneResult
 
 
 def exit_code(envelope: Envelope[TuneResult]) -> int:
-    """Return 2 if the bundle could not be written; the result is shown and stored all the same."""
+    """Return the exit code: 2 if the bundle could not be written (the result is stored nevertheless), else 0."""
     return UsageError.exit_code if envelope.error else 0
 
 
 def _tune(
     options: Options, everywhere: Plan, opened: Experiment, side: ResolvedSide
 ) -> tuple[Tuning, Envelope[TuneResult]]:
-    """Return the tuning and its document; ``everywhere`` is the plan that the user requires in every plan."""
+    """Tune a model and return the tuning and its document; ``everywhere`` is required by the user in every plan."""
     watch, baseline = opened.watch, opened.base_measuring(side)
     run = Tuning(
         baseline,

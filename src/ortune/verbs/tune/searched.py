@@ -1,4 +1,4 @@
-"""Options of a search: what it may try, and its cost. They are checked before anything runs."""
+"""Options of a search: the plans it may try and its budget. The options are checked before anything runs."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
     ] = ()
 
     def read_feeds(self) -> InputOptions:
-        """Read inputs, load and tolerance."""
+        """Parse the options for inputs, load and tolerance."""
         feeds = with_tolerance(super().read_feeds(), self.tolerance, self.metric)
         return replace(
             feeds,
@@ -118,30 +118,30 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
 
     @property
     def allowed(self) -> Sequence[str]:
-        """Allowed safety classes and guards; a memory limit replaces the memory guard."""
+        """Allowed safety classes and guards; with a memory limit, also the memory guard, which the limit replaces."""
         return self.allow if self.max_memory is None else (*self.allow, "memory")
 
     @cached_property
     def worth_ratio(self) -> float:
-        """The smallest gain that justifies a change, as a share."""
+        """The smallest gain that justifies a change, as a fraction."""
         return share(self.worth, "--worth") or 0.0
 
     @property
     def worth_adopting_ratio(self) -> float:
-        """The smallest gain that justifies another package, as a share; 0 if the target was named."""
+        """The smallest gain that justifies another package, as a fraction; 0 if the user named the target."""
         least = share(self.worth_adopting, "--worth-adopting") or 0.0
         return 0.0 if self.others or self.target != CPU.target else least
 
     @property
     def first_target(self) -> str:
-        """Target of the base of all plans; WebAssembly if all targets of a browser are raced."""
+        """Target of the base plan; WebAssembly if all targets of a browser are raced."""
         from ortune import targets
 
         return targets.in_browsers()[0] if self.target == targets.WEB else self.target
 
     @cached_property
     def others(self) -> tuple[str, ...]:
-        """Named targets, other than the CPU, on which plans are raced."""
+        """Targets other than the CPU that the user named and on which plans are raced."""
         from ortune.verbs._shared import other_runtimes
 
         if self.target != CPU.target and self.targets not in (None, other_runtimes.AUTO, other_runtimes.ALL):
@@ -161,14 +161,14 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
 
     @property
     def default(self) -> Plan:
-        """Base of all plans: ONNX Runtime's default, that of a GPU's provider, or onnxruntime-web's."""
+        """Base of all plans: the default of ONNX Runtime, of a GPU's provider, or of onnxruntime-web."""
         from ortune import targets
 
         return targets.find(self.first_target).default
 
     @cached_property
     def today(self) -> Plan | None:
-        """The user's current plan; None if not given."""
+        """The user's current plan, from ``--current``; None if not given."""
         from ortune.measuring.plans import current_plan
 
         return None if self.current is None else current_plan(self.current, self.default)
@@ -181,7 +181,7 @@ class SearchOptions(RemoteBrowser, ResumeOptions, LoadOptions, DownloadOptions, 
         return tuple(rewrites.parse(text) for text in self.rewrite)
 
     def asked(self, everywhere: Plan) -> TuneRequest:
-        """Return the user's requests; ``everywhere`` is part of every plan."""
+        """Return the user's requests for the search; ``everywhere`` is part of every plan."""
         from ortune import targets
         from ortune.verbs.tune.proposing import TuneRequest
 

@@ -12,12 +12,12 @@ from ortune.verbs.tune import details as tune_details
 from ortune.verbs.tune.result import TuneResult
 
 LEAST_PART = 0.1
-"""Least share of the whole difference for a category or a node to be named."""
+"""Minimum fraction of the whole difference from which a category or a node is named."""
 NAME = 60
 
 
 def gain_location(difference: ProfileDifference) -> str:
-    """Return the location of the gain, in one sentence: the categories and the node that decreased most."""
+    """Return a sentence that locates the gain: the categories and the node whose time decreased most."""
     more = difference.b_wall_ns - difference.a_wall_ns
     both = f"{duration(difference.a_wall_ns)} -> {duration(difference.b_wall_ns)}"
     if difference_tables.is_hidden(difference):
@@ -40,7 +40,7 @@ def gain_location(difference: ProfileDifference) -> str:
 
 
 def _in_part(difference: ProfileDifference, both: str) -> str:
-    """Return which nodes take less time if the profiles do not confirm a gain of whole runs, or that none does."""
+    """Return a sentence on the nodes that take less time, for profiles that do not confirm a gain of whole runs."""
     whole = (
         f"differ by no more than noise ({both})"
         if difference_tables.no_difference(difference)
@@ -60,7 +60,7 @@ def _in_part(difference: ProfileDifference, both: str) -> str:
 
 
 def left(result: TuneResult) -> list[tuple[str, str]]:
-    """Return, without a winner, the nearest plan, the potential that settings cannot reach, and what was not tried."""
+    """Return (label, text) rows for a tuning without a winner: nearest plan, remaining potential, untested plans."""
     rows = []
     measured = [
         c for c in tune_facts.plans_that_ran(result.candidates) if c.ratio and c.status == "eliminated"

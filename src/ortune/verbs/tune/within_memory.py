@@ -1,4 +1,4 @@
-"""Tuning with a memory limit: finds a configuration within it as base if the default needs more."""
+"""Tuning with a memory limit: if the default exceeds the limit, finds a configuration within it as the base."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from ortune.verbs.tune.across import scope_of
 from ortune.verbs.tune.result import MemoryTry, WithinMemory
 
 ROWS = (8, 1)
-"""Numbers of batch rows in one run that are tried."""
+"""Numbers of batch rows per run that are tried."""
 RUNS = 2
-"""Runs of each size after its first one, since memory that grows with a change of sizes shows only then."""
+"""Runs of each input size after its first run, since memory that grows when sizes change shows only then."""
 REWRITING_SHARE = 0.1
-"""Largest share of the remaining time for making one model."""
+"""Maximum fraction of the remaining time for creating one model."""
 LESS = 0.99
-"""Ratio of peaks from which on a change is combined with others."""
+"""Ratio of peak memory below which a change is combined with other changes."""
 
 
 def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
-    """Make the fastest configuration within the limit the base if the default needs more memory; None without a limit.
+    """If the default exceeds the memory limit, make the fastest configuration within it the base; None without a limit.
 
     Raises:
-        MeasurementError: No tried configuration is within the limit, or this system reports no memory.
+        MeasurementError: No tried configuration is within the limit, or the system does not report memory.
     """
     if limit_bytes is None:
         return None
@@ -68,7 +68,7 @@ def step_down(run: Tuning, limit_bytes: int | None) -> WithinMemory | None:
 
 
 def proposals(run: Measuring, allow: Sequence[str]) -> list[Plan]:
-    """Return changes that often need less memory than the default, best prior first."""
+    """Return plans that often need less memory than the default, smaller batches first."""
     side = run.side
     scope = scope_of(run, side.plan, "memory", allow)
     changes, _ = scope.settings(facts.facts_of(side.model.ir), run.host.effective_cpus)
@@ -77,9 +77,9 @@ def proposals(run: Measuring, allow: Sequence[str]) -> list[Plan]:
 
 
 def rewritten(run: Tuning, allow: Sequence[str], pace: Pace) -> list[Plan]:
-    """Return all exact rewrites together, and each rewrite with other safety that is allowed and needs no calibration.
+    """Return plans for all exact rewrites together, and for each other allowed rewrite that needs no calibration.
 
-    They can reduce the number and the size of the values that are alive at once, or the size of the weights.
+    Rewrites can reduce the number and the size of the values that are alive at once, or the size of the weights.
     """
     baseline = run.baseline
     model, work = baseline.side.model, baseline.work
@@ -104,7 +104,7 @@ def rewritten(run: Tuning, allow: Sequence[str], pace: Pace) -> list[Plan]:
 
 
 def in_rows(run: Measuring) -> list[Plan]:
-    """Return smaller batches for each call, if a call of the workload has more rows."""
+    """Return plans that split each call into smaller batches, if a call of the workload has more rows."""
     axes = batch_axes(run.side.model.ir)
     rows = [
         choice.shape[axes[choice.name]]
@@ -153,7 +153,7 @@ def _find(run: Tuning, limit_bytes: int) -> WithinMemory:
 
 
 def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
-    """Run each change separately, then together those that need less memory than the default."""
+    """Run each change separately, then all changes together that need less memory than the default."""
     baseline = run.baseline
     plan, pace = baseline.side.plan, run.pace(WITHIN_MEMORY_SHARE)
     tried: list[MemoryTry] = []
@@ -173,7 +173,7 @@ def _tries(run: Tuning, first: MemoryTry) -> list[MemoryTry]:
 
 
 def _trial(run: Tuning, name: str, plan: Plan) -> Outcome | str:
-    """Run a plan once over all sizes; return the reason if its model cannot be made."""
+    """Run a plan in one process over all sizes and return the outcome, or the reason if its model cannot be created."""
     model, failed = run.plan_runs.model_of(plan, REWRITING_SHARE * run.budget.left_s)
     if model is None:
         return failed

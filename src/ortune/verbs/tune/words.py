@@ -1,4 +1,4 @@
-"""Sentences about the answer of a tuning, shared by every format."""
+"""Sentences about the result of a tuning, shared by every format."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ from ortune.verbs.tune.result import TuneResult
 
 EXPLORED = 10
 WRONG_DEFAULT = "wrong default"
-"""Name of a default with wrong outputs, which is timed but not compared with."""
+"""Name of a default with wrong outputs, which is timed but not part of any comparison."""
 
 
 def figures_table(result: TuneResult) -> Table:
-    """Return one row per figure of the default, the current plan if there is one, and the winner or nearest plan."""
+    """Return a table of statistics with columns for the default, the current plan, and the winner or leader."""
     default = default_name(result)
     columns = [(default, result.default_figures)]
     if result.wrong_default_figures is not None:
@@ -85,7 +85,7 @@ def figures_table(result: TuneResult) -> Table:
 
 
 def sides(result: TuneResult) -> list[tuple[str, ...]]:
-    """Return the sides as rows of text, headings first, with further figures of each side."""
+    """Return the table of statistics as rows of text, headings first, with further statistics of each side."""
     shown = figures_table(result)
     heads = tuple(column.head for column in shown.columns)
     figures: list[Figures] = []
@@ -107,14 +107,14 @@ def sides(result: TuneResult) -> list[tuple[str, ...]]:
 
 
 def _standing(candidate: Candidate) -> str:
-    """Return the status of an unconfirmed configuration's figures."""
+    """Return the status of a configuration that was measured but not confirmed, as text."""
     if candidate.reason != "guard":
         return "exploratory, unconfirmed"
     return f"exploratory, rejected: {candidate.why.removeprefix(f'{WORSENS}: ') or WORSENS}"
 
 
 def explored(result: TuneResult) -> Table:
-    """Return the configurations of an exploratory search, fastest first; no rows for other searches."""
+    """Return a table of the configurations of an exploratory search, fastest first; no rows for other searches."""
     ran = measured_right(result.candidates)
     if not result.budget.exploratory:
         ran = []
@@ -137,7 +137,7 @@ def explored(result: TuneResult) -> Table:
 
 
 def document(envelope: Envelope[TuneResult]) -> Document:
-    """Return the document of a tuning: the answer with the code to paste, and the evidence for ``--verbose``."""
+    """Return the document of a tuning: the result with the code to paste, and the evidence for ``--verbose``."""
     result = envelope.result
     said = result.headline or headline(result)
     heads, *rows = sides(result)
@@ -186,12 +186,12 @@ def document(envelope: Envelope[TuneResult]) -> Document:
 
 
 def stays(result: TuneResult) -> bool:
-    """Return whether nothing needs to change."""
+    """Return whether the user's current configuration needs no change."""
     return keeps_current(result) and not only_corrects(result)
 
 
 def causes(result: TuneResult) -> list[str]:
-    """Return findings about the file that a rewrite fixes, each with the measured gain of that rewrite."""
+    """Return sentences on findings about the file that a rewrite fixes, each with the rewrite's measured gain."""
     by_plan: dict[str, list[Finding]] = {}
     for finding in fixed_findings(result):
         by_plan.setdefault((finding.plan or Plan()).id, []).append(finding)
@@ -221,7 +221,7 @@ def causes(result: TuneResult) -> list[str]:
 
 
 def _checks(result: TuneResult) -> list[Line]:
-    """Return the limits of the claim; [] if nothing was compared."""
+    """Return lines on the limits of the claim; [] if nothing was compared."""
     comparison = deciding(result) or (result.refused.comparison if result.refused else None)
     more = [outputs(result)] if result.outputs is not None and not result.outputs.ok else []
     unread = [setting(s) for s in result.settings if s.kept and s.value and s.read_back == "none"]
@@ -230,7 +230,7 @@ def _checks(result: TuneResult) -> list[Line]:
 
 
 def untested(result: TuneResult) -> str:
-    """Return how much was not tested, and how to list it."""
+    """Return a sentence on the number of untested plans and how to list them; "" if all were tested."""
     counts = (
         (len(untried_plans(result.candidates)), "for lack of time"),
         (len(result.not_tried), "not possible or allowed here"),
@@ -248,7 +248,7 @@ def untested(result: TuneResult) -> str:
 
 
 def next_commands(envelope: Envelope[TuneResult]) -> list[str]:
-    """Return the next commands: to confirm the winner, to find more, and to show the details."""
+    """Return commands to run next: to confirm the winner, to find more, and to show the details."""
     result = envelope.result
     more: list[str] = []
     if result.budget.enough_s:
@@ -298,7 +298,7 @@ def _tone(result: TuneResult) -> Tone:
 
 
 def code_lines(code: str) -> list[str]:
-    """Return code to paste, line by line, with unprintable characters escaped."""
+    """Return the lines of the code to paste, with unprintable characters escaped."""
     return [visible(line) for line in code.strip("\n").splitlines()]
 
 

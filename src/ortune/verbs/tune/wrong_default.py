@@ -1,4 +1,4 @@
-"""Tuning with a default that is wrong or does not run: finds another base, and times the wrong default."""
+"""Tuning with a default that has wrong outputs or does not run: finds another base, and times the default."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from ortune.verbs.tune import proposed_words
 
 
 def step_down(run: Tuning) -> None:
-    """Make the highest optimisation level with correct outputs the base if the default is wrong or does not run.
+    """If the default is wrong or does not run, make the highest optimisation level with correct outputs the base.
 
-    A wrong default is still timed, for display.
-
-    A current plan that is wrong in the same way is dropped too.
+    A default with wrong outputs is still timed, for display. A current plan at the same level is dropped.
     """
     baseline, search = run.baseline, run.search
     asked = baseline.side.plan.settings.get(LEVEL.name, LEVEL.default)
@@ -42,11 +40,11 @@ def step_down(run: Tuning) -> None:
 
 
 def mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
-    """Return exact rewrites after which the model is right at the requested level; () if there are none.
+    """Return exact rewrites that make the outputs correct at the requested optimisation level; () if there are none.
 
     Args:
-        run: The tuning, once it has stepped down.
-        share: Share of the time before the race for reducing several rewrites to the one that is needed.
+        run: The tuning, after ``step_down``.
+        share: Fraction of the time before the race for finding the one rewrite that is needed among several.
     """
     if run.baseline.check.wrong_plan is None or run.side.plan.is_web or run.side.model.info.format == "ort":
         return ()
@@ -68,7 +66,7 @@ def _mending(run: Tuning, share: float) -> tuple[RewriteSpec, ...]:
 
 
 def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
-    """Return whether the rewritten model runs at the requested level, with the outputs of the right one."""
+    """Return whether the rewritten model runs at the requested optimisation level with correct outputs."""
     baseline, wrong = run.baseline, run.baseline.check.wrong_plan
     assert wrong is not None
     plan = merge(wrong, Plan(rewrites=specs, settings=rewrites.settings_for(specs)))
@@ -90,7 +88,7 @@ def _right(run: Tuning, specs: tuple[RewriteSpec, ...]) -> bool:
 
 
 def time_once(run: Tuning) -> None:
-    """Run one trial of a default with wrong outputs, if no block contains it and there is time."""
+    """Run one trial of a default with wrong outputs, if no block contains the default and there is time."""
     entry = run.search.race.timed_only
     if (
         entry is None

@@ -1,1 +1,1 @@
-"""Sections of a profile's page, of its envelope."""
+"""Sections of a profile's page; each module makes one section from the envelope."""

@@ -1,4 +1,4 @@
-"""Time of a run by category; the categories are a closed set with the run as sum."""
+"""Time of a run by category; the categories sum to the whole run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEANINGS = {
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return one bar of all categories, and the table."""
+    """Return a bar chart of all categories and a table of their times."""
     result = envelope.result
     rows = profile_nodes.category_rows(result)
     if not rows:

@@ -12,5 +12,5 @@ NOTE = "Largest first."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return one sentence per finding."""
+    """Return the list of findings, one sentence each."""
     return [Points(items=profile_words.findings(envelope.result), marked=True)]

@@ -18,7 +18,7 @@ MOST = 200
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the share of each number type, and at most ``MOST`` layers."""
+    """Return the fraction of time in each number type, and a table of at most ``MOST`` layers."""
     graph = envelope.result.compiled
     if graph is None or not graph.layers:
         return []

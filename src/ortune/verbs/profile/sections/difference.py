@@ -12,6 +12,6 @@ NOTE = difference_section.NOTE
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the difference of two profiles; [] without a second one."""
+    """Return the difference of two profiles; [] without a second profile."""
     against = envelope.result.against
     return difference_section.tables_and_notes(against) if against is not None else []

@@ -18,7 +18,7 @@ NARROWEST = 0.002
 MOST = 80
 COLUMNS = (Column("layer", "name"), Column("time"), Column("share"), Column("nodes"))
 Place = tuple[LayerTime, float, int]
-"""A layer, its start time, and its depth."""
+"""A layer with its start time in nanoseconds and its depth in the hierarchy."""
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
@@ -78,7 +78,7 @@ def _box(place: Place, result: ProfileResult) -> Box:
 
 
 def _table(places: Sequence[Place], result: ProfileResult) -> Fold:
-    """Return the table of layers; the deepest and cheapest ones are omitted, so every branch remains."""
+    """Return the table of layers, which omits the deepest and cheapest layers, so every branch remains."""
     ranks = [(level, -one.time_ns) for one, _, level in places]
     listed = set(sorted(range(len(places)), key=ranks.__getitem__)[:MOST])
     rows: list[Row] = [

@@ -18,12 +18,12 @@ TITLE = "Memory"
 NOTE = "Bytes in use after each node of one run, from left to right, and bytes that the arena holds."
 HEIGHT_PX = 170
 STEPS = 300
-"""Largest number of steps in a chart; each step shows the largest of its values."""
+"""Maximum number of steps in a chart; each step shows the maximum of its values."""
 COLUMNS = (Column("value or other use", "name"), Column("size"))
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the chart, the figures, and all memory at the peak by owner."""
+    """Return the chart, the peak and arena sizes, and a table of all memory at the peak by owner."""
     memory = envelope.result.memory
     if memory is None:
         return []
@@ -52,7 +52,7 @@ def _figures(memory: MemoryProfile, called: Mapping[str, str]) -> list[tuple[str
 
 
 def _over_runs(most: int, in_run: Sequence[int]) -> str:
-    """Return a figure of all runs, with that of the run in the chart if it is another."""
+    """Return the largest size over all runs, and the size in the charted run if it differs, as text."""
     shown = size(max(in_run, default=most))
     return size(most) if shown == size(most) else f"{size(most)} over all runs, {shown} in the run shown"
 
@@ -88,7 +88,7 @@ def _chart(memory: MemoryProfile, called: Mapping[str, str]) -> Chart:
 
 
 def _steps(points: Sequence[MemoryPoint]) -> list[MemoryPoint]:
-    """Return the point with the most memory in use of each step, so the peak is always included."""
+    """Return for each step the point with the most memory in use, so the peak is always included."""
     if len(points) <= STEPS:
         return list(points)
     edges = [round(i * len(points) / STEPS) for i in range(STEPS + 1)]

@@ -1,4 +1,4 @@
-"""The most expensive nodes with all their figures."""
+"""The most expensive nodes with all their measurements."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return at most ``MOST`` rows, without the columns that are empty or constant for this profile."""
+    """Return a table of at most ``MOST`` nodes, without columns that are empty or constant in this profile."""
     result = envelope.result
     top = sorted(result.nodes, key=lambda n: -node_ns(n, result))[:MOST]
     floors = any(n.floor_ns for n in top)
@@ -69,7 +69,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _about(node: ProfiledNode) -> str:
-    """Return further names of a node, its purpose, and its parent."""
+    """Return a node's other names, purpose and parent as text."""
     parts = [f"with {', '.join(node.originals[1:])}"] if node.originals[1:] else []
     if node.originals and node.name != node.originals[0]:
         parts.append(f"as {node.name}")
@@ -79,7 +79,7 @@ def _about(node: ProfiledNode) -> str:
 
 
 def _cells(node: ProfiledNode, result: ProfileResult) -> dict[str, Cell]:
-    """Return the cell of each column: its text and sort key."""
+    """Return the cells of a node's row, keyed by column."""
     lost = max(0.0, node.least_ns - node.floor_ns) if node.floor_ns else None
     rate = node.flops / node.least_ns * 1e9 if node.flops and node.least_ns else None
     return {

@@ -1,4 +1,4 @@
-"""Basis of the figures of a profile."""
+"""Notes on how a profile was measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOTE = "The basis of the figures, and what the trace lacks."
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the notes, and the written files."""
+    """Return the notes and the list of written files."""
     result = envelope.result
     notes = [("runs", variance(result)), ("memory", memory_line(result)), *transfer_words.rows(result)]
     notes += profile_notes.notes(result)

@@ -15,7 +15,7 @@ MOST = 24
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return one bar per operator, from zero."""
+    """Return a bar chart with one bar for each operator."""
     table = profile_nodes.operators(envelope.result, MOST)
     times = [o.time_ns for o in profile_nodes.run_operators(envelope.result)]
     bars = [*times[:MOST], *([sum(times[MOST:])] if len(times) > MOST else [])]

@@ -74,7 +74,7 @@ def _intensity(node: ProfiledNode) -> float:
 
 
 def _ridges(peak: MachinePeak | None) -> list[float]:
-    """Return the intensities at which the slopes meet the levels."""
+    """Return the arithmetic intensities at which the memory slopes meet the compute limits."""
     if peak is None or not peak.bytes_per_s:
         return []
     moved = max(peak.bytes_per_s.values())
@@ -86,7 +86,7 @@ def _ridges(peak: MachinePeak | None) -> list[float]:
 
 
 def _roofs(peak: MachinePeak | None, across: Axis, up: Axis) -> list[Segment]:
-    """Return one roof with all threads, one with a single thread, and the level of int8."""
+    """Return the line segments of the roofs: for all threads, for a single thread, and the int8 limit."""
     if peak is None or not peak.bytes_per_s or not peak.flops_per_s:
         return []
     most = max(peak.flops_per_s)
@@ -125,7 +125,7 @@ def _dot(node: ProfiledNode, largest_ns: float) -> Dot:
 
 
 def _number(number: int, node: ProfiledNode) -> Dot:
-    """Return the label of one of the largest nodes: its number in the list below."""
+    """Return the dot of one of the largest nodes, labelled with its number in the list below the chart."""
     return Dot(x=_intensity(node), y=_rate(node), radius_px=0.0, text=str(number))
 
 
@@ -156,7 +156,7 @@ def _legend(peak: MachinePeak | None, dots: Sequence[ProfiledNode]) -> tuple[tup
 
 
 def _short(rate: float) -> str:
-    """Return a rate for the scale of the drawing: "10 G"."""
+    """Return a rate as a label for the axis: "10 G"."""
     for unit, scale in ((" T", 1e12), (" G", 1e9), (" M", 1e6), (" k", 1e3)):
         if rate >= scale:
             return f"{rate / scale:.0f}{unit}"

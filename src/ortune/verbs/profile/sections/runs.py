@@ -1,4 +1,4 @@
-"""Every run of the profiled process, in order: warm-up runs, and the variation of the others."""
+"""Every run of the profiled process, in order: the warm-up runs, and the variation of the steady runs."""
 
 from __future__ import annotations
 

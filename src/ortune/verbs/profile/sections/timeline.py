@@ -20,7 +20,7 @@ NOTE = "Perfetto and speedscope show every run, with zoom and search."
 DRAWN = "The last run, thread by thread; executions too short to draw are merged."
 TRACK_PX = 22
 LEAST = 0.0015
-"""Least share of the width for an execution to be drawn separately."""
+"""Minimum fraction of the chart's width for an execution to be drawn separately."""
 MOST_TRACKS = 16
 HUES = 8
 NOT_KEPT = "The timeline was not kept with this session; ortune profile PROFILE --report FILE.html draws one."
@@ -29,12 +29,12 @@ TOOLS = {
     "speedscope": ("speedscope", "flame graphs", "run.speedscope.json"),
     "model-explorer": ("Model Explorer", "the model graph, coloured by time", "run.node-data.json"),
 }
-"""Exports with more detail than a page: the tool, its view, and a file name."""
+"""Exports with more detail than a page: maps the kind to (tool, its view, file name)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Execution:
-    """A drawn mark: a node or a kernel, or several short ones."""
+    """A drawn mark: a node or a kernel, or several short adjacent executions merged."""
 
     start: float
     end: float
@@ -43,7 +43,7 @@ class Execution:
 
 
 def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
-    """Return the chart, the exports with more detail, and the command that writes missing ones."""
+    """Return the chart, the exports with more detail, and the command that writes missing exports."""
     result = envelope.result
     if not result.n_runs:
         return []
@@ -61,7 +61,7 @@ def blocks(envelope: Envelope[ProfileResult]) -> list[Block]:
 
 
 def _again(envelope: Envelope[ProfileResult]) -> list[str]:
-    """Return the command that reads the trace again, or profiles again; [] if it cannot be written."""
+    """Return the command that reads the trace again or profiles again; [] if it cannot be reconstructed."""
     result = envelope.result
     if result.trace.path:
         return ["ortune", "profile", operand(result.trace.path)]
@@ -135,7 +135,7 @@ def _last_run(timeline: Timeline, columns: Sequence[Sequence[int]]) -> tuple[flo
 def _drawn(
     track: TimelineTrack, columns: Sequence[Sequence[int]], first: float, last: float
 ) -> Iterator[Execution]:
-    """Yield the executions of a track between two times; adjacent short executions are merged."""
+    """Yield the executions of a track between two times, with adjacent short executions merged."""
     least = LEAST * (last - first)
     short: Execution | None = None
     for row in range(track.first, track.first + track.count):
@@ -160,7 +160,7 @@ def _drawn(
 
 
 def _hues(timeline: Timeline, tracks: Sequence[Sequence[Execution]]) -> dict[str, str]:
-    """Return the colours of the operators with the most time."""
+    """Return the colours of the operators with the most time, keyed by operator."""
     times: Counter[str] = Counter()
     for executions in tracks:
         for one in executions:

@@ -1,1 +1,1 @@
-"""Sections of a tuning's page, of its envelope."""
+"""Sections of a tuning's page; each module makes one section from the envelope."""

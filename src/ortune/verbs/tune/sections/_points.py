@@ -15,7 +15,7 @@ ROLES = {"default": ("default", "base"), "current": ("current", "today"), "winne
 
 
 def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
-    """Return a role's value in a block; None if the block does not contain the role."""
+    """Return the value of a role ("default", "current", "winner") in a block; None if the block does not contain it."""
     plan = {"default": result.default, "current": result.current, "winner": result.winner}[role]
     names = [*ROLES[role], *([plan.id] if plan is not None else [])]
     if role == "winner" and plan == result.current:
@@ -24,7 +24,7 @@ def value(result: TuneResult, point: BlockPoint, role: str) -> float | None:
 
 
 def roles(result: TuneResult) -> tuple[str, ...]:
-    """Return the roles with distinct plans: the default, the current plan and the winner."""
+    """Return the roles with distinct plans, among "default", "current" and "winner"."""
     names = ["default"]
     if tune_facts.current_plan(result) is not None:
         names.append("current")
@@ -34,30 +34,30 @@ def roles(result: TuneResult) -> tuple[str, ...]:
 
 
 def role_words(result: TuneResult, role: str) -> str:
-    """Return the name of a role in a chart."""
+    """Return the name of a role for a chart."""
     if role == "current" and result.winner == result.current:
         return "current, the winner"
     return {"default": tune_facts.default_name(result), "current": "current", "winner": "winner"}[role]
 
 
 def counting(points: Sequence[BlockPoint]) -> tuple[BlockPoint, ...]:
-    """Return the blocks to draw: those of the confirmation if there are any, else all; without dropped ones."""
+    """Return the blocks to draw, without dropped blocks: the confirmation's, or all if nothing was confirmed."""
     good = tuple(p for p in points if not p.dropped)
     return tuple(p for p in good if p.phase == "confirm") or good
 
 
 def words(result: TuneResult) -> Callable[[float], str]:
-    """Return the function that formats a value of the statistic with its unit."""
+    """Return a function that formats a value of the tuning's statistic with its unit."""
     return memory if sides.kind(result.statistic) == "memory" else duration
 
 
 def shown(result: TuneResult, number: float | None) -> str:
-    """Return a value of the statistic; "" if there is none."""
+    """Return a value of the tuning's statistic as text; "" for None."""
     return "" if number is None else words(result)(number)
 
 
 def middle(result: TuneResult, role: str) -> tuple[float | None, float | None, float | None]:
-    """Return median and middle half of a role as the session recorded them, in the statistic's unit."""
+    """Return (median, lower quartile, upper quartile) of a role in the statistic's unit; None for unknown values."""
     figures = {
         "default": result.default_figures,
         "current": result.current_figures,

@@ -1,4 +1,4 @@
-"""Cost of the winner's execution provider, and the results of the others that were raced."""
+"""Cost of the winner's execution provider, and results of the other raced providers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTE = "Session creation and peak memory are medians over trials: descriptive on
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one row per fact; empty if only the default's provider was raced."""
+    """Return the rows on cost and results; [] if only the default's provider was raced."""
     result = envelope.result
     transfer = adoption_words.transfer(result)
     return [Pairs(rows=[*adoption_words.rows(result), *adoption_words.other_providers(result), *transfer])]

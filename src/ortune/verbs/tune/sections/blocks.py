@@ -22,7 +22,7 @@ HEIGHT_PX = 150
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return a chart for each confirmed comparison, and the numbers of their blocks."""
+    """Return a chart for each confirmed comparison, and a table of the values in each block."""
     result = envelope.result
     if result.winner_figures is None and result.against_default is None:
         return []
@@ -55,7 +55,7 @@ def _numbers(result: TuneResult, confirmed: Sequence[BlockPoint]) -> Fold:
 def _chart(
     result: TuneResult, confirmed: Sequence[BlockPoint], base: str, comparison: Comparison
 ) -> list[Chart]:
-    """Return one chart; [] if no block contains both sides."""
+    """Return a chart of the speed-up in each block; [] if no block contains both sides."""
     factors: list[float | None] = []
     for point in confirmed:
         theirs, ours = points.value(result, point, base), points.value(result, point, "winner")

@@ -14,11 +14,11 @@ ORDER = 20
 TITLE = "Distributions"
 NOTE = "One dot per block (one fresh process). Tick: median; bar: IQR of the trials. The axis might not start at 0."
 APART = (0.0, -0.17, 0.17, -0.08, 0.08, -0.25, 0.25)
-"""Vertical offsets of dots, which separate neighbours."""
+"""Vertical offsets that keep neighbouring dots apart."""
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one strip per role on a common axis; [] if no block was measured."""
+    """Return a chart with one strip of dots per role on a common axis; [] if no block was measured."""
     result = envelope.result
     counting = points.counting(result.points)
     values = {

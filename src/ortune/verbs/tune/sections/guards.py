@@ -20,7 +20,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one row per guard, the outputs, and the figures of both sides."""
+    """Return one row per guard, the comparison of the outputs, and the statistics of both sides."""
     result = envelope.result
     deciding = tune_facts.deciding(result)
     guards = deciding.guards if deciding is not None else ()

@@ -1,4 +1,4 @@
-"""The inputs that were fed, and which of them are guesses."""
+"""The inputs of the runs, and which of them are guesses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one table per shape of the mix; [] without a workload."""
+    """Return one table of inputs per shape of the workload; [] without a workload."""
     work = envelope.workload
     if work is None:
         return []

@@ -1,4 +1,4 @@
-"""Result without a winner: the nearest plan, and the potential that settings cannot reach."""
+"""Result of a tuning without a winner: the nearest plan, and the potential that settings cannot reach."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTE = "No change is proposed. The closest candidates, what no setting can impro
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return the facts about the remaining potential; [] if there is a winner."""
+    """Return rows on the remaining potential; [] if there is a winner."""
     result = envelope.result
     if not tune_facts.keeps_current(result):
         return []

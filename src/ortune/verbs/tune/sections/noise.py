@@ -29,7 +29,7 @@ COLUMNS = (Column("control", "text"), Column("answer", "label"), Column("observe
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return the controls, the default over time, dropped blocks with their reasons."""
+    """Return the results of the controls, a chart of the default over time, and dropped blocks with their reasons."""
     result = envelope.result
     dropped = Counter(point.dropped for point in result.points if point.dropped)
     chart = _drift(result)

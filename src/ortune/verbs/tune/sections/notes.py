@@ -13,7 +13,7 @@ PLACES = 20
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return findings with their evidence and fix, then notes."""
+    """Return the findings with their evidence and fixes, followed by notes."""
     result = envelope.result
     notes = [*([result.rejected] if result.rejected else []), *result.notes]
     if result.hardware_bound:
@@ -26,7 +26,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _rows(finding: Finding) -> list[tuple[str, str]]:
-    """Return the rows of a finding: its name, then the evidence, the fix, and the place."""
+    """Return (label, text) rows for a finding: its name, then the evidence, the fix, and the location."""
     more = len(finding.where) - PLACES
     where = f"{', '.join(finding.where[:PLACES])}{f' and {more} more' if more > 0 else ''}"
     parts = [("Seen", finding.evidence), ("To do", finding.fix), ("Where", where)]

@@ -23,7 +23,7 @@ TONES: dict[str, Tone] = {"winner": "good", "current": "look"}
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return measured plans by ratio, then those that failed or were not tried with the reason."""
+    """Return tables of measured plans, sorted by ratio, and of plans that failed or were not tried, with reasons."""
     result = envelope.result
     measured = [c for c in result.candidates if c.ratio is not None and c.status not in STOPPED]
     rest = [c for c in result.candidates if c.ratio is None or c.status in STOPPED]
@@ -56,7 +56,7 @@ def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
 
 
 def _wrong_default(result: TuneResult) -> list[list[Cell]]:
-    """Return the row of a default with wrong outputs; it comes last and is part of no comparison."""
+    """Return the row of a default with wrong outputs, which is in no comparison; [] if the outputs are correct."""
     plan, seen = result.wrong_default, result.wrong_against_default
     if plan is None or seen is None:
         return []

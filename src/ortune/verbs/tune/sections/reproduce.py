@@ -17,7 +17,7 @@ NOTE = "Results hold for one machine, build and model. Compare only results wher
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return commands and facts in groups."""
+    """Return the commands to repeat, versions, machine and time spent, in groups."""
     result = envelope.result
     groups = {
         "Model": _model(result),

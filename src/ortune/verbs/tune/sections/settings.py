@@ -23,7 +23,7 @@ LEVELS = {
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one row per setting, kept or left out; no rows if the winner has none."""
+    """Return a table with one row per tested setting, kept or dropped; no rows if the winner has no settings."""
     result = envelope.result
     ends = [v for s in result.settings for v in (s.without_ratio, s.without_low, s.without_high) if v]
     columns = [

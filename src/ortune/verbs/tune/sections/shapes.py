@@ -1,4 +1,4 @@
-"""Each input shape of the mix separately."""
+"""Result for each input shape of the workload."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NOTE = "The verdict is for the weighted mix. Single rows are descriptive only."
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one row per shape; no rows for a single shape."""
+    """Return a table with one row per shape; no rows for a single shape."""
     result = envelope.result
     factors = [1 / v for c in result.cases for v in (c.ratio, c.ratio_low, c.ratio_high) if v]
     columns = [

@@ -24,7 +24,7 @@ MOST_NODES = 10
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one bar of categories per side, and the main nodes; [] without a profile."""
+    """Return one bar of categories per side, and a table of the main nodes; [] without a profile."""
     result = envelope.result
     if result.why is not None:
         return _both(result, result.why)

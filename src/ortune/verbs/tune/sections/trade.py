@@ -18,7 +18,7 @@ NOTE = (
 
 
 def blocks(envelope: Envelope[TuneResult]) -> list[Block]:
-    """Return one row per optimum."""
+    """Return a table with one row for each optimum."""
     best, plan, *figures, standing = tune_details.TRADE
     columns = [
         replace(best, head="best by"),
