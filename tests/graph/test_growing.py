@@ -71,6 +71,41 @@ def test_sizes_of_a_past_that_are_asked_for_are_fixed_with_a_warning() -> None:
     assert "static cache" not in REWRITE.change(model, {"s": "1"}).what
 
 
+STANDARD = """g (float[1,s,8] q, float[1,m,8] k, float[1,m,8] v, float[1,2,p,4] past_k, float[1,2,p,4] past_v)
+  => (float[1,s,8] y, float[1,2,t,4] new_k, float[1,2,t,4] new_v)
+{ y, new_k, new_v = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, v, , past_k, past_v) }"""
+CROSS = """g (float[1,s,8] q, float[1,m,8] memory) => (float[1,s,8] y)
+{ y = com.microsoft.MultiHeadAttention <num_heads = 2> (q, memory, memory) }"""
+
+
+def test_the_present_of_an_attention_operator_is_named_and_not_its_answer() -> None:
+    found = growing_inputs(ir.from_proto(model_of(STANDARD, 23, ir_version=11)))
+    assert [(item.name, item.output) for item in found] == [("past_k", "new_k"), ("past_v", "new_v")]
+
+
+def test_a_memory_that_attention_only_reads_is_no_past() -> None:
+    model = ir.from_proto(model_of(CROSS, contrib=True))
+    assert growing_inputs(model) == ()
+    assert why_not_fixed(model) == ""
+
+
+QUANTIZED = """g (float[1,1,16] x, int8[1,p,16] past) => (float[1,1,16] y, int8[1,t,16] present)
+<float scale = {0.03}, int8 zero = {0}>
+{ q = QuantizeLinear (x, scale, zero) present = Concat <axis = -2> (past, q)
+  f = DequantizeLinear (present, scale, zero) turned = Transpose <perm = [0,2,1]> (f)
+  a = MatMul (x, turned) p0 = Softmax (a) y = MatMul (p0, f) }"""
+SPLIT = """g (float[1,2,1,16] k, float[1,2,1,16] v, float[2,2,p,16] kv) => (float[2,2,t,16] kv_out)
+{ old_k, old_v = Split <axis = 0> (kv) new_k = Concat <axis = 2> (old_k, k) new_v = Concat <axis = 2> (old_v, v)
+  kv_out = Concat <axis = 0> (new_k, new_v) }"""
+
+
+@pytest.mark.parametrize(("text", "grows"), [(QUANTIZED, ("past", "present")), (SPLIT, ("kv", "kv_out"))])
+def test_a_past_in_int8_or_of_keys_and_values_in_one_tensor_grows(text: str, grows: tuple[str, str]) -> None:
+    model = ir.from_proto(model_of(text))
+    assert [(item.name, item.output) for item in growing_inputs(model)] == [grows]
+    assert "static cache" in why_not_fixed(model)
+
+
 def test_an_attention_operator_appends_to_its_past_too() -> None:
     text = """g (float[1,s,8] q, float[1,s,8] k, float[1,s,8] v, float[1,2,p,4] past_k, float[1,2,p,4] past_v)
       => (float[1,s,8] y, float[1,2,{present},4] new_k, float[1,2,{present},4] new_v)

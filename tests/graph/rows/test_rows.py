@@ -73,6 +73,16 @@ XY = "g (float[batch,16,8] x) => (float[batch,16,8] y)"
             "y = MatMul (x, k) }",
             id="a product over the batch",
         ),
+        pytest.param(
+            XY + " <float[1] ones = {1}, float[1] none = {0}, int64[3] line = {1, 1, -1}> { s = Shape (x)\n "
+            "r = Reshape (x, line)\n [bad] n = InstanceNormalization (r, ones, none)\n y = Reshape (n, s) }",
+            id="one mean and variance of all rows",
+        ),
+        pytest.param(
+            XY + " <int64[4] image = {1, 16, -1, 8}> { r = Reshape (x, image)\n [bad] m = GlobalAveragePool (r)\n "
+            "t = Reshape (m, tokens)\n v = ReduceSum <keepdims = 0> (t)\n y = Sub (x, v) }",
+            id="rows taken for positions of an image",
+        ),
         pytest.param(XY + " { c = CumSum (x, zero)\n y = Relu (c) }", id="summed up along the batch"),
     ],
 )  # fmt: skip
@@ -116,6 +126,11 @@ def test_a_node_that_combines_rows_is_found(tmp_path: Path, text: str) -> None:
             "g (float[batch,8] x, int64[batch] lengths) => (float[batch,8] y) "
             "{ m = ReduceMax <keepdims = 0> (lengths)\n c = Cast <to = 1> (m)\n y = Add (x, c) }",
             id="the longest of the lengths",
+        ),
+        pytest.param(
+            XY + " <float[4] ones = {1, 1, 1, 1}, float[4] none = {0, 0, 0, 0}, int64[3] groups = {0, 4, -1}> "
+            "{ r = Reshape (x, groups)\n n = InstanceNormalization (r, ones, none)\n y = Reshape (n, rows) }",
+            id="groups of each row",
         ),
         pytest.param(
             "g (float[frames,8] x) => (float[frames,8] y) { y = Softmax <axis = 0> (x) }", id="frames are no batch"

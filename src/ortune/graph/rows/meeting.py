@@ -44,6 +44,19 @@ def _moments(step: RowStep) -> RowAxis:
     return _over(step, ints_of(step.node, "axes") or [0, 2, 3])
 
 
+def _image(step: RowStep) -> RowAxis:
+    """Return the row axis after statistics over the positions of each channel, or group of channels."""
+    rank = step.rank()
+    first = 1 if step.node.op_type == "GroupNormalization" else 2
+    return GONE if rank is None else _over(step, list(range(first, rank)))
+
+
+def _image_alone(step: RowStep) -> RowAxis:
+    found = _image(step)
+    # The reduced axis has one element, which all rows share.
+    return replace(found, axis=None) if found.meets else found
+
+
 def _cumsum(step: RowStep) -> RowAxis:
     axis = constant(input_of(step.node, 1))
     return GONE if axis is None else _over(step, [int(axis.reshape(-1)[0])])
@@ -129,13 +142,17 @@ _REDUCES = op_set(
 )
 _SOFTMAX = op_set("Softmax LogSoftmax Hardmax")
 _NORMALISE = op_set("LayerNormalization RMSNormalization SimplifiedLayerNormalization")
-NORMALISES = _REDUCES | _SOFTMAX | _NORMALISE | op_set("LpNormalization CumSum")
+_GLOBAL_POOLS = op_set("GlobalAveragePool GlobalLpPool GlobalMaxPool")
+_IMAGES = op_set("GroupNormalization InstanceNormalization")
+NORMALISES = _REDUCES | _SOFTMAX | _NORMALISE | _GLOBAL_POOLS | _IMAGES | op_set("LpNormalization CumSum")
 """Operators that read all elements along some axes."""
 _TURNED = ("transA", "transB")
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(_REDUCES, _reduce),
     **dict.fromkeys(_SOFTMAX, _softmax),
     **dict.fromkeys(_NORMALISE, _from_axis),
+    **dict.fromkeys(_IMAGES, _image),
+    **dict.fromkeys(_GLOBAL_POOLS, _image_alone),
     **dict.fromkeys(op_set("ArgMax ArgMin"), _arg),
     **dict.fromkeys(op_set("Conv ConvTranspose ConvInteger QLinearConv FusedConv"), _convolution),
     **dict.fromkeys(op_set("LSTM GRU RNN DynamicQuantizeLSTM"), _recurrent),

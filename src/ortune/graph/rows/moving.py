@@ -145,7 +145,7 @@ def _shared_range(step: RowStep) -> RowAxis | list[RowAxis]:
 
 _SAME_AXES = UNARY | op_set("BatchNormalization OneHot PRelu Trilu")
 _BATCH_FIRST = op_set(
-    "AveragePool GlobalAveragePool GlobalMaxPool GlobalLpPool InstanceNormalization GroupNormalization LRN LpPool "
+    "AveragePool LRN LpPool "
     "MaxPool Resize Upsample DepthToSpace SpaceToDepth QLinearAveragePool QLinearGlobalAveragePool Attention "
     "MultiHeadAttention GroupQueryAttention QAttention EmbedLayerNormalization SkipLayerNormalization "
     "SkipSimplifiedLayerNormalization RotaryEmbedding Normalizer Scaler LinearClassifier LinearRegressor "

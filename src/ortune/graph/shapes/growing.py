@@ -16,10 +16,14 @@ from ortune.graph.shapes.walk import Walk
 
 _MOVES = op_set("Identity Cast Transpose Reshape Squeeze Unsqueeze Gather Slice Split")
 """Operators that pass on the elements of their first input."""
-_ATTENTION = frozenset(
-    {"Attention", "DecoderMaskedMultiHeadAttention", "GroupQueryAttention", "MultiHeadAttention"}
-)
-"""Operators that append to a past key-value cache internally and return the present cache."""
+_PASTS = {
+    ("", "Attention"): (4, 5),
+    ("com.microsoft", "Attention"): (4,),
+    ("com.microsoft", "DecoderMaskedMultiHeadAttention"): (5, 6),
+    ("com.microsoft", "GroupQueryAttention"): (3, 4),
+    ("com.microsoft", "MultiHeadAttention"): (6, 7),
+}
+"""Inputs of attention operators that are a past key-value cache; their outputs from the second on are the present."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,9 @@ def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
         }
         for value, shape in shapes.items()
     }
-    appended = [(source, node) for source in symbols if symbols[source] for node in _appending(source)]
+    appended = [
+        (source, node, longer) for source in symbols if symbols[source] for node, longer in _appending(source)
+    ]
     if not appended:
         return ()
     walk = Walk(keep=lambda symbol: 1, defaults=False)
@@ -55,9 +61,9 @@ def growing_inputs(model: ir.Model) -> tuple[GrowingInput, ...]:
     for node in model.graph:
         visit(walk, node)
     found: dict[str, GrowingInput] = {}
-    for source, node in appended:
+    for source, node, longer in appended:
         for symbol in sorted(symbols[source] - walk.bound.keys()):
-            output = _extended(walk, node, symbol)
+            output = _extended(walk, node, longer, symbol)
             if output is not None and str(source.name) not in found:
                 found[str(source.name)] = GrowingInput(name=str(source.name), dimension=symbol, output=output)
     return tuple(found[name] for name in (str(v.name) for v in shapes) if name in found)
@@ -75,22 +81,25 @@ def growing_dimensions(model: ir.Model) -> frozenset[str]:
     return frozenset(growing | named)
 
 
-def _appending(source: ir.Value) -> Iterator[ir.Node]:
-    """Yield the nodes that append to a value, directly or after nodes that only move the value."""
+def _appending(source: ir.Value) -> Iterator[tuple[ir.Node, ir.Value]]:
+    """Yield the nodes that append to a value, directly or after nodes that only move it, and the longer values."""
     seen, waiting = {source}, [source]
     while waiting:
         value = waiting.pop()
         for node, place in value.uses():
-            if is_op(node, "Concat") or (node.op_type in _ATTENTION and place > 0):
-                yield node
+            pasts = _PASTS.get((node.domain, node.op_type), ())
+            if is_op(node, "Concat"):
+                yield node, node.outputs[0]
+            elif place in pasts and len(node.outputs) > (present := 1 + pasts.index(place)):
+                yield node, node.outputs[present]
             elif not node.domain and node.op_type in _MOVES and place == 0:
                 new = [out for out in node.outputs if out not in seen]
                 seen.update(new)
                 waiting += new
 
 
-def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
-    """Return the graph output that contains the extended value; "" if there is none, None if ``node`` extends none."""
+def _extended(walk: Walk, node: ir.Node, value: ir.Value, symbol: str) -> str | None:
+    """Return the graph output that contains ``value``; "" if there is none, None if ``node`` extends nothing."""
     if is_op(node, "Concat"):
         axis = int_of(node, "axis", 0)
         parts = [walk.shape(value) for value in node.inputs]
@@ -106,7 +115,7 @@ def _extended(walk: Walk, node: ir.Node, symbol: str) -> str | None:
             or any(s is None or symbol in dict(s.terms) for s in others)
         ):
             return None
-    longer = [out for value in node.outputs for out in _returned(value)]
+    longer = list(_returned(value))
     sizes = [[size_of(dim, "?") for dim in out.shape.dims] for out in longer if out.shape is not None]
     if any(Size.from_symbol(symbol) in shape for shape in sizes):
         return None  # a sliding window, as long as before
